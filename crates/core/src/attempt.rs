@@ -1,0 +1,192 @@
+//! An attempt: one send of a task over the wire, as the attempt log keeps it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::time::Timestamp;
+
+/// One line of the attempt log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it was claimed for sending.
+    pub started_at: Timestamp,
+    /// How long it took; nothing if a crash cut it off.
+    pub duration: Option<Duration>,
+    /// What it meant.
+    pub outcome: Outcome,
+    /// The answer's status code, if there was an answer.
+    pub response_status: Option<u16>,
+    /// What went wrong, if anything did.
+    pub error: Option<LastError>,
+    /// The wait before the next attempt, if there is to be one.
+    pub backoff: Option<Duration>,
+}
+
+/// What an attempt meant for its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The dependency accepted it.
+    Success,
+    /// It failed in a way that a later attempt may not.
+    Retryable,
+    /// It failed in a way that no retry can mend.
+    Permanent,
+    /// A crash cut it off: it may have been delivered or not.
+    Unknown,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 4] = [Outcome::Success, Outcome::Retryable, Outcome::Permanent, Outcome::Unknown];
+
+    /// Its name on the wire and in the stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Success => "success",
+            Outcome::Retryable => "retryable",
+            Outcome::Permanent => "permanent",
+            Outcome::Unknown => "unknown",
+        }
+    }
+
+    /// The outcome with this name.
+    pub fn from_name(name: &str) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name)
+    }
+}
+
+/// What went wrong with an attempt, in a name for programs and a sentence for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    /// The kind, stable.
+    pub kind: ErrorType,
+    /// What happened; never a body, a token or a secret.
+    pub message: String,
+}
+
+/// The kinds of failure that an attempt can meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorType {
+    /// An answer came, and its status was not a success.
+    HttpStatus,
+    /// Nobody listens there.
+    ConnectionRefused,
+    /// The connection was closed or reset before the answer was complete.
+    ConnectionReset,
+    /// No connection within the connect timeout.
+    ConnectTimeout,
+    /// The dependency could not be reached for another reason (no route, unreachable network).
+    ConnectFailed,
+    /// A connection, but no complete answer within the attempt timeout.
+    ReadTimeout,
+    /// The name could not be resolved.
+    Dns,
+    /// The TLS handshake did not end in time.
+    TlsHandshakeTimeout,
+    /// The certificate is not to be trusted.
+    TlsCertificate,
+    /// The TLS handshake failed for another reason.
+    TlsHandshake,
+    /// What came back is not HTTP.
+    MalformedAnswer,
+    /// The request cannot be put on the wire at all.
+    InvalidRequest,
+    /// The process died while the attempt was under way.
+    Interrupted,
+}
+
+impl ErrorType {
+    /// Every kind.
+    pub const ALL: [ErrorType; 13] = [
+        ErrorType::HttpStatus,
+        ErrorType::ConnectionRefused,
+        ErrorType::ConnectionReset,
+        ErrorType::ConnectTimeout,
+        ErrorType::ConnectFailed,
+        ErrorType::ReadTimeout,
+        ErrorType::Dns,
+        ErrorType::TlsHandshakeTimeout,
+        ErrorType::TlsCertificate,
+        ErrorType::TlsHandshake,
+        ErrorType::MalformedAnswer,
+        ErrorType::InvalidRequest,
+        ErrorType::Interrupted,
+    ];
+
+    /// Its name on the wire and in the stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ErrorType::HttpStatus => "http-status",
+            ErrorType::ConnectionRefused => "connection-refused",
+            ErrorType::ConnectionReset => "connection-reset",
+            ErrorType::ConnectTimeout => "connect-timeout",
+            ErrorType::ConnectFailed => "connect-failed",
+            ErrorType::ReadTimeout => "read-timeout",
+            ErrorType::Dns => "dns",
+            ErrorType::TlsHandshakeTimeout => "tls-handshake-timeout",
+            ErrorType::TlsCertificate => "tls-certificate",
+            ErrorType::TlsHandshake => "tls-handshake",
+            ErrorType::MalformedAnswer => "malformed-answer",
+            ErrorType::InvalidRequest => "invalid-request",
+            ErrorType::Interrupted => "interrupted",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<ErrorType> {
+        ErrorType::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// What a dependency answered: all that is kept of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Header fields in the order received.
+    pub headers: Vec<(String, String)>,
+    /// The body, or its beginning.
+    pub body: Bytes,
+    /// Whether there was more of the body than is kept.
+    pub truncated: bool,
+}
+
+impl Answer {
+    /// The most bytes of an answer's body that are read and kept.
+    pub const BODY_LIMIT: usize = 64 * 1024;
+
+    /// The first value of the header `name` (given in lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_what_it_names() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_name(outcome.as_str()), Some(outcome));
+        }
+        for kind in ErrorType::ALL {
+            assert_eq!(ErrorType::from_name(kind.as_str()), Some(kind));
+        }
+        assert_eq!(Outcome::from_name("Success"), None);
+        assert_eq!(ErrorType::from_name(""), None);
+    }
+
+    #[test]
+    fn a_header_is_found_in_any_case_and_the_first_one_counts() {
+        let headers =
+            [("Retry-After", "1"), ("retry-after", "2"), ("X", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let answer = Answer { status: 503, headers: headers.to_vec(), body: Bytes::new(), truncated: false };
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert_eq!(answer.header("x"), Some(""));
+        assert_eq!(answer.header("date"), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! HTTP status codes: the policy's list, then the standard's table, then the class of the code.
+
+use std::collections::BTreeSet;
+
+use super::Opinion;
+
+/// A 2xx is a success; no list can make it anything else.
+pub(super) fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+/// What a status that is no success means, the most specific layer first.
+pub(super) fn opinion(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
+    listed(list, status).or_else(|| specific(status)).or_else(|| general(status))
+}
+
+/// A policy with a list means exactly that list: its codes are retried and no others, so there is always an opinion.
+fn listed(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
+    match list {
+        None => Opinion::None,
+        Some(codes) if codes.contains(&status) => Opinion::Retry,
+        Some(_) => Opinion::Never,
+    }
+}
+
+/// The codes that the standard names.
+fn specific(status: u16) -> Opinion {
+    match status {
+        408 | 429 | 500 | 502 | 503 | 504 => Opinion::Retry,
+        400 | 401 | 403 | 404 | 409 | 422 => Opinion::Never,
+        _ => Opinion::None,
+    }
+}
+
+/// The class of any other code. Redirects are not followed: a dependency that moved is a target to be corrected.
+fn general(status: u16) -> Opinion {
+    match status {
+        300..=499 => Opinion::Never,
+        500..=599 => Opinion::Retry,
+        _ => Opinion::None,
+    }
+}

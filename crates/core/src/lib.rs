@@ -1,0 +1,32 @@
+//! The pure heart of Redrive: what a task is, what a policy says, what an answer means and what happens next.
+//!
+//! Nothing here reads a clock, draws a random number or does I/O: `now` and `unit` (uniform in [0, 1)) are arguments.
+//! That is what lets the same decisions run in the service, in a library and in a simulator.
+//!
+//! Not here: how tasks are kept (`redrive-store`), when they are picked up (`redrive-engine`), how they are sent
+//! (`redrive-transport`).
+
+#![forbid(unsafe_code)]
+
+pub mod attempt;
+pub mod backoff;
+pub mod classify;
+pub mod decide;
+pub mod id;
+pub mod jitter;
+pub mod latency;
+pub mod policy;
+pub mod request;
+pub mod retry_after;
+pub mod task;
+pub mod time;
+
+pub use attempt::{Answer, Attempt, ErrorType, Outcome};
+pub use classify::Verdict;
+pub use decide::Decision;
+pub use id::{Dependency, IdempotencyKey, Lane, PolicyId, TaskId, TenantId};
+pub use latency::Latency;
+pub use policy::Policy;
+pub use request::Request;
+pub use task::{Reason, Status, Task};
+pub use time::Timestamp;

@@ -1,0 +1,37 @@
+//! Why a spec is no policy: every problem at once, each with the field's name on the wire, so that it is corrected once.
+
+use std::fmt;
+
+/// All that is wrong with a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// At least one problem, in the order in which the fields were read.
+    pub problems: Vec<FieldProblem>,
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// The field's name on the wire, such as `maxDelayMs`.
+    pub field: &'static str,
+    /// What it must be, and what it was.
+    pub message: String,
+}
+
+impl std::error::Error for Invalid {}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.problems.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "; " };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FieldProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.message)
+    }
+}

@@ -1,0 +1,253 @@
+//! A policy as people write it, in JSON or TOML.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// The fields of a policy, each of which may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PolicyFields"))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Spec {
+    /// The most sends of a task, the first one included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// How the wait before a retry grows.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "backoffType")]
+    pub backoff: Option<BackoffKind>,
+    /// How that wait is spread out.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "jitter")]
+    pub jitter_type: Option<JitterKind>,
+    /// The part of the wait that PROPORTIONAL jitter may add or take away, above 0 up to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ratio: Option<f64>,
+    /// The first retry's wait, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_delay_ms: Option<u64>,
+    /// The factor by which an exponential wait grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<f64>,
+    /// The longest wait before jitter, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_delay_ms: Option<u64>,
+    /// The waits before the first, second, … retry, in milliseconds; the last one repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_ms: Option<Vec<u64>>,
+    /// The time from acceptance to the end of the last attempt, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_budget_ms: Option<u64>,
+    /// The time that one attempt may take, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt_timeout_ms: Option<u64>,
+    /// The time that an attempt may take to connect, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect_timeout_ms: Option<u64>,
+    /// The status codes that are retried, instead of the standard's table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retryable_status_codes: Option<BTreeSet<u16>>,
+    /// The longest Retry-After that is waited for, in milliseconds; a longer one ends the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_max_ms: Option<u64>,
+}
+
+/// How the wait before a retry grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BackoffKind {
+    /// By a factor each time.
+    Exponential,
+    /// By the initial delay each time.
+    Linear,
+    /// Not at all.
+    Fixed,
+    /// As a list says.
+    Schedule,
+}
+
+/// How a wait is spread out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "UPPERCASE")]
+pub enum JitterKind {
+    /// Anywhere between zero and the wait.
+    Full,
+    /// Half of the wait, and anywhere up to the other half.
+    Equal,
+    /// Between the initial delay and three times the previous wait.
+    Decorrelated,
+    /// The wait, give or take a part of it.
+    Proportional,
+    /// Exactly the wait.
+    None,
+}
+
+impl Spec {
+    /// This spec with each field of `changes` that is given in place of its own.
+    #[must_use]
+    pub fn overridden_by(&self, changes: &Spec) -> Spec {
+        let (base, changes) = (self.clone(), changes.clone());
+        Spec {
+            max_attempts: changes.max_attempts.or(base.max_attempts),
+            backoff: changes.backoff.or(base.backoff),
+            jitter_type: changes.jitter_type.or(base.jitter_type),
+            jitter_ratio: changes.jitter_ratio.or(base.jitter_ratio),
+            initial_delay_ms: changes.initial_delay_ms.or(base.initial_delay_ms),
+            multiplier: changes.multiplier.or(base.multiplier),
+            max_delay_ms: changes.max_delay_ms.or(base.max_delay_ms),
+            schedule_ms: changes.schedule_ms.or(base.schedule_ms),
+            total_budget_ms: changes.total_budget_ms.or(base.total_budget_ms),
+            attempt_timeout_ms: changes.attempt_timeout_ms.or(base.attempt_timeout_ms),
+            connect_timeout_ms: changes.connect_timeout_ms.or(base.connect_timeout_ms),
+            retryable_status_codes: changes.retryable_status_codes.or(base.retryable_status_codes),
+            retry_after_max_ms: changes.retry_after_max_ms.or(base.retry_after_max_ms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// All fields, spelled out: a new one does not compile here until these tests know it.
+    fn complete() -> Spec {
+        Spec {
+            max_attempts: Some(3),
+            backoff: Some(BackoffKind::Linear),
+            jitter_type: Some(JitterKind::Equal),
+            jitter_ratio: Some(0.3),
+            initial_delay_ms: Some(5),
+            multiplier: Some(1.5),
+            max_delay_ms: Some(6),
+            schedule_ms: Some(vec![7, 8]),
+            total_budget_ms: Some(9),
+            attempt_timeout_ms: Some(10),
+            connect_timeout_ms: Some(11),
+            retryable_status_codes: Some([429, 503].into()),
+            retry_after_max_ms: Some(12),
+        }
+    }
+
+    /// All fields with other values.
+    fn other() -> Spec {
+        Spec {
+            max_attempts: Some(103),
+            backoff: Some(BackoffKind::Fixed),
+            jitter_type: Some(JitterKind::None),
+            jitter_ratio: Some(0.4),
+            initial_delay_ms: Some(105),
+            multiplier: Some(2.5),
+            max_delay_ms: Some(106),
+            schedule_ms: Some(vec![]),
+            total_budget_ms: Some(109),
+            attempt_timeout_ms: Some(110),
+            connect_timeout_ms: Some(111),
+            retryable_status_codes: Some([].into()),
+            retry_after_max_ms: Some(112),
+        }
+    }
+
+    fn fields(spec: &Spec) -> serde_json::Map<String, Value> {
+        match serde_json::to_value(spec).unwrap() {
+            Value::Object(fields) => fields,
+            value => panic!("{value} is no object"),
+        }
+    }
+
+    #[test]
+    fn a_spec_has_the_data_models_names_on_the_wire() {
+        let expected = json!({
+            "maxAttempts": 3,
+            "backoff": "linear",
+            "jitterType": "EQUAL",
+            "jitterRatio": 0.3,
+            "initialDelayMs": 5,
+            "multiplier": 1.5,
+            "maxDelayMs": 6,
+            "scheduleMs": [7, 8],
+            "totalBudgetMs": 9,
+            "attemptTimeoutMs": 10,
+            "connectTimeoutMs": 11,
+            "retryableStatusCodes": [429, 503],
+            "retryAfterMaxMs": 12,
+        });
+        assert_eq!(serde_json::to_value(complete()).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Spec>(expected).unwrap(), complete());
+    }
+
+    #[test]
+    fn fields_left_out_stay_left_out() {
+        assert_eq!(serde_json::to_string(&Spec::default()).unwrap(), "{}");
+        assert_eq!(serde_json::from_str::<Spec>("{}").unwrap(), Spec::default());
+        assert_eq!(serde_json::from_str::<Spec>(r#"{ "maxAttempts": null }"#).unwrap(), Spec::default());
+    }
+
+    #[test]
+    fn every_kind_has_its_name() {
+        let backoffs = [
+            (BackoffKind::Exponential, "exponential"),
+            (BackoffKind::Linear, "linear"),
+            (BackoffKind::Fixed, "fixed"),
+            (BackoffKind::Schedule, "schedule"),
+        ];
+        for (kind, name) in backoffs {
+            assert_eq!(serde_json::to_value(kind).unwrap(), json!(name));
+            assert_eq!(serde_json::from_value::<BackoffKind>(json!(name)).unwrap(), kind);
+        }
+        let jitters = [
+            (JitterKind::Full, "FULL"),
+            (JitterKind::Equal, "EQUAL"),
+            (JitterKind::Decorrelated, "DECORRELATED"),
+            (JitterKind::Proportional, "PROPORTIONAL"),
+            (JitterKind::None, "NONE"),
+        ];
+        for (kind, name) in jitters {
+            assert_eq!(serde_json::to_value(kind).unwrap(), json!(name));
+            assert_eq!(serde_json::from_value::<JitterKind>(json!(name)).unwrap(), kind);
+        }
+    }
+
+    #[test]
+    fn two_fields_are_known_by_a_second_name() {
+        let spec: Spec = serde_json::from_str(r#"{ "backoffType": "fixed", "jitter": "FULL" }"#).unwrap();
+        assert_eq!(spec.backoff, Some(BackoffKind::Fixed));
+        assert_eq!(spec.jitter_type, Some(JitterKind::Full));
+        assert!(serde_json::from_str::<Spec>(r#"{ "backoff": "fixed", "backoffType": "linear" }"#).is_err());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for json in [
+            r#"{ "maxRetries": 3 }"#,
+            r#"{ "max_attempts": 3 }"#,
+            r#"{ "backoff": "Exponential" }"#,
+            r#"{ "jitterType": "full" }"#,
+            r#"{ "maxAttempts": -1 }"#,
+            r#"{ "maxAttempts": 1.5 }"#,
+            r#"{ "initialDelayMs": "1s" }"#,
+            r#"{ "retryableStatusCodes": [70000] }"#,
+        ] {
+            assert!(serde_json::from_str::<Spec>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_override_changes_the_fields_that_it_gives_and_no_others() {
+        let (base, changes) = (complete(), other());
+        assert_eq!(base.overridden_by(&Spec::default()), base);
+        assert_eq!(Spec::default().overridden_by(&changes), changes);
+        assert_eq!(base.overridden_by(&changes), changes);
+
+        let all_changes = fields(&changes);
+        assert_eq!(all_changes.len(), fields(&base).len());
+        for (name, value) in all_changes {
+            let change: Spec = serde_json::from_value(json!({ name.as_str(): value.clone() })).unwrap();
+            let mut expected = fields(&base);
+            assert_ne!(expected.insert(name.clone(), value.clone()), Some(value), "{name} does not differ");
+            assert_eq!(fields(&base.overridden_by(&change)), expected, "{name}");
+        }
+    }
+}

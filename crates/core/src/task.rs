@@ -1,0 +1,182 @@
+//! A task: one logical request that must be delivered, and where it stands.
+
+use std::time::Duration;
+
+use crate::attempt::LastError;
+use crate::id::{IdempotencyKey, Lane, PolicyId, TaskId};
+use crate::time::Timestamp;
+
+/// Where a task stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Waits for its next attempt.
+    Pending,
+    /// An attempt is under way, or was when its worker died.
+    InFlight,
+    /// The dependency accepted it.
+    Succeeded,
+    /// The dependency said something that no retry can mend.
+    Failed,
+    /// Attempts, time or patience ran out.
+    Exhausted,
+    /// The caller took it back.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status, in the order of a task's life.
+    pub const ALL: [Status; 6] =
+        [Status::Pending, Status::InFlight, Status::Succeeded, Status::Failed, Status::Exhausted, Status::Cancelled];
+
+    /// Its name on the wire and in the stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "PENDING",
+            Status::InFlight => "IN_FLIGHT",
+            Status::Succeeded => "SUCCEEDED",
+            Status::Failed => "FAILED",
+            Status::Exhausted => "EXHAUSTED",
+            Status::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// The status with this name.
+    pub fn from_name(name: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Whether nothing more will happen to the task.
+    pub const fn is_ended(self) -> bool {
+        !matches!(self, Status::Pending | Status::InFlight)
+    }
+
+    /// Whether the task is a dead letter: it ended without being delivered and without being taken back.
+    pub const fn is_dead_letter(self) -> bool {
+        matches!(self, Status::Failed | Status::Exhausted)
+    }
+}
+
+/// Why a task ended as it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// FAILED: the answer or error is of a kind that is never retried.
+    NotRetryable,
+    /// EXHAUSTED: all attempts were used.
+    Attempts,
+    /// EXHAUSTED: one more attempt would not have fitted into the total time budget.
+    Deadline,
+    /// EXHAUSTED: the dependency asked for a longer wait than the task may take.
+    RetryAfter,
+    /// EXHAUSTED: the last attempt was cut off by a crash, and nobody knows what became of it.
+    OutcomeUnknown,
+    /// CANCELLED: the caller took the task back.
+    Cancelled,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 6] = [
+        Reason::NotRetryable,
+        Reason::Attempts,
+        Reason::Deadline,
+        Reason::RetryAfter,
+        Reason::OutcomeUnknown,
+        Reason::Cancelled,
+    ];
+
+    /// Its name on the wire and in the stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::NotRetryable => "not-retryable",
+            Reason::Attempts => "attempts",
+            Reason::Deadline => "deadline",
+            Reason::RetryAfter => "retry-after",
+            Reason::OutcomeUnknown => "outcome-unknown",
+            Reason::Cancelled => "cancelled",
+        }
+    }
+
+    /// The reason with this name.
+    pub fn from_name(name: &str) -> Option<Reason> {
+        Reason::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+}
+
+/// The version of a policy that a task was accepted with and keeps.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyRef {
+    /// The policy's name.
+    pub id: PolicyId,
+    /// Its version, from 1.
+    pub version: u32,
+}
+
+/// The hot half of a task: who it belongs to and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Its identifier.
+    pub id: TaskId,
+    /// Whose it is and whom it calls.
+    pub lane: Lane,
+    /// The key that every attempt carries.
+    pub idempotency_key: IdempotencyKey,
+    /// The policy version that it was accepted with.
+    pub policy: PolicyRef,
+    /// Where it stands.
+    pub status: Status,
+    /// Why it ended, once it has.
+    pub reason: Option<Reason>,
+    /// Attempts made so far, the one under way included; counted durably before the send.
+    pub attempt_number: u32,
+    /// The most attempts it may make.
+    pub max_attempts: u32,
+    /// How long one attempt may take; the lease is longer than this.
+    pub attempt_timeout: Duration,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its total time budget ends: no send begins after this.
+    pub deadline_at: Timestamp,
+    /// When the next attempt is due; while in flight, when the current one was; nothing once ended.
+    pub next_attempt_at: Option<Timestamp>,
+    /// When it ended, once it has.
+    pub ended_at: Option<Timestamp>,
+    /// The wait that was drawn before the coming attempt (decorrelated jitter builds on it).
+    pub backoff: Option<Duration>,
+    /// The caller took it back while an attempt was under way.
+    pub cancel_requested: bool,
+    /// What went wrong last, if anything did.
+    pub last_error: Option<LastError>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_what_it_names() {
+        for status in Status::ALL {
+            assert_eq!(Status::from_name(status.as_str()), Some(status));
+        }
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_name(reason.as_str()), Some(reason));
+        }
+        assert_eq!(Status::from_name("pending"), None);
+        assert_eq!(Reason::from_name(""), None);
+    }
+
+    #[test]
+    fn dead_letters_are_the_failed_and_the_exhausted() {
+        // status, ended, dead letter
+        let cases = [
+            (Status::Pending, false, false),
+            (Status::InFlight, false, false),
+            (Status::Succeeded, true, false),
+            (Status::Failed, true, true),
+            (Status::Exhausted, true, true),
+            (Status::Cancelled, true, false),
+        ];
+        for (status, ended, dead_letter) in cases {
+            assert_eq!((status.is_ended(), status.is_dead_letter()), (ended, dead_letter), "{status:?}");
+        }
+    }
+}
