@@ -1,0 +1,270 @@
+//! The facts that hold for every store, as tests that every implementation runs.
+//!
+//! An implementation says how to make a fresh store, and gets one `#[tokio::test]` per fact, so that a failure names
+//! what is not true:
+//!
+//! ```ignore
+//! async fn fresh() -> Fresh {
+//!     let directory = tempfile::tempdir().unwrap();
+//!     let store = SqliteStore::open(directory.path()).await.unwrap();
+//!     Fresh::keeping(store, directory)
+//! }
+//!
+//! redrive_store::conformance!(fresh);
+//! ```
+//!
+//! The calling crate needs tokio (`macros`, `rt`) among its dev-dependencies. The facts are also plain functions, in
+//! [`facts`]. A durable store compares itself before and after it was closed with [`workload::run`] and
+//! [`snapshot()`]; [`samples`] makes tasks and settlements for such tests.
+//!
+//! Nothing here sleeps or asks for the time: moments are numbers that are passed in.
+//!
+//! Not here: power loss, full disks, several processes. Those need a store's own tests.
+
+#![allow(clippy::unwrap_used, reason = "this is a test suite: an error that is not expected fails the test")]
+
+mod claim;
+mod clean;
+mod content;
+mod expired;
+mod lanes;
+mod list;
+mod model;
+mod policies;
+pub mod samples;
+mod settle;
+mod snapshot;
+mod submit;
+mod take_back;
+mod whole;
+pub mod workload;
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
+
+pub use snapshot::{Snapshot, TenantSnapshot, snapshot};
+
+use crate::Store;
+
+/// A store that was just made, and whatever must live as long as it does: a temporary directory, a database.
+pub struct Fresh {
+    store: Box<dyn Store>,
+    _kept: Box<dyn Any + Send>,
+}
+
+impl Fresh {
+    /// A store that needs nothing.
+    pub fn new(store: impl Store) -> Self {
+        Fresh::keeping(store, ())
+    }
+
+    /// A store that needs `kept`, which is dropped after it.
+    pub fn keeping(store: impl Store, kept: impl Any + Send) -> Self {
+        Fresh { store: Box::new(store), _kept: Box::new(kept) }
+    }
+}
+
+impl Deref for Fresh {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &dyn Store {
+        &*self.store
+    }
+}
+
+impl fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fresh").finish_non_exhaustive()
+    }
+}
+
+/// One `#[tokio::test]` for each fact. `make` is an async function without arguments that returns a [`Fresh`] store.
+#[macro_export]
+macro_rules! conformance {
+    ($make:expr) => {
+        $crate::__for_each_fact! { $crate::__conformance_tests, $make }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance_tests {
+    ($make:expr, $($module:ident { $($fact:ident)* })*) => {
+        $($(
+            #[::tokio::test]
+            async fn $fact() {
+                let fresh: $crate::conformance::Fresh = ($make)().await;
+                $crate::conformance::facts::$fact(&*fresh).await;
+            }
+        )*)*
+    };
+}
+
+macro_rules! public_facts {
+    ($make:expr, $($module:ident { $($fact:ident)* })*) => {
+        /// Every fact, as a function that panics where it does not hold. Each wants a fresh store.
+        #[allow(missing_docs, reason = "their names say it")]
+        pub mod facts {
+            use crate::Store;
+            $($(
+                pub async fn $fact(store: &dyn Store) {
+                    super::$module::$fact(store).await;
+                }
+            )*)*
+        }
+    };
+}
+
+/// The list: a fact that is written and not named here is dead code, and the compiler says so.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __for_each_fact {
+    ($then:path, $make:expr) => {
+        $then! {
+            $make,
+            submit {
+                a_submitted_task_is_found_as_it_was_given
+                a_task_that_starts_claimed_counts_its_first_attempt
+                a_task_that_starts_claimed_is_not_pending_for_anybody
+                the_same_key_and_request_is_answered_with_the_task_as_it_is_now
+                the_same_key_with_another_request_is_refused_and_changes_nothing
+                a_key_belongs_to_the_tenant_and_not_to_the_dependency
+                the_same_key_of_two_tenants_is_two_tasks
+                keys_are_compared_exactly
+                keys_are_compared_within_one_call
+                a_batch_of_a_thousand_keeps_each_key_once_and_answers_in_order
+                a_task_whose_policy_version_is_missing_is_refused_alone
+                a_refused_task_does_not_take_its_key
+                a_taken_key_is_answered_even_if_the_policy_is_gone
+                a_superseded_policy_version_that_a_task_refers_to_still_takes_tasks
+                tasks_may_arrive_in_any_order_of_their_ids
+                an_empty_call_is_an_empty_answer
+            }
+            claim {
+                a_claim_counts_the_attempt_and_leases_the_task
+                a_lease_lasts_for_the_attempts_timeout_and_the_margin
+                the_earliest_due_come_first_whatever_their_ids
+                a_task_is_claimed_from_its_due_moment_on_and_not_before
+                a_claim_takes_no_more_than_the_room
+                a_lane_without_room_is_left_alone_and_still_says_when_it_is_due
+                a_lane_that_is_not_asked_is_left_alone
+                every_lane_asked_is_answered_in_order_with_what_is_left
+                a_task_in_flight_is_not_claimed_again
+                an_ended_task_is_not_claimed_again
+                a_retry_is_claimed_once_it_is_due
+                tokens_grow_with_every_claim
+                the_first_token_is_1_however_the_task_began
+            }
+            settle {
+                a_success_ends_the_task
+                a_retry_waits_for_its_next_attempt
+                each_end_keeps_its_status_and_reason
+                a_settle_with_a_stale_token_changes_nothing
+                a_task_that_is_not_in_flight_cannot_be_settled
+                a_task_ends_exactly_once
+                of_two_settlements_in_one_call_the_first_wins
+                nobody_settles_another_tenants_task_or_one_that_is_not_there
+                settlements_are_answered_in_order
+                an_attempt_that_was_never_sent_is_taken_back
+                a_task_can_end_without_its_attempt_having_been_sent
+                the_last_error_stays_until_another_one_comes
+                a_settlement_replaces_the_drawn_backoff
+                a_lease_that_ran_out_still_counts_if_nobody_took_over
+                the_attempt_log_keeps_every_field
+                attempts_are_read_page_by_page
+                only_its_tenant_reads_a_tasks_attempts
+            }
+            take_back {
+                a_pending_task_is_cancelled_at_once
+                a_task_between_two_attempts_is_cancelled_at_once
+                a_task_in_flight_is_only_marked
+                a_marked_task_is_cancelled_when_its_attempt_ends_without_success
+                a_marked_task_that_succeeds_has_succeeded
+                an_ended_task_cannot_be_cancelled
+                a_later_due_task_is_brought_forward_to_now
+                a_task_that_is_due_earlier_keeps_its_place
+                a_task_in_flight_or_ended_is_not_brought_forward
+                nobody_cancels_or_brings_forward_what_is_not_theirs
+            }
+            expired {
+                a_lease_is_found_from_its_end_on_just_as_it_was_given
+                looking_for_expired_leases_changes_nothing
+                a_task_that_started_claimed_expires_like_any_other
+                only_tasks_in_flight_have_leases
+                a_new_claim_has_a_new_lease
+                expired_leases_of_all_tenants_are_found_up_to_the_limit
+                whoever_settles_an_expired_lease_first_wins
+                a_marked_task_whose_worker_died_is_cancelled_by_the_rescuer
+            }
+            lanes {
+                a_pending_lane_says_when_its_earliest_task_is_due
+                a_lane_with_no_pending_task_is_absent_until_it_has_one
+                lanes_come_by_tenant_and_then_by_dependency_in_byte_order
+                lanes_go_on_after_one_that_is_no_longer_there
+                a_large_backlog_in_one_lane_does_not_hide_the_others
+            }
+            list {
+                tasks_are_listed_newest_first_page_by_page
+                a_listed_task_comes_with_its_request_and_its_answer
+                a_list_is_narrowed_by_status
+                the_dead_letters_are_the_failed_and_the_exhausted
+                a_list_is_narrowed_by_dependency
+                a_list_is_narrowed_by_policy_whatever_its_version
+                a_list_is_narrowed_by_all_of_the_labels_exactly
+                a_list_is_narrowed_by_acceptance_from_inclusive_to_exclusive
+                filters_narrow_together
+                a_rare_match_is_found_however_many_tasks_are_in_between
+                nobody_lists_or_reads_another_tenants_tasks
+                an_id_that_differs_only_in_its_random_part_is_no_task
+                counts_follow_every_step_of_a_life
+            }
+            content {
+                every_attempt_gets_the_same_body_byte_for_byte
+                a_body_of_a_mebibyte_is_kept_whole
+                header_fields_keep_their_order_their_case_and_their_repeats
+                target_and_method_are_kept_as_given
+                overrides_are_kept_as_given_also_empty_ones
+                labels_of_any_script_are_kept
+                an_answer_is_kept_whole
+                a_task_may_end_without_an_answer
+                an_error_message_is_kept_as_it_is
+                numbers_are_kept_to_their_ends
+            }
+            policies {
+                another_spec_is_the_next_version_and_the_same_spec_is_none
+                a_policy_is_kept_with_every_field
+                a_put_that_expects_something_else_changes_nothing
+                policies_are_listed_in_byte_order_with_their_current_version
+                a_policy_belongs_to_its_tenant
+                a_deleted_policy_is_gone
+                a_delete_that_expects_something_else_changes_nothing
+                a_policy_that_live_tasks_pin_cannot_be_deleted
+                only_the_tenants_own_tasks_pin_its_policy
+                a_version_number_is_never_used_twice
+            }
+            clean {
+                an_old_ended_task_goes_with_all_that_belongs_to_it
+                a_task_is_old_if_it_ended_before_the_moment_and_not_at_it
+                a_live_task_is_never_cleaned_away
+                a_pass_goes_in_steps_and_reaches_everything
+                the_first_step_begins_with_the_oldest
+                the_newest_id_outlives_its_task
+                the_current_version_of_a_policy_is_never_cleaned_away
+            }
+            whole {
+                a_fresh_store_is_empty_and_can_be_written_to
+                the_newest_task_is_the_highest_id_ever_kept
+                a_closed_store_says_so_to_every_call
+                of_many_callers_at_once_one_gets_the_key_that_all_want
+                no_two_callers_claim_the_same_task
+                of_many_callers_at_once_one_settles
+            }
+            workload {
+                a_long_random_life_ends_as_the_model_says
+            }
+        }
+    };
+}
+
+__for_each_fact! { public_facts, () }

@@ -1,0 +1,206 @@
+//! The contract in its shortest form: a list of tasks and nothing else.
+//!
+//! No index, no counter: every answer is found by looking at everything. So there is little in here that could be
+//! wrong, and what a clever store says can be held against it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use redrive_core::{Answer, Attempt, Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp, policy};
+
+use super::samples::{TERMS, at};
+use super::snapshot::{Snapshot, TenantSnapshot};
+use crate::{
+    BroughtForward, Cancelled, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next, PolicyVersion, Settled,
+    Settlement, Start, Submitted, TaskDetail, Token,
+};
+
+/// A store whose every tenant has the default policy's version 1 and no other.
+#[derive(Default)]
+pub(super) struct Model {
+    rows: BTreeMap<TaskId, Row>,
+    newest: Option<TaskId>,
+}
+
+struct Row {
+    new: NewTask,
+    task: Task,
+    lease: Lease,
+    attempts: Vec<Attempt>,
+    answer: Option<Answer>,
+}
+
+impl Row {
+    fn claim(&mut self, now: Timestamp) {
+        self.task.status = Status::InFlight;
+        self.task.attempt_number += 1;
+        let (token, until) = (Token(self.lease.token.0 + 1), TERMS.until(now, self.task.attempt_timeout));
+        self.lease = Lease { token, since: now, until };
+    }
+
+    fn claimed(&self) -> Claimed {
+        Claimed { task: self.task.clone(), request: Arc::clone(&self.new.request), lease: self.lease }
+    }
+}
+
+impl Model {
+    pub(super) fn submit(&mut self, new: NewTask) -> Submitted {
+        let owner = self.rows.values().find(|row| {
+            row.task.lane.tenant == new.task.lane.tenant && row.task.idempotency_key == new.task.idempotency_key
+        });
+        if let Some(owner) = owner {
+            return match owner.new.fingerprint == new.fingerprint {
+                true => Submitted::Replayed(Box::new(owner.task.clone())),
+                false => Submitted::KeyReused(owner.task.id),
+            };
+        }
+        if new.task.policy.id != PolicyId::default_policy() || new.task.policy.version != 1 {
+            return Submitted::PolicyGone;
+        }
+        let lease = Lease { token: Token(0), since: at(0), until: at(0) };
+        let mut row = Row { task: new.task.clone(), new, lease, attempts: Vec::new(), answer: None };
+        let mut given = None;
+        if let Start::Claimed(_, now) = row.new.start {
+            row.claim(now);
+            given = Some(row.lease);
+        }
+        self.newest = self.newest.max(Some(row.task.id));
+        self.rows.insert(row.task.id, row);
+        Submitted::Created(given)
+    }
+
+    pub(super) fn claim(&mut self, lanes: Vec<LaneRoom>, now: Timestamp) -> Claims {
+        let mut claims = Claims::default();
+        for LaneRoom { lane, room } in lanes {
+            for _ in 0..room {
+                let Some((due, id)) = self.pending(&lane).min() else { break };
+                let Some(row) = self.rows.get_mut(&id).filter(|_| due <= now) else { break };
+                row.claim(now);
+                claims.claimed.push(row.claimed());
+            }
+            let next_due = self.pending(&lane).min().map(|(due, _)| due);
+            claims.lanes.push(LaneDue { lane, next_due });
+        }
+        claims
+    }
+
+    pub(super) fn settle(&mut self, end: Settlement) -> Settled {
+        let Some(row) = self.rows.get_mut(&end.id) else { return Settled::LeaseLost };
+        let is_theirs = row.task.lane.tenant == end.tenant;
+        if !is_theirs || row.task.status != Status::InFlight || row.lease.token != end.token {
+            return Settled::LeaseLost;
+        }
+        let task = &mut row.task;
+        match end.attempt {
+            Some(attempt) => {
+                task.last_error = attempt.error.clone().or(task.last_error.take());
+                row.attempts.push(attempt);
+            }
+            None => task.attempt_number -= 1,
+        }
+        match end.next {
+            Next::RetryAt { at, backoff } => {
+                task.status = Status::Pending;
+                task.next_attempt_at = Some(at);
+                task.backoff = backoff;
+            }
+            Next::End { status, reason, answer } => {
+                task.status = status;
+                task.reason = reason;
+                row.answer = answer.map(|answer| *answer);
+            }
+        }
+        if task.cancel_requested && task.status != Status::Succeeded {
+            task.status = Status::Cancelled;
+            task.reason = Some(Reason::Cancelled);
+        }
+        if task.status.is_ended() {
+            task.next_attempt_at = None;
+            task.ended_at = Some(end.at);
+        }
+        Settled::Done(task.status)
+    }
+
+    pub(super) fn cancel(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> Cancelled {
+        let Some(task) = self.task(tenant, id) else { return Cancelled::NotFound };
+        if task.status.is_ended() {
+            return Cancelled::AlreadyEnded(Box::new(task.clone()));
+        }
+        if task.status == Status::InFlight {
+            task.cancel_requested = true;
+        } else {
+            task.status = Status::Cancelled;
+            task.reason = Some(Reason::Cancelled);
+            task.ended_at = Some(now);
+            task.next_attempt_at = None;
+        }
+        Cancelled::Done(Box::new(task.clone()))
+    }
+
+    pub(super) fn bring_forward(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> BroughtForward {
+        let Some(task) = self.task(tenant, id) else { return BroughtForward::NotFound };
+        match task.status {
+            Status::Pending => {
+                task.next_attempt_at = task.next_attempt_at.min(Some(now));
+                BroughtForward::Done(Box::new(task.clone()))
+            }
+            Status::InFlight => BroughtForward::InFlight(Box::new(task.clone())),
+            _ => BroughtForward::AlreadyEnded(Box::new(task.clone())),
+        }
+    }
+
+    /// Tasks in flight whose lease has run out, by id.
+    pub(super) fn expired(&self, now: Timestamp) -> Vec<Claimed> {
+        let ran_out = |row: &&Row| row.task.status == Status::InFlight && row.lease.until <= now;
+        self.rows.values().filter(ran_out).map(Row::claimed).collect()
+    }
+
+    /// A whole pass of cleaning; answers how many tasks it removed.
+    pub(super) fn clean(&mut self, ended_before: Timestamp) -> usize {
+        let before = self.rows.len();
+        self.rows.retain(|_, row| row.task.ended_at.is_none_or(|ended| ended >= ended_before));
+        before - self.rows.len()
+    }
+
+    pub(super) fn snapshot(&self, tenants: impl IntoIterator<Item = TenantId>) -> Snapshot {
+        let mut lanes: Vec<_> = self.rows.values().map(|row| row.task.lane.clone()).collect();
+        lanes.sort();
+        lanes.dedup();
+        let lanes = lanes.into_iter().filter_map(|lane| {
+            let (due, _) = self.pending(&lane).min()?;
+            Some(LaneDue { lane, next_due: Some(due) })
+        });
+        Snapshot {
+            tenants: tenants.into_iter().map(|tenant| (tenant.clone(), self.of_tenant(&tenant))).collect(),
+            lanes: lanes.collect(),
+            in_flight: self.expired(Timestamp::MAX),
+            newest: self.newest,
+        }
+    }
+
+    fn of_tenant(&self, tenant: &TenantId) -> TenantSnapshot {
+        let rows: Vec<_> = self.rows.values().rev().filter(|row| row.task.lane.tenant == *tenant).collect();
+        let count = |status| rows.iter().filter(|row| row.task.status == status).count() as u64;
+        let detail = |row: &&Row| TaskDetail {
+            task: row.task.clone(),
+            request: Arc::clone(&row.new.request),
+            answer: row.answer.clone(),
+        };
+        let (id, spec) = (PolicyId::default_policy(), policy::Spec::default());
+        TenantSnapshot {
+            counts: Status::ALL.map(count),
+            tasks: rows.iter().map(|row| (detail(row), row.attempts.clone())).collect(),
+            policies: vec![PolicyVersion { id, version: 1, spec, created_at: at(0) }],
+        }
+    }
+
+    fn task(&mut self, tenant: &TenantId, id: TaskId) -> Option<&mut Task> {
+        self.rows.get_mut(&id).map(|row| &mut row.task).filter(|task| task.lane.tenant == *tenant)
+    }
+
+    fn pending(&self, lane: &Lane) -> impl Iterator<Item = (Timestamp, TaskId)> {
+        let waiting = self.rows.values().map(|row| &row.task);
+        let waiting = waiting.filter(move |task| task.status == Status::Pending && task.lane == *lane);
+        waiting.filter_map(|task| Some((task.next_attempt_at?, task.id)))
+    }
+}

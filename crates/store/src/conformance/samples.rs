@@ -1,0 +1,336 @@
+//! Tasks, moments and settlements to test a store with.
+//!
+//! A sample says only what its test is about: `task(1).due(at(5))`. Durations are whole milliseconds, which is as
+//! finely as a store must keep them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use redrive_core::attempt::LastError;
+use redrive_core::request::Fingerprinter;
+use redrive_core::task::PolicyRef;
+use redrive_core::{
+    Answer, Attempt, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId, Reason, Request, Status, Task,
+    TaskId, TenantId, Timestamp, policy,
+};
+
+use crate::{
+    Claimed, Expected, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement, Start, Store, Submitted,
+    TaskDetail, TaskPage, TaskQuery,
+};
+
+/// How long an attempt of a sample task may take.
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The terms of every lease in the suite.
+pub const TERMS: LeaseTerms = LeaseTerms { margin: Duration::from_secs(5) };
+
+/// The tenant of every sample that names none.
+pub const TENANT: &str = "acme";
+
+/// The dependency of every sample that names none.
+pub const DEPENDENCY: &str = "https://billing.example";
+
+/// The moment `millis` after the suite's beginning of time, some day in 2027.
+pub fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(1_800_000_000_000 + millis)
+}
+
+/// The tenant of every sample that names none.
+pub fn acme() -> TenantId {
+    tenant(TENANT)
+}
+
+/// The tenant with this name.
+pub fn tenant(name: &str) -> TenantId {
+    TenantId::try_new(name).unwrap()
+}
+
+/// The policy with this name.
+pub fn policy_id(name: &str) -> PolicyId {
+    PolicyId::try_new(name).unwrap()
+}
+
+/// The lane of `tenant` and `dependency`.
+pub fn lane(tenant_name: &str, dependency: &str) -> Lane {
+    Lane { tenant: tenant(tenant_name), dependency: Dependency::try_new(dependency).unwrap() }
+}
+
+/// The lane of every sample that names none.
+pub fn billing() -> Lane {
+    lane(TENANT, DEPENDENCY)
+}
+
+/// The id of sample `n`: ids grow with `n`.
+pub fn id(n: u64) -> TaskId {
+    TaskId::from_parts(TaskId::first_sequence(at(0)) + n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// A task to submit, changed by its methods.
+#[derive(Debug, Clone)]
+pub struct Sample(pub NewTask);
+
+/// Sample `n`: pending, due and accepted at `at(0)`, with a key of its own and the default policy's version 1.
+pub fn task(n: u64) -> Sample {
+    let request = Request {
+        target_url: format!("{DEPENDENCY}/charges"),
+        method: "POST".to_owned(),
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: Bytes::from_static(b"{}"),
+        overrides: None,
+        labels: BTreeMap::new(),
+    };
+    let task = Task {
+        id: id(n),
+        lane: billing(),
+        idempotency_key: IdempotencyKey::try_new(format!("key-{n}")).unwrap(),
+        policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
+        status: Status::Pending,
+        reason: None,
+        attempt_number: 0,
+        max_attempts: 5,
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        created_at: at(0),
+        deadline_at: at(86_400_000),
+        next_attempt_at: Some(at(0)),
+        ended_at: None,
+        backoff: None,
+        cancel_requested: false,
+        last_error: None,
+    };
+    let fingerprint = Fingerprinter::default().part(&request.body).finish();
+    Sample(NewTask { task, request: Arc::new(request), fingerprint, start: Start::Pending })
+}
+
+impl Sample {
+    /// Of this tenant.
+    pub fn of(mut self, name: &str) -> Self {
+        self.0.task.lane.tenant = tenant(name);
+        self
+    }
+
+    /// For this dependency.
+    pub fn to(mut self, dependency: &str) -> Self {
+        self.0.task.lane.dependency = Dependency::try_new(dependency).unwrap();
+        self
+    }
+
+    /// With this idempotency key.
+    pub fn key(mut self, key: &str) -> Self {
+        self.0.task.idempotency_key = IdempotencyKey::try_new(key).unwrap();
+        self
+    }
+
+    /// First due then.
+    pub fn due(mut self, due: Timestamp) -> Self {
+        self.0.task.next_attempt_at = Some(due);
+        self
+    }
+
+    /// Accepted then.
+    pub fn created(mut self, created: Timestamp) -> Self {
+        self.0.task.created_at = created;
+        self
+    }
+
+    /// Pinned to this policy version.
+    pub fn policy(mut self, name: &str, version: u32) -> Self {
+        self.0.task.policy = PolicyRef { id: policy_id(name), version };
+        self
+    }
+
+    /// Claimed in the same commit, at this moment.
+    pub fn claimed(mut self, now: Timestamp) -> Self {
+        self.0.start = Start::Claimed(TERMS, now);
+        self
+    }
+
+    /// With this body: another body is another request.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        self.0.fingerprint = Fingerprinter::default().part(&body).finish();
+        self.request(|request| request.body = body)
+    }
+
+    /// With this label, among others.
+    pub fn label(self, name: &str, value: &str) -> Self {
+        self.request(|request| {
+            request.labels.insert(name.to_owned(), value.to_owned());
+        })
+    }
+
+    /// With its request changed.
+    pub fn request(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        change(Arc::make_mut(&mut self.0.request));
+        self
+    }
+}
+
+/// Makes the default policy's version 1 of a tenant, which the samples pin.
+pub async fn allow(store: &dyn Store, tenant: TenantId) {
+    let (id, spec) = (PolicyId::default_policy(), policy::Spec::default());
+    store.put_policy(tenant, id, spec, Expected::Anything, at(0)).await.unwrap();
+}
+
+/// Submits samples, in one call.
+pub async fn submit(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Submitted> {
+    store.submit(samples.into_iter().map(|sample| sample.0).collect()).await.unwrap()
+}
+
+/// Submits samples whose policies must exist, and which must all be new.
+pub async fn keep(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Option<Lease>> {
+    let samples: Vec<Sample> = samples.into_iter().collect();
+    for tenant in samples.iter().map(|sample| &sample.0.task.lane.tenant) {
+        if store.policy(tenant.clone(), PolicyId::default_policy()).await.unwrap().is_empty() {
+            allow(store, tenant.clone()).await;
+        }
+    }
+    let kept = submit(store, samples).await.into_iter().map(|submitted| match submitted {
+        Submitted::Created(lease) => lease,
+        other => panic!("a new task was not kept: {other:?}"),
+    });
+    kept.collect()
+}
+
+/// Claims up to `room` tasks of one lane.
+pub async fn claim(store: &dyn Store, lane: Lane, room: usize, now: Timestamp) -> Vec<Claimed> {
+    store.claim(vec![LaneRoom { lane, room }], TERMS, now).await.unwrap().claimed
+}
+
+/// Submits one sample and claims it as soon as it is due.
+pub async fn keep_and_claim(store: &dyn Store, sample: Sample) -> Claimed {
+    let (lane, due) = (sample.0.task.lane.clone(), sample.0.task.next_attempt_at.unwrap());
+    keep(store, [sample]).await;
+    claim(store, lane, 1, due).await.remove(0)
+}
+
+/// Submits one sample, claims it at `at(0)` and ends it.
+pub async fn keep_and_end(store: &dyn Store, sample: Sample, status: Status, ended: Timestamp) -> Claimed {
+    let claimed = keep_and_claim(store, sample).await;
+    let reason = match status {
+        Status::Succeeded => None,
+        Status::Failed => Some(Reason::NotRetryable),
+        _ => Some(Reason::Attempts),
+    };
+    assert_eq!(settle(store, end(&claimed, status, reason, ended)).await, Settled::Done(status));
+    claimed
+}
+
+/// Settles one attempt.
+pub async fn settle(store: &dyn Store, settlement: Settlement) -> Settled {
+    store.settle(vec![settlement]).await.unwrap().remove(0)
+}
+
+/// A task with all that is kept of it; it must exist.
+pub async fn detail(store: &dyn Store, task: &Task) -> TaskDetail {
+    store.task(task.lane.tenant.clone(), task.id).await.unwrap().expect("the task is there")
+}
+
+/// Where a task stands; it must exist.
+pub async fn now_of(store: &dyn Store, task: &Task) -> Task {
+    detail(store, task).await.task
+}
+
+/// All attempts of a task; it must exist.
+pub async fn attempts(store: &dyn Store, task: &Task) -> Vec<Attempt> {
+    store.attempts(task.lane.tenant.clone(), task.id, 0, 1_000).await.unwrap().expect("the task is there")
+}
+
+/// How many tasks a tenant has in each status, in the order of [`Status::ALL`].
+pub async fn counts(store: &dyn Store, tenant: TenantId) -> [u64; 6] {
+    let counts = store.counts(tenant).await.unwrap();
+    Status::ALL.map(|status| counts.get(&status).copied().unwrap_or(0))
+}
+
+/// A query for all tasks of a tenant.
+pub fn everything(tenant: TenantId) -> TaskQuery {
+    TaskQuery {
+        tenant,
+        statuses: Vec::new(),
+        dependency: None,
+        policy: None,
+        labels: BTreeMap::new(),
+        created_from: None,
+        created_before: None,
+        below: None,
+        limit: 100,
+    }
+}
+
+/// All that a query finds, page after page.
+pub async fn list(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskDetail> {
+    let mut found = Vec::new();
+    loop {
+        let TaskPage { tasks, next } = store.tasks(query.clone()).await.unwrap();
+        assert!(tasks.len() <= query.limit, "a page of {} for a limit of {}", tasks.len(), query.limit);
+        found.extend(tasks);
+        let Some(next) = next else { return found };
+        assert!(query.below.is_none_or(|below| next < below), "a page leads on to older tasks, or it never ends");
+        query.below = Some(next);
+    }
+}
+
+/// A log line for a claimed attempt that failed and may be retried.
+pub fn failed_attempt(claimed: &Claimed) -> Attempt {
+    let number = claimed.task.attempt_number;
+    Attempt {
+        number,
+        started_at: claimed.lease.since,
+        duration: Some(Duration::from_millis(120)),
+        outcome: Outcome::Retryable,
+        response_status: Some(503),
+        error: Some(LastError { kind: ErrorType::HttpStatus, message: format!("503 at attempt {number}") }),
+        backoff: None,
+    }
+}
+
+/// A log line for a claimed attempt that succeeded.
+pub fn successful_attempt(claimed: &Claimed) -> Attempt {
+    Attempt { outcome: Outcome::Success, response_status: Some(200), error: None, ..failed_attempt(claimed) }
+}
+
+/// An answer with little in it.
+pub fn answer(status: u16) -> Box<Answer> {
+    let headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
+    Box::new(Answer { status, headers, body: Bytes::from_static(b"answer"), truncated: false })
+}
+
+/// The attempt failed at `decided`, and the next one is due at `next`.
+pub fn retry(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
+    let backoff = Some(next.since(decided));
+    let attempt = Attempt { backoff, ..failed_attempt(claimed) };
+    settlement(claimed, Some(attempt), Next::RetryAt { at: next, backoff }, decided)
+}
+
+/// The attempt was never sent, and is due again at `next`.
+pub fn unsent(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
+    settlement(claimed, None, Next::RetryAt { at: next, backoff: claimed.task.backoff }, decided)
+}
+
+/// The attempt succeeded.
+pub fn succeed(claimed: &Claimed, decided: Timestamp) -> Settlement {
+    end(claimed, Status::Succeeded, None, decided)
+}
+
+/// The attempt was the last, and the task ends like this.
+pub fn end(claimed: &Claimed, status: Status, reason: Option<Reason>, decided: Timestamp) -> Settlement {
+    let (attempt, answer) = match status {
+        Status::Succeeded => (successful_attempt(claimed), answer(200)),
+        _ => (failed_attempt(claimed), answer(503)),
+    };
+    settlement(claimed, Some(attempt), Next::End { status, reason, answer: Some(answer) }, decided)
+}
+
+/// The settlement of a claim, as its holder would make it.
+pub fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, decided: Timestamp) -> Settlement {
+    Settlement {
+        tenant: claimed.task.lane.tenant.clone(),
+        id: claimed.task.id,
+        token: claimed.lease.token,
+        attempt,
+        next,
+        at: decided,
+    }
+}

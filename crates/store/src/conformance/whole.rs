@@ -1,0 +1,100 @@
+//! Facts about a store as a whole: how it begins, how it ends, how it serves many.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use redrive_core::{PolicyId, Status, policy};
+
+use super::samples::*;
+use crate::{CleanFrom, Cleaned, Error, Expected, Settled, Store, Submitted};
+
+pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Store) {
+    store.check().await.unwrap();
+    assert_eq!(store.newest_task().await.unwrap(), None);
+    assert_eq!(store.pending_lanes(None, 10).await.unwrap(), []);
+    assert_eq!(store.expired(at(9_000_000), 10).await.unwrap(), []);
+    assert_eq!(store.tasks(everything(acme())).await.unwrap(), crate::TaskPage::default());
+    assert_eq!(store.policies(acme(), None, 10).await.unwrap(), []);
+    assert_eq!(store.task(acme(), id(1)).await.unwrap(), None);
+    assert_eq!(counts(store, acme()).await, [0; 6]);
+    let nothing = Cleaned { removed: 0, next: None };
+    assert_eq!(store.clean(at(0), CleanFrom::Start, 10).await.unwrap(), nothing);
+}
+
+pub(super) async fn the_newest_task_is_the_highest_id_ever_kept(store: &dyn Store) {
+    keep(store, [task(3)]).await;
+    keep(store, [task(7).of("other"), task(5)]).await;
+    assert_eq!(store.newest_task().await.unwrap(), Some(id(7)));
+    submit(store, [task(8).key("key-3"), task(9).policy("nowhere", 1)]).await;
+    assert_eq!(store.newest_task().await.unwrap(), Some(id(7)), "what was refused was not kept");
+}
+
+pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
+    keep(store, [task(1)]).await;
+    store.close().await;
+    store.close().await;
+    let (tenant, policy) = (acme, PolicyId::default_policy);
+    let spec = policy::Spec::default();
+    let answers = [
+        ("submit", store.submit(vec![task(2).0]).await.err()),
+        ("claim", store.claim(Vec::new(), TERMS, at(0)).await.err()),
+        ("settle", store.settle(Vec::new()).await.err()),
+        ("cancel", store.cancel(tenant(), id(1), at(0)).await.err()),
+        ("bring_forward", store.bring_forward(tenant(), id(1), at(0)).await.err()),
+        ("expired", store.expired(at(0), 1).await.err()),
+        ("pending_lanes", store.pending_lanes(None, 1).await.err()),
+        ("task", store.task(tenant(), id(1)).await.err()),
+        ("tasks", store.tasks(everything(tenant())).await.err()),
+        ("counts", store.counts(tenant()).await.err()),
+        ("attempts", store.attempts(tenant(), id(1), 0, 1).await.err()),
+        ("put_policy", store.put_policy(tenant(), policy(), spec, Expected::Anything, at(0)).await.err()),
+        ("policy", store.policy(tenant(), policy()).await.err()),
+        ("policies", store.policies(tenant(), None, 1).await.err()),
+        ("delete_policy", store.delete_policy(tenant(), policy(), Expected::Anything).await.err()),
+        ("clean", store.clean(at(0), CleanFrom::Start, 1).await.err()),
+        ("newest_task", store.newest_task().await.err()),
+        ("check", store.check().await.err()),
+    ];
+    for (call, error) in answers {
+        assert!(matches!(error, Some(Error::Closed)), "{call} answered {error:?}");
+    }
+}
+
+pub(super) async fn of_many_callers_at_once_one_gets_the_key_that_all_want(store: &dyn Store) {
+    allow(store, acme()).await;
+    let answers = together((0..100).map(|n| submit(store, [task(n), task(1_000 + n).key("wanted")]))).await;
+    assert!(answers.iter().all(|answers| answers[0] == Submitted::Created(None)));
+    assert_eq!(answers.iter().filter(|answers| answers[1] == Submitted::Created(None)).count(), 1);
+    assert_eq!(counts(store, acme()).await, [101, 0, 0, 0, 0, 0]);
+}
+
+pub(super) async fn no_two_callers_claim_the_same_task(store: &dyn Store) {
+    keep(store, (0..50).map(task)).await;
+    let claims = together((0..20).map(|_| claim(store, billing(), 3, at(5)))).await;
+    let mut claimed: Vec<_> = claims.into_iter().flatten().map(|claimed| claimed.task.id).collect();
+    claimed.sort();
+    assert_eq!(claimed, (0..50).map(id).collect::<Vec<_>>());
+}
+
+pub(super) async fn of_many_callers_at_once_one_settles(store: &dyn Store) {
+    let claimed = keep_and_claim(store, task(1)).await;
+    let settled = together((0..20).map(|_| settle(store, succeed(&claimed, at(5))))).await;
+    assert_eq!(settled.iter().filter(|settled| **settled == Settled::Done(Status::Succeeded)).count(), 1);
+    assert_eq!(settled.iter().filter(|settled| **settled == Settled::LeaseLost).count(), 19);
+    assert_eq!(attempts(store, &claimed.task).await.len(), 1);
+}
+
+/// Drives all calls at the same time: they queue up behind each other in whatever the store writes with.
+async fn together<F: Future>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut calls: Vec<_> = calls.into_iter().map(|call| (Box::pin(call), None)).collect();
+    poll_fn(|context| {
+        for (call, answer) in calls.iter_mut().filter(|(_, answer)| answer.is_none()) {
+            if let Poll::Ready(ready) = call.as_mut().poll(context) {
+                *answer = Some(ready);
+            }
+        }
+        if calls.iter().all(|(_, answer)| answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    calls.into_iter().filter_map(|(_, answer)| answer).collect()
+}

@@ -1,0 +1,234 @@
+//! A long life with everything in it, drawn from a seed, each answer held against the model's.
+
+use std::collections::BTreeSet;
+
+use redrive_core::{Lane, Reason, Status, TenantId, Timestamp};
+
+use super::model::Model;
+use super::samples::{TERMS, allow, at, end, id, lane, retry, settlement, succeed, task, tenant, unsent};
+use super::snapshot::{Snapshot, snapshot};
+use crate::{Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
+
+const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
+const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
+
+/// The tenants that a workload works for.
+pub fn tenants() -> impl Iterator<Item = TenantId> {
+    TENANTS.into_iter().map(tenant)
+}
+
+pub(super) async fn a_long_random_life_ends_as_the_model_says(store: &dyn Store) {
+    run(store, 1, 1_500).await;
+}
+
+/// Puts a fresh store through `steps` random steps and compares it with the model all along. Answers what the store
+/// holds at the end, so that a durable store can be closed, opened and compared again.
+pub async fn run(store: &dyn Store, seed: u64, steps: u64) -> Snapshot {
+    for tenant in tenants() {
+        allow(store, tenant).await;
+    }
+    let mut life = Life {
+        store,
+        model: Model::default(),
+        random: Random(seed),
+        seconds: 0,
+        made: 0,
+        taken: BTreeSet::new(),
+        held: Vec::new(),
+    };
+    for step in 1..=steps {
+        life.step().await;
+        if step % 250 == 0 || step == steps {
+            let held = snapshot(store, tenants()).await;
+            held.assert_is(&life.model.snapshot(tenants()), &format!("seed {seed}, after step {step}"));
+        }
+    }
+    snapshot(store, tenants()).await
+}
+
+struct Life<'a> {
+    store: &'a dyn Store,
+    model: Model,
+    random: Random,
+    seconds: u64,
+    made: u64,
+    /// Due times in use: no two are the same, because the contract does not say who goes first then.
+    taken: BTreeSet<Timestamp>,
+    /// Claims, some of them stale by now.
+    held: Vec<Claimed>,
+}
+
+impl Life<'_> {
+    async fn step(&mut self) {
+        self.seconds += 1 + self.random.below(4);
+        match self.random.below(100) {
+            0..30 => self.submit().await,
+            30..55 => self.claim().await,
+            55..80 => self.settle_some().await,
+            80..86 => self.cancel().await,
+            86..92 => self.bring_forward().await,
+            92..97 => self.rescue().await,
+            _ => self.clean().await,
+        }
+    }
+
+    async fn submit(&mut self) {
+        let mut batch = Vec::new();
+        for _ in 0..=self.random.below(6) {
+            self.made += 1;
+            let mut sample = task(self.made).of(self.random.pick(&TENANTS)).to(self.random.pick(&DEPENDENCIES));
+            sample = sample.created(self.now()).label("n", &self.made.to_string());
+            if self.random.chance(25) {
+                sample = sample.key(&format!("key-{}", 1 + self.random.below(self.made)));
+            }
+            if self.random.chance(10) {
+                sample = sample.body("another request");
+            }
+            if self.random.chance(5) {
+                sample = sample.policy("default", 9);
+            }
+            let due = self.some_time();
+            sample = if self.random.chance(40) { sample.claimed(self.now()) } else { sample.due(due) };
+            batch.push(sample.0);
+        }
+        let said = self.store.submit(batch.clone()).await.unwrap();
+        let expected: Vec<_> = batch.iter().map(|new| self.model.submit(new.clone())).collect();
+        assert_eq!(said, expected);
+        for (new, submitted) in batch.into_iter().zip(said) {
+            if let Submitted::Created(Some(lease)) = submitted {
+                let mut task = new.task;
+                (task.status, task.attempt_number) = (Status::InFlight, 1);
+                self.held.push(Claimed { task, request: new.request, lease });
+            }
+        }
+    }
+
+    async fn claim(&mut self) {
+        let mut lanes: Vec<LaneRoom> = Vec::new();
+        for lane in all_lanes() {
+            if self.random.chance(50) {
+                lanes.push(LaneRoom { lane, room: self.random.below(4) as usize });
+            }
+        }
+        let claims = self.store.claim(lanes.clone(), TERMS, self.now()).await.unwrap();
+        assert_eq!(claims, self.model.claim(lanes, self.now()));
+        self.held.extend(claims.claimed);
+    }
+
+    async fn settle_some(&mut self) {
+        let mut ends = Vec::new();
+        for _ in 0..=self.random.below(5) {
+            if self.held.is_empty() {
+                break;
+            }
+            let at = self.random.below(self.held.len() as u64) as usize;
+            let keeps = self.random.chance(20);
+            let claimed = if keeps { self.held[at].clone() } else { self.held.swap_remove(at) };
+            ends.push(self.some_end(&claimed));
+        }
+        self.settle(ends).await;
+    }
+
+    async fn settle(&mut self, ends: Vec<Settlement>) {
+        let said = self.store.settle(ends.clone()).await.unwrap();
+        let expected: Vec<_> = ends.into_iter().map(|end| self.model.settle(end)).collect();
+        assert_eq!(said, expected);
+    }
+
+    fn some_end(&mut self, claimed: &Claimed) -> Settlement {
+        let (now, later) = (self.now(), self.some_time());
+        let mut end = match self.random.below(10) {
+            0..4 => succeed(claimed, now),
+            4..7 => retry(claimed, now, later),
+            7 => end(claimed, Status::Failed, Some(Reason::NotRetryable), now),
+            8 => unsent(claimed, now, later),
+            _ => {
+                let next = Next::End { status: Status::Exhausted, reason: Some(Reason::Deadline), answer: None };
+                settlement(claimed, None, next, now)
+            }
+        };
+        if self.random.chance(5) {
+            end.token = Token(self.random.below(5));
+        }
+        if self.random.chance(3) {
+            end.tenant = tenant(self.random.pick(&TENANTS));
+        }
+        end
+    }
+
+    async fn cancel(&mut self) {
+        let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
+        let said = self.store.cancel(tenant.clone(), id, self.now()).await.unwrap();
+        assert_eq!(said, self.model.cancel(&tenant, id, self.now()));
+    }
+
+    async fn bring_forward(&mut self) {
+        let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
+        let said = self.store.bring_forward(tenant.clone(), id, self.now()).await.unwrap();
+        assert_eq!(said, self.model.bring_forward(&tenant, id, self.now()));
+    }
+
+    async fn rescue(&mut self) {
+        let mut said = self.store.expired(self.now(), 10_000).await.unwrap();
+        said.sort_by_key(|claimed| claimed.task.id);
+        assert_eq!(said, self.model.expired(self.now()));
+        let mut ends = Vec::new();
+        for claimed in said {
+            let later = self.some_time();
+            ends.push(retry(&claimed, self.now(), later));
+        }
+        self.settle(ends).await;
+    }
+
+    async fn clean(&mut self) {
+        let before = at(self.seconds.saturating_sub(self.random.below(300)) * 1_000);
+        let (mut from, mut removed) = (CleanFrom::Start, 0);
+        loop {
+            let cleaned = self.store.clean(before, from, 1 + self.random.below(50) as usize).await.unwrap();
+            removed += cleaned.removed;
+            let Some(next) = cleaned.next else { break };
+            assert_ne!(next, from, "a pass gets on, or it never ends");
+            from = next;
+        }
+        assert_eq!(removed, self.model.clean(before));
+    }
+
+    /// Whole seconds, one step never the same as another: so a task that is brought forward has its moment alone.
+    fn now(&self) -> Timestamp {
+        at(self.seconds * 1_000)
+    }
+
+    /// Somewhat earlier or later than now, and never the same twice.
+    fn some_time(&mut self) -> Timestamp {
+        let second = (self.seconds + self.random.below(25)).saturating_sub(5);
+        loop {
+            let due = at(second * 1_000 + 1 + self.random.below(999));
+            if self.taken.insert(due) {
+                return due;
+            }
+        }
+    }
+}
+
+fn all_lanes() -> impl Iterator<Item = Lane> {
+    TENANTS.into_iter().flat_map(|tenant| DEPENDENCIES.into_iter().map(move |dependency| lane(tenant, dependency)))
+}
+
+/// A linear congruential generator (Knuth's MMIX): the same life from the same seed, on every machine.
+struct Random(u64);
+
+impl Random {
+    /// Uniform in `0..limit`; the high bits, because the low ones of such a generator repeat soon.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}

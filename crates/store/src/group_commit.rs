@@ -1,0 +1,227 @@
+//! Group commit: one writer thread that gathers whatever is queued into the next transaction.
+//!
+//! Why: an fsync costs the same for one row as for a thousand. While one commit is on its way to the disk, callers
+//! queue up; the next commit takes them all. So the batch grows by itself under load, and a lone caller never waits
+//! for company: there is no timer, and no window to tune.
+//!
+//! A batch is one fate. If any job of it fails, or the commit does, everything is rolled back and every caller gets the
+//! error: nobody is told `Ok` for what was not committed. Jobs therefore return `Err` only for failures of the store
+//! itself (a full disk); an ordinary "no" is an `Ok` value.
+//!
+//! Not here: what a transaction is (the backend's), reading (readers have their own connections).
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::Error;
+
+/// What the writer thread owns: usually one connection. All of its methods are called on that thread.
+pub trait Backend: Send + 'static {
+    /// Opens a transaction.
+    fn begin(&mut self) -> Result<(), Error>;
+    /// Makes the open transaction durable.
+    fn commit(&mut self) -> Result<(), Error>;
+    /// Undoes the open transaction; also called after a commit that failed.
+    fn rollback(&mut self);
+}
+
+/// The bounds of a group commit; zero is taken as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The most jobs that share one transaction: bounds how long the first of them waits for the last.
+    pub max_jobs_per_commit: usize,
+    /// The most jobs that are queued; further callers wait until there is room.
+    pub queue: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { max_jobs_per_commit: 1_024, queue: 16_384 }
+    }
+}
+
+/// A cheap handle to the writer thread. The thread ends with [`close`](GroupCommit::close), or when the last handle is
+/// dropped.
+pub struct GroupCommit<B> {
+    shared: Arc<Shared<B>>,
+}
+
+struct Shared<B> {
+    queue: mpsc::Sender<Message<B>>,
+    closed: AtomicBool,
+    /// The writer thread holds the other end and drops it last, after the backend.
+    ended: watch::Receiver<()>,
+}
+
+impl<B: Backend> GroupCommit<B> {
+    /// Starts the writer thread.
+    pub fn start(thread_name: &str, backend: B, options: Options) -> Result<Self, Error> {
+        let (queue, incoming) = mpsc::channel(options.queue.max(1));
+        let (ending, ended) = watch::channel(());
+        let max_jobs = options.max_jobs_per_commit.max(1);
+        std::thread::Builder::new()
+            .name(thread_name.to_owned())
+            .spawn(move || {
+                write_until_closed(backend, incoming, max_jobs);
+                drop(ending);
+            })
+            .map_err(|error| Error::Unavailable(format!("starting the writer thread: {error}")))?;
+        Ok(GroupCommit { shared: Arc::new(Shared { queue, closed: AtomicBool::new(false), ended }) })
+    }
+
+    /// Runs `job` inside the next transaction; answers after that transaction has been committed.
+    ///
+    /// Waits while the queue is full. Once queued, the job runs even if this future is dropped.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut B) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        if self.shared.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Call { job: Some(job), result: None, reply });
+        if self.shared.queue.send(Message::Run(job)).await.is_err() {
+            return Err(self.ended());
+        }
+        match answer.await {
+            Ok(result) => result,
+            // The writer answers every job that it took unless it died over one of them.
+            Err(_) => Err(writer_died()),
+        }
+    }
+
+    /// Commits what is queued, ends the thread, drops the backend, waits for it.
+    pub async fn close(&self) {
+        self.shared.closed.store(true, Ordering::Release);
+        if self.shared.queue.send(Message::Close).await.is_err() {
+            tracing::debug!("the writer thread had ended before it was closed");
+        }
+        let mut ended = self.shared.ended.clone();
+        // Nothing is ever sent here: the error is the sign that the thread dropped its end.
+        while ended.changed().await.is_ok() {}
+    }
+
+    /// Why the queue takes nothing more.
+    fn ended(&self) -> Error {
+        if self.shared.closed.load(Ordering::Acquire) { Error::Closed } else { writer_died() }
+    }
+}
+
+impl<B> Clone for GroupCommit<B> {
+    fn clone(&self) -> Self {
+        GroupCommit { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<B> fmt::Debug for GroupCommit<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queued = self.shared.queue.max_capacity() - self.shared.queue.capacity();
+        f.debug_struct("GroupCommit").field("queued", &queued).finish_non_exhaustive()
+    }
+}
+
+fn writer_died() -> Error {
+    Error::Unavailable("the writer thread has died; the process must be restarted".to_owned())
+}
+
+enum Message<B> {
+    Run(Box<dyn Job<B>>),
+    Close,
+}
+
+/// One queued call in two steps, because its answer is only true after the commit.
+trait Job<B>: Send {
+    fn execute(&mut self, backend: &mut B) -> Result<(), Error>;
+    fn answer(self: Box<Self>, outcome: Result<(), Error>);
+}
+
+/// Job, result and reply in one allocation.
+struct Call<F, R> {
+    job: Option<F>,
+    result: Option<R>,
+    reply: oneshot::Sender<Result<R, Error>>,
+}
+
+impl<B, F, R> Job<B> for Call<F, R>
+where
+    F: FnOnce(&mut B) -> Result<R, Error> + Send,
+    R: Send,
+{
+    fn execute(&mut self, backend: &mut B) -> Result<(), Error> {
+        if let Some(job) = self.job.take() {
+            self.result = Some(job(backend)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), Error>) {
+        let call = *self;
+        let answer = match (outcome, call.result) {
+            (Ok(()), Some(result)) => Ok(result),
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => Err(writer_died()),
+        };
+        if call.reply.send(answer).is_err() {
+            tracing::trace!("a caller did not wait for its commit");
+        }
+    }
+}
+
+/// The writer thread: everything from its start to the drop of the backend.
+fn write_until_closed<B: Backend>(backend: B, mut incoming: mpsc::Receiver<Message<B>>, max_jobs: usize) {
+    let work = AssertUnwindSafe(|| write_batches(backend, &mut incoming, max_jobs));
+    if catch_unwind(work).is_err() {
+        // What the panic left behind in the backend is unknown, so the backend is gone, and with it the transaction.
+        tracing::error!("the writer thread died: a job or the backend panicked");
+    }
+    // Dropping the receiver alone could strand a job that is being sent right now, and its caller would wait forever.
+    incoming.close();
+    while let Some(message) = incoming.blocking_recv() {
+        if let Message::Run(job) = message {
+            job.answer(Err(writer_died()));
+        }
+    }
+}
+
+/// Batch after batch, until the queue is closed and empty.
+fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Message<B>>, max_jobs: usize) {
+    let mut messages = Vec::new();
+    let mut jobs = Vec::new();
+    while incoming.blocking_recv_many(&mut messages, max_jobs) > 0 {
+        for message in messages.drain(..) {
+            match message {
+                Message::Run(job) => jobs.push(job),
+                // From here on the queue refuses; what it holds already is still written.
+                Message::Close => incoming.close(),
+            }
+        }
+        if jobs.is_empty() {
+            continue;
+        }
+        let outcome = write_batch(&mut backend, &mut jobs);
+        if let Err(error) = &outcome {
+            tracing::error!(jobs = jobs.len(), %error, "a commit failed and was rolled back");
+        }
+        for job in jobs.drain(..) {
+            job.answer(outcome.clone());
+        }
+    }
+}
+
+/// One transaction: all of the jobs or none.
+fn write_batch<B: Backend>(backend: &mut B, jobs: &mut [Box<dyn Job<B>>]) -> Result<(), Error> {
+    backend.begin()?;
+    let outcome = jobs.iter_mut().try_for_each(|job| job.execute(backend)).and_then(|()| backend.commit());
+    if outcome.is_err() {
+        backend.rollback();
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What Redrive asks of a store, and everything that is common to all stores.
+//!
+//! [`Store`] is the contract; `conformance` (with the feature of that name) is the suite that every implementation runs;
+//! [`memory`] is the store that forgets; [`group_commit`] is the single writer that lets a thousand callers share one
+//! fsync.
+//!
+//! Not here: any database (`redrive-store-sqlite` and its siblings), any decision about retrying (`redrive-core`).
+
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod group_commit;
+pub mod memory;
+mod types;
+
+pub use memory::MemoryStore;
+pub use types::*;
+
+use async_trait::async_trait;
+use redrive_core::{Attempt, Lane, PolicyId, TaskId, TenantId, Timestamp, policy};
+
+/// Where tasks, attempts and policies are kept.
+///
+/// Batch first: a call takes many items and is one transaction, and `Ok` means that it survives power loss. Results
+/// come in the order of the items. An error means that nothing of the call happened, with one exception that each
+/// shared store documents: a connection lost during commit.
+///
+/// Times come from the caller; a store never asks what time it is.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Keeps new tasks. An item whose idempotency key is already taken changes nothing and says by whom; keys are also
+    /// compared within one call. An item that starts claimed counts its first attempt.
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error>;
+
+    /// Takes up to `room` due tasks of each lane, earliest due first, leases them until the attempt's timeout plus the
+    /// lease's margin has passed, and counts the attempt of each. Says for every lane asked when its next task is due.
+    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error>;
+
+    /// Ends or reschedules attempts. An item whose token is not the task's current one, or whose task is no longer in
+    /// flight, changes nothing and is `LeaseLost`. Attempt log, new state and due time are one transaction. A task with
+    /// a cancel requested ends CANCELLED unless this attempt succeeded.
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error>;
+
+    /// Takes a task back: a pending one ends CANCELLED now, one in flight is marked so that no further attempt begins.
+    async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error>;
+
+    /// Makes a pending task due at `now`, if it is not due earlier.
+    async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error>;
+
+    /// Tasks in flight whose lease has run out by `now`, at most `limit`. Reads only: the rescuer settles each with
+    /// the token that it finds, so whoever settles first wins.
+    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error>;
+
+    /// The lanes that have pending tasks, in order after `after`, at most `limit`, each with its earliest due time.
+    /// Costs one index probe per lane, whatever the backlog.
+    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error>;
+
+    /// One task with its request and, once it has ended, the dependency's answer.
+    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error>;
+
+    /// A page of tasks, newest first. A page may be short, even empty, and still have a `next`: one call looks at a
+    /// bounded number of rows.
+    async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error>;
+
+    /// How many tasks the tenant has in each status, without counting them one by one.
+    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error>;
+
+    /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if there is no such task.
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: TaskId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<Attempt>>, Error>;
+
+    /// Keeps a policy. The same spec as the current version changes nothing; another one becomes the next version.
+    async fn put_policy(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: policy::Spec,
+        expected: Expected,
+        now: Timestamp,
+    ) -> Result<PutPolicy, Error>;
+
+    /// All kept versions of a policy, oldest first; empty if there is no such policy. A version that is not the
+    /// current one may be cleaned away once no task refers to it.
+    async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error>;
+
+    /// The current version of each policy with an id above `after`, in order, at most `limit`.
+    async fn policies(
+        &self,
+        tenant: TenantId,
+        after: Option<PolicyId>,
+        limit: usize,
+    ) -> Result<Vec<PolicyVersion>, Error>;
+
+    /// Removes a policy, unless a task that has not ended pins one of its versions.
+    async fn delete_policy(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error>;
+
+    /// Removes tasks that ended before `ended_before`, with all that belongs to them, looking at no more than `limit`
+    /// rows from `from` on; says where to go on, or `None` when the pass is complete.
+    async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error>;
+
+    /// The newest task id ever kept here: ids handed out later must be above it.
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error>;
+
+    /// Whether the store can be written to right now.
+    async fn check(&self) -> Result<(), Error>;
+
+    /// Whether no other process can write here: what this process does not hold, nobody holds, and nothing becomes due
+    /// without this process knowing.
+    fn is_exclusive(&self) -> bool;
+
+    /// Finishes what is queued and closes files. Calls after this fail with [`Error::Closed`].
+    async fn close(&self);
+}

@@ -1,0 +1,55 @@
+//! Reading tasks: one, a page, their numbers, their attempts.
+
+use std::ops::Bound;
+
+use redrive_core::{Attempt, Status, TaskId, TenantId};
+
+use super::state::{Entry, State};
+use crate::{Counts, TaskDetail, TaskPage, TaskQuery};
+
+/// The most tasks that one page looks at before it says "go on from here": bounds how long the lock is held.
+const ROWS_PER_PAGE: usize = 10_000;
+
+impl State {
+    pub(super) fn task(&self, tenant: &TenantId, id: TaskId) -> Option<TaskDetail> {
+        self.entry(tenant, id).map(Entry::detail)
+    }
+
+    pub(super) fn tasks(&self, query: &TaskQuery) -> TaskPage {
+        let mut page = TaskPage::default();
+        let Some(tenant) = self.indexes.tenants.get(&query.tenant) else { return page };
+        let below = query.below.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut ids = tenant.ids.range((Bound::Unbounded, below)).rev();
+        let mut last = None;
+        for _ in 0..ROWS_PER_PAGE {
+            if page.tasks.len() >= query.limit {
+                break;
+            }
+            let Some(&id) = ids.next() else { break };
+            last = Some(id);
+            page.tasks.extend(self.tasks.get(&id).filter(|entry| matches(query, entry)).map(|entry| entry.detail()));
+        }
+        page.next = last.filter(|_| ids.next().is_some());
+        page
+    }
+
+    pub(super) fn counts(&self, tenant: &TenantId) -> Counts {
+        let Some(tenant) = self.indexes.tenants.get(tenant) else { return Counts::new() };
+        Status::ALL.into_iter().zip(tenant.counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(super) fn attempts(&self, tenant: &TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>> {
+        let attempts = &self.entry(tenant, id)?.attempts;
+        Some(attempts.iter().filter(|attempt| attempt.number > after).take(limit).cloned().collect())
+    }
+}
+
+fn matches(query: &TaskQuery, entry: &Entry) -> bool {
+    let task = &entry.task;
+    (query.statuses.is_empty() || query.statuses.contains(&task.status))
+        && query.dependency.as_ref().is_none_or(|dependency| *dependency == task.lane.dependency)
+        && query.policy.as_ref().is_none_or(|policy| *policy == task.policy.id)
+        && query.created_from.is_none_or(|from| task.created_at >= from)
+        && query.created_before.is_none_or(|before| task.created_at < before)
+        && query.labels.iter().all(|(name, value)| entry.request.labels.get(name) == Some(value))
+}

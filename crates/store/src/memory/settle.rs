@@ -1,0 +1,62 @@
+//! Ending or rescheduling attempts.
+
+use redrive_core::{Reason, Status};
+
+use super::state::{Entry, State};
+use crate::{Next, Settled, Settlement};
+
+impl State {
+    pub(super) fn settle(&mut self, ends: Vec<Settlement>) -> Vec<Settled> {
+        ends.into_iter().map(|end| self.settle_one(end)).collect()
+    }
+
+    fn settle_one(&mut self, end: Settlement) -> Settled {
+        let holds_lease = self
+            .entry(&end.tenant, end.id)
+            .is_some_and(|entry| entry.task.status == Status::InFlight && entry.lease.token == end.token);
+        if !holds_lease {
+            return Settled::LeaseLost;
+        }
+        match self.change(end.id, |entry| entry.settle(end)) {
+            Some(status) => Settled::Done(status),
+            None => Settled::LeaseLost,
+        }
+    }
+}
+
+impl Entry {
+    fn settle(&mut self, end: Settlement) -> Status {
+        match end.attempt {
+            Some(attempt) => {
+                // A success does not wipe out what went wrong on the way: the record keeps it.
+                if let Some(error) = &attempt.error {
+                    self.task.last_error = Some(error.clone());
+                }
+                self.attempts.push(attempt);
+            }
+            None => self.task.attempt_number = self.task.attempt_number.saturating_sub(1),
+        }
+        let (status, reason, answer) = match end.next {
+            Next::RetryAt { at, backoff } => {
+                self.task.backoff = backoff;
+                self.task.next_attempt_at = Some(at);
+                (Status::Pending, None, None)
+            }
+            Next::End { status, reason, answer } => {
+                debug_assert!(status.is_ended(), "a task ends in a status that is an end");
+                (status, reason, answer)
+            }
+        };
+        (self.task.status, self.task.reason) = match status {
+            Status::Succeeded => (status, reason),
+            _ if self.task.cancel_requested => (Status::Cancelled, Some(Reason::Cancelled)),
+            _ => (status, reason),
+        };
+        if self.task.status.is_ended() {
+            self.task.next_attempt_at = None;
+            self.task.ended_at = Some(end.at);
+            self.answer = answer.map(|answer| *answer);
+        }
+        self.task.status
+    }
+}

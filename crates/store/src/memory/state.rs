@@ -1,0 +1,145 @@
+//! What the memory store holds, and the indexes that follow every change of a task.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use redrive_core::request::Fingerprint;
+use redrive_core::{
+    Answer, Attempt, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+};
+
+use super::policies::PolicyEntry;
+use crate::{Claimed, Lease, TaskDetail, Token};
+
+/// Everything. Changed only under the store's lock, one whole call at a time.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) closed: bool,
+    pub(super) newest: Option<TaskId>,
+    /// Boxed, so that a full tree node splits by moving pointers.
+    pub(super) tasks: BTreeMap<TaskId, Box<Entry>>,
+    pub(super) indexes: Indexes,
+}
+
+/// All that belongs to one task.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) task: Task,
+    pub(super) request: Arc<Request>,
+    pub(super) fingerprint: Fingerprint,
+    /// The lease of the last claim; it means something only while the task is in flight.
+    pub(super) lease: Lease,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) answer: Option<Answer>,
+}
+
+/// Ways to find tasks without looking at all of them.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    /// Pending tasks by lane, earliest due first; a lane without any is absent.
+    pub(super) due: BTreeMap<Lane, BTreeSet<(Timestamp, TaskId)>>,
+    /// Tasks in flight, by the end of their lease.
+    pub(super) leases: BTreeSet<(Timestamp, TaskId)>,
+    pub(super) tenants: BTreeMap<TenantId, Tenant>,
+}
+
+/// What one tenant has.
+#[derive(Debug, Default)]
+pub(super) struct Tenant {
+    pub(super) ids: BTreeSet<TaskId>,
+    /// Looked up, never iterated: its order is random.
+    pub(super) keys: HashMap<IdempotencyKey, TaskId>,
+    /// By status, in the order of [`Status::ALL`].
+    pub(super) counts: [u64; Status::ALL.len()],
+    pub(super) policies: BTreeMap<PolicyId, PolicyEntry>,
+}
+
+impl State {
+    /// The task, if it is this tenant's.
+    pub(super) fn entry(&self, tenant: &TenantId, id: TaskId) -> Option<&Entry> {
+        self.tasks.get(&id).map(Box::as_ref).filter(|entry| entry.task.lane.tenant == *tenant)
+    }
+
+    /// Changes a task and moves it in the indexes to where it belongs afterwards.
+    pub(super) fn change<R>(&mut self, id: TaskId, change: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        let entry = self.tasks.get_mut(&id)?;
+        self.indexes.remove(entry);
+        let result = change(entry);
+        self.indexes.add(entry);
+        Some(result)
+    }
+}
+
+impl Entry {
+    pub(super) fn claimed(&self) -> Claimed {
+        Claimed { task: self.task.clone(), request: Arc::clone(&self.request), lease: self.lease }
+    }
+
+    pub(super) fn detail(&self) -> TaskDetail {
+        TaskDetail { task: self.task.clone(), request: Arc::clone(&self.request), answer: self.answer.clone() }
+    }
+
+    /// Counts the next attempt under a new lease, whose token is above all earlier ones.
+    pub(super) fn claim(&mut self, since: Timestamp, until: Timestamp) -> Lease {
+        self.task.status = Status::InFlight;
+        self.task.attempt_number += 1;
+        self.lease = Lease { token: Token(self.lease.token.0 + 1), since, until };
+        self.lease
+    }
+
+    fn due(&self) -> (Timestamp, TaskId) {
+        (self.task.next_attempt_at.unwrap_or_default(), self.task.id)
+    }
+}
+
+impl Indexes {
+    /// Enters a task under its present state.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let task = &entry.task;
+        match task.status {
+            Status::Pending => match self.due.get_mut(&task.lane) {
+                Some(due) => {
+                    due.insert(entry.due());
+                }
+                None => {
+                    self.due.insert(task.lane.clone(), BTreeSet::from([entry.due()]));
+                }
+            },
+            Status::InFlight => {
+                self.leases.insert((entry.lease.until, task.id));
+            }
+            _ => {}
+        }
+        if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
+            tenant.counts[task.status as usize] += 1;
+            if let Some(policy) = tenant.policies.get_mut(&task.policy.id).filter(|_| !task.status.is_ended()) {
+                policy.pins += 1;
+            }
+        }
+    }
+
+    /// Takes a task out from where [`add`](Indexes::add) entered it; its state must be the same as then.
+    pub(super) fn remove(&mut self, entry: &Entry) {
+        let task = &entry.task;
+        match task.status {
+            Status::Pending => {
+                if let Some(due) = self.due.get_mut(&task.lane) {
+                    due.remove(&entry.due());
+                    if due.is_empty() {
+                        self.due.remove(&task.lane);
+                    }
+                }
+            }
+            Status::InFlight => {
+                self.leases.remove(&(entry.lease.until, task.id));
+            }
+            _ => {}
+        }
+        if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
+            tenant.counts[task.status as usize] -= 1;
+            if let Some(policy) = tenant.policies.get_mut(&task.policy.id).filter(|_| !task.status.is_ended()) {
+                policy.pins -= 1;
+            }
+        }
+    }
+}

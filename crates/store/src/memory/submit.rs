@@ -1,0 +1,60 @@
+//! Keeping new tasks.
+
+use std::collections::hash_map;
+
+use redrive_core::Timestamp;
+
+use super::state::{Entry, State};
+use crate::{Lease, NewTask, Start, Submitted, Token};
+
+/// What a task that was never claimed holds in place of a lease: its first claim gets token 1.
+const NO_LEASE: Lease = Lease { token: Token(0), since: Timestamp::from_millis(0), until: Timestamp::from_millis(0) };
+
+impl State {
+    pub(super) fn submit(&mut self, tasks: Vec<NewTask>) -> Vec<Submitted> {
+        tasks.into_iter().map(|new| self.submit_one(new)).collect()
+    }
+
+    fn submit_one(&mut self, new: NewTask) -> Submitted {
+        let NewTask { task, request, fingerprint, start } = new;
+        let id = task.id;
+        // A tenant that is not known has no policy either.
+        let Some(tenant) = self.indexes.tenants.get_mut(&task.lane.tenant) else {
+            return Submitted::PolicyGone;
+        };
+        let key = match tenant.keys.entry(task.idempotency_key.clone()) {
+            hash_map::Entry::Vacant(key) => key,
+            hash_map::Entry::Occupied(owner) => {
+                return match self.tasks.get(owner.get()) {
+                    Some(entry) if entry.fingerprint == fingerprint => {
+                        Submitted::Replayed(Box::new(entry.task.clone()))
+                    }
+                    _ => Submitted::KeyReused(*owner.get()),
+                };
+            }
+        };
+        if !tenant.policies.get(&task.policy.id).is_some_and(|policy| policy.has(task.policy.version)) {
+            return Submitted::PolicyGone;
+        }
+        key.insert(id);
+        tenant.ids.insert(id);
+        let entry = Entry { task, request, fingerprint, lease: NO_LEASE, attempts: Vec::new(), answer: None };
+        let lease = self.keep(entry, start);
+        self.newest = self.newest.max(Some(id));
+        Submitted::Created(lease)
+    }
+
+    fn keep(&mut self, mut entry: Entry, start: Start) -> Option<Lease> {
+        let lease = match start {
+            Start::Pending => None,
+            Start::Claimed(terms, now) => {
+                let until = terms.until(now, entry.task.attempt_timeout);
+                Some(entry.claim(now, until))
+            }
+        };
+        self.indexes.add(&entry);
+        let before = self.tasks.insert(entry.task.id, Box::new(entry));
+        debug_assert!(before.is_none(), "whoever makes task ids makes each one once");
+        lease
+    }
+}
