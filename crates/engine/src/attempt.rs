@@ -1,0 +1,236 @@
+//! One attempt: the last checks, the send, the verdict, the settlement.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::attempt::LastError;
+use redrive_core::classify::{self, Verdict};
+use redrive_core::decide::{self, Fit, Standing};
+use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status};
+use redrive_store::{Claimed, Next, Settlement};
+
+use crate::in_flight::Place;
+use crate::lanes::Room;
+use crate::policies::Resolved;
+use crate::settle::settle_or_leave;
+use crate::shared::{Phase, Shared};
+use crate::transport::{Outbound, SendError};
+
+/// Starts the attempt that `claimed` counts, in its lane's `room`.
+pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, room: Room) {
+    shared.note_lease(&claimed.lease);
+    let place = shared.in_flight.enter(claimed.task.id);
+    let shared = shared.clone();
+    tokio::spawn(async move {
+        run(&shared, claimed, &policy, room, &place).await;
+        drop(place);
+    });
+}
+
+async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, room: Room, place: &Place) {
+    let now = shared.clock.now();
+    let timeout = match last_checks(shared, &claimed, place) {
+        LastChecks::Send { timeout } => timeout,
+        LastChecks::Unsent(next) => {
+            drop(room);
+            let unsent = settlement(&claimed, None, next, now);
+            return settle_or_leave(shared, &claimed, unsent).await;
+        }
+        LastChecks::LeaseRanOut => return,
+    };
+    let begun = shared.clock.elapsed();
+    let sent = send(shared, &claimed, policy, timeout).await;
+    let took = shared.clock.elapsed().saturating_sub(begun);
+    if sent.tells_latency() {
+        shared.lanes.record_latency(&claimed.task.lane, took, shared.clock.elapsed());
+    }
+    // The dependency is done with it: the lane's room is free while the result is written down.
+    drop(room);
+    let ended = judge(shared, &claimed, policy, sent, took);
+    settle_or_leave(shared, &claimed, ended).await;
+}
+
+/// What is found just before the send.
+enum LastChecks {
+    /// It may go out, and take this long.
+    Send { timeout: Duration },
+    /// It must not go out; the attempt that the claim counted is taken back.
+    Unsent(Next),
+    /// Somebody else may hold the task by now.
+    LeaseRanOut,
+}
+
+fn last_checks(shared: &Shared, claimed: &Claimed, place: &Place) -> LastChecks {
+    let (task, now) = (&claimed.task, shared.clock.now());
+    let end = |status, reason| LastChecks::Unsent(Next::End { status, reason: Some(reason), answer: None });
+    if now >= claimed.lease.until {
+        return LastChecks::LeaseRanOut;
+    }
+    if place.is_cancelled() || task.cancel_requested {
+        return end(Status::Cancelled, Reason::Cancelled);
+    }
+    if shared.phase() == Phase::Returning {
+        return LastChecks::Unsent(Next::RetryAt { at: now, backoff: task.backoff });
+    }
+    match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
+        Fit::SendNow { timeout } => LastChecks::Send { timeout },
+        Fit::TooLate => end(Status::Exhausted, Reason::Deadline),
+    }
+}
+
+/// What a send came to.
+enum Sent {
+    Answered(Answer),
+    Failed(SendError),
+    /// The process stops and waits no longer; what the dependency did with it is unknown.
+    GivenUp,
+}
+
+impl Sent {
+    /// Whether it says what a call of this dependency takes: a refused connection says nothing of that.
+    fn tells_latency(&self) -> bool {
+        match self {
+            Sent::Answered(_) => true,
+            Sent::Failed(error) => error.kind == ErrorType::ReadTimeout,
+            Sent::GivenUp => false,
+        }
+    }
+}
+
+async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Duration) -> Sent {
+    let task = &claimed.task;
+    let sending = shared.transport.send(Outbound {
+        lane: task.lane.clone(),
+        request: claimed.request.clone(),
+        idempotency_key: task.idempotency_key.clone(),
+        task: task.id,
+        attempt: task.attempt_number,
+        connect_timeout: policy.policy.connect_timeout.min(timeout),
+        attempt_timeout: timeout,
+    });
+    tokio::select! {
+        biased;
+        sent = sending => match sent {
+            Ok(answer) => Sent::Answered(answer),
+            Err(error) => Sent::Failed(error),
+        },
+        () = shared.reached(Phase::Returning) => Sent::GivenUp,
+    }
+}
+
+/// What the send means for the task: the line for the attempt log, and what happens next.
+fn judge(shared: &Shared, claimed: &Claimed, policy: &Resolved, sent: Sent, took: Duration) -> Settlement {
+    let now = shared.clock.now();
+    let standing = standing(shared, claimed);
+    let unit = shared.entropy.unit();
+    let (answer, error, verdict) = match sent {
+        Sent::Answered(answer) => {
+            let verdict = classify::answer(&policy.policy, &answer, now);
+            let error = (verdict != Verdict::Success).then(|| LastError {
+                kind: ErrorType::HttpStatus,
+                message: format!("the dependency answered {}", answer.status),
+            });
+            (Some(answer), error, verdict)
+        }
+        Sent::Failed(error) => {
+            let verdict = classify::error(error.kind);
+            (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
+        }
+        Sent::GivenUp => {
+            let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
+            return cut_off(claimed, decision, Some(took), now);
+        }
+    };
+    let decision = decide::after_attempt(&policy.policy, &standing, &verdict, now, unit);
+    let attempt = Attempt {
+        number: claimed.task.attempt_number,
+        started_at: claimed.lease.since,
+        duration: Some(took),
+        outcome: match verdict {
+            Verdict::Success => Outcome::Success,
+            Verdict::Retry { .. } => Outcome::Retryable,
+            Verdict::Never => Outcome::Permanent,
+        },
+        response_status: answer.as_ref().map(|answer| answer.status),
+        error,
+        backoff: backoff(&decision),
+    };
+    log_attempt(claimed, &attempt);
+    let next = next(decision, answer);
+    settlement(claimed, Some(attempt), next, now)
+}
+
+/// The settlement of an attempt that was cut off, by a crash or by a stop that would wait no longer.
+pub(crate) fn cut_off(
+    claimed: &Claimed,
+    decision: Decision,
+    took: Option<Duration>,
+    now: redrive_core::Timestamp,
+) -> Settlement {
+    let error = LastError {
+        kind: ErrorType::Interrupted,
+        message: "the process stopped while the attempt was under way; its outcome is unknown".into(),
+    };
+    let attempt = Attempt {
+        number: claimed.task.attempt_number,
+        started_at: claimed.lease.since,
+        duration: took,
+        outcome: Outcome::Unknown,
+        response_status: None,
+        error: Some(error),
+        backoff: backoff(&decision),
+    };
+    log_attempt(claimed, &attempt);
+    settlement(claimed, Some(attempt), next(decision, None), now)
+}
+
+/// Where the task stands now that the attempt is over.
+pub(crate) fn standing(shared: &Shared, claimed: &Claimed) -> Standing {
+    Standing {
+        attempt: claimed.task.attempt_number,
+        max_attempts: claimed.task.max_attempts,
+        deadline_at: claimed.task.deadline_at,
+        previous_backoff: claimed.task.backoff,
+        estimate: shared.estimate(claimed),
+    }
+}
+
+fn backoff(decision: &Decision) -> Option<Duration> {
+    match decision {
+        Decision::Retry { backoff, .. } => Some(*backoff),
+        Decision::End(..) => None,
+    }
+}
+
+fn next(decision: Decision, answer: Option<Answer>) -> Next {
+    match decision {
+        Decision::Retry { at, backoff } => Next::RetryAt { at, backoff: Some(backoff) },
+        Decision::End(status, reason) => Next::End { status, reason, answer: answer.map(Box::new) },
+    }
+}
+
+fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, at: redrive_core::Timestamp) -> Settlement {
+    let task = &claimed.task;
+    Settlement { tenant: task.lane.tenant.clone(), id: task.id, token: claimed.lease.token, attempt, next, at }
+}
+
+/// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.
+fn log_attempt(claimed: &Claimed, attempt: &Attempt) {
+    let task = &claimed.task;
+    let Some(error) = &attempt.error else {
+        tracing::debug!(task = %task.id, dependency = %task.lane.dependency, attempt = attempt.number, "delivered");
+        return;
+    };
+    tracing::info!(
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        attempt = attempt.number,
+        max_attempts = task.max_attempts,
+        backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
+        error_type = error.kind.as_str(),
+        response_status = attempt.response_status,
+        idempotency_key = %task.idempotency_key,
+        "attempt failed"
+    );
+}

@@ -1,0 +1,44 @@
+//! Removes ended tasks after their retention, in small steps that never hold writers up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_store::{CleanFrom, Error};
+
+use crate::shared::{Phase, Shared};
+
+/// How many rows one step looks at.
+const STEP: usize = 500;
+/// The pause between two steps, so that callers come first.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Runs until the engine drains.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Draining) => return,
+            () = shared.clock.sleep(shared.options.clean_every) => {}
+        }
+        match clean(&shared).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "removed ended tasks after their retention"),
+            Err(error) => tracing::warn!(%error, "cleaning failed, trying again later"),
+        }
+    }
+}
+
+/// One whole pass; says how many tasks went.
+pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
+    let ended_before = shared.clock.now().before(shared.options.retention);
+    let mut from = CleanFrom::Start;
+    let mut removed = 0;
+    while shared.phase() == Phase::Running {
+        let step = shared.store.clean(ended_before, from, STEP).await?;
+        removed += step.removed;
+        let Some(next) = step.next else { break };
+        from = next;
+        shared.clock.sleep(PAUSE).await;
+    }
+    Ok(removed)
+}

@@ -1,0 +1,216 @@
+//! Starting the engine, and the handle that the rest of the program holds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::{BroughtForward, Cancelled, Error, Store, TaskDetail};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::in_flight::InFlight;
+use crate::lanes::Lanes;
+use crate::options::{InvalidOption, Options};
+use crate::policies::Policies;
+use crate::shared::{Phase, Shared};
+use crate::submit::{self, Draft, Submission};
+use crate::task_ids::TaskIds;
+use crate::transport::Transport;
+use crate::waiters::Waiters;
+use crate::{claimer, cleaner, rescuer};
+
+/// What is injected into the engine.
+#[derive(Clone)]
+pub struct Parts {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Where tasks are kept.
+    pub store: Arc<dyn Store>,
+    /// How they are sent.
+    pub transport: Arc<dyn Transport>,
+}
+
+/// Why the engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Option(#[from] InvalidOption),
+    /// The store could not be read.
+    #[error("reading the store at the start: {0}")]
+    Store(#[from] Error),
+}
+
+/// The running engine, for everybody who hands it work. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    loops: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// Starts the engine's loops on the current runtime.
+pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
+    options.validate()?;
+    let Parts { clock, entropy, store, transport } = parts;
+    let newest = store.newest_task().await?;
+    let shared = Arc::new(Shared {
+        lanes: Lanes::new(options.lane_concurrency, options.max_in_flight),
+        in_flight: Arc::new(InFlight::default()),
+        waiters: Waiters::default(),
+        policies: Policies::new(store.clone(), clock.clone()),
+        ids: TaskIds::above(newest),
+        phase: watch::Sender::new(Phase::Running),
+        leased_until: AtomicU64::new(0),
+        dead_letters: AtomicU64::new(0),
+        clock,
+        entropy,
+        store,
+        transport,
+        options,
+    });
+    let mut loops = JoinSet::new();
+    loops.spawn(claimer::run(shared.clone()));
+    loops.spawn(claimer::keep_rebuilding(shared.clone()));
+    loops.spawn(rescuer::run(shared.clone()));
+    loops.spawn(cleaner::run(shared.clone()));
+    Ok(Handle { shared, loops: Arc::new(Mutex::new(loops)) })
+}
+
+impl Handle {
+    /// What time the engine thinks it is.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// 128 random bits, for keys that the caller did not give.
+    pub fn random_bits(&self) -> u128 {
+        u128::from(self.shared.entropy.bits()) << 64 | u128::from(self.shared.entropy.bits())
+    }
+
+    /// Accepts tasks: durable, all in one commit, when this answers.
+    pub async fn submit(&self, drafts: Vec<Draft>) -> Result<Vec<Submission>, Error> {
+        let shared = self.shared.clone();
+        see_through(async move { submit::submit(&shared, drafts).await }).await
+    }
+
+    /// Takes a task back: no attempt begins once this has answered `Done`.
+    pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<Cancelled, Error> {
+        let shared = self.shared.clone();
+        see_through(async move {
+            let cancelled = shared.store.cancel(tenant, id, shared.clock.now()).await?;
+            if let Cancelled::Done(task) = &cancelled {
+                if task.status.is_ended() {
+                    shared.waiters.ended(id);
+                } else {
+                    shared.in_flight.cancel(id);
+                }
+            }
+            Ok(cancelled)
+        })
+        .await
+    }
+
+    /// Makes a waiting task due now.
+    pub async fn bring_forward(&self, tenant: TenantId, id: TaskId) -> Result<BroughtForward, Error> {
+        let shared = self.shared.clone();
+        see_through(async move {
+            let brought = shared.store.bring_forward(tenant, id, shared.clock.now()).await?;
+            if let BroughtForward::Done(task) = &brought
+                && let Some(due) = task.next_attempt_at
+            {
+                shared.lanes.note_due(&task.lane, due);
+            }
+            Ok(brought)
+        })
+        .await
+    }
+
+    /// The task as soon as it has ended, or as it is when `within` has passed or the engine stops; `None` if there is
+    /// no such task.
+    pub async fn ended(&self, tenant: TenantId, id: TaskId, within: Duration) -> Result<Option<TaskDetail>, Error> {
+        let waiter = self.shared.waiters.wait_for(id);
+        let end = waiter.end();
+        let task = self.shared.store.task(tenant.clone(), id).await?;
+        if task.as_ref().is_none_or(|detail| detail.task.status.is_ended()) {
+            return Ok(task);
+        }
+        tokio::select! {
+            biased;
+            () = end => {}
+            () = self.shared.reached(Phase::Draining) => {}
+            () = self.shared.clock.sleep(within) => {}
+        }
+        self.shared.store.task(tenant, id).await
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &Policies {
+        &self.shared.policies
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// Whether the engine has begun to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.shared.phase() != Phase::Running
+    }
+
+    /// How many attempts are under way.
+    pub fn in_flight(&self) -> usize {
+        self.shared.in_flight.count()
+    }
+
+    /// Dead letters since the start.
+    pub fn dead_letters(&self) -> u64 {
+        self.shared.dead_letters.load(Ordering::Relaxed)
+    }
+
+    /// Looks again into the store for every lane's due work. The lanes in memory are an index that may be lost.
+    pub async fn rebuild_schedule(&self) -> Result<(), Error> {
+        claimer::rebuild(&self.shared).await
+    }
+
+    /// Stops claiming and waiters' waits; attempts under way go on.
+    pub fn drain(&self) {
+        self.shared
+            .phase
+            .send_if_modified(|phase| std::mem::replace(phase, (*phase).max(Phase::Draining)) < Phase::Draining);
+    }
+
+    /// Stops: claims nothing more, lets attempts under way finish within the grace, then gives the rest up and returns
+    /// them to the store. When this answers, nothing of this engine runs any more.
+    pub async fn stop(&self) {
+        self.drain();
+        // A claim under way may still start attempts: they are waited for only once no loop can start more.
+        let mut loops = std::mem::take(&mut *self.loops.lock().unwrap_or_else(PoisonError::into_inner));
+        while let Some(ended) = loops.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a loop of the engine ended badly");
+            }
+        }
+        tokio::select! {
+            biased;
+            () = self.shared.in_flight.empty() => return,
+            () = self.shared.clock.sleep(self.shared.options.shutdown_grace) => {}
+        }
+        tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
+        self.shared.phase.send_replace(Phase::Returning);
+        self.shared.in_flight.empty().await;
+    }
+}
+
+/// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop out,
+/// or a task would lie in the store without anybody knowing.
+async fn see_through<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(work).await.unwrap_or_else(|failed| Err(Error::Unavailable(format!("the call broke off: {failed}"))))
+}

@@ -1,0 +1,142 @@
+use redrive_core::{Dependency, TenantId};
+
+use super::*;
+
+fn lane(name: &str) -> Lane {
+    Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(name).unwrap() }
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn left(name: &str, next_due: Option<u64>) -> LaneDue {
+    LaneDue { lane: lane(name), next_due: next_due.map(at) }
+}
+
+fn names(turns: &[LaneRoom]) -> Vec<(&str, usize)> {
+    turns.iter().map(|turn| (turn.lane.dependency.as_str(), turn.room)).collect()
+}
+
+#[test]
+fn a_lane_gives_out_no_more_room_than_its_limit() {
+    let lanes = Lanes::new(2, 100);
+    let first = lanes.reserve(&lane("a"), at(0));
+    let second = lanes.reserve(&lane("a"), at(0));
+    assert!(first.is_some() && second.is_some());
+    assert!(lanes.reserve(&lane("a"), at(0)).is_none());
+    assert!(lanes.reserve(&lane("b"), at(0)).is_some(), "a full lane costs the others nothing");
+    drop(first);
+    assert!(lanes.reserve(&lane("a"), at(0)).is_some());
+}
+
+#[test]
+fn all_lanes_together_stay_within_the_total_limit() {
+    let lanes = Lanes::new(2, 3);
+    let rooms: Vec<_> = ["a", "a", "b", "c"].map(|name| lanes.reserve(&lane(name), at(0))).into();
+    assert_eq!(rooms.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
+    lanes.note_due(&lane("d"), at(0));
+    assert_eq!(lanes.next_turn(), None, "with no room at all nobody's turn comes");
+    drop(rooms);
+    assert_eq!(lanes.next_turn(), Some(at(0)));
+}
+
+#[test]
+fn a_new_task_does_not_overtake_one_that_is_due() {
+    let lanes = Lanes::new(2, 100);
+    lanes.note_due(&lane("a"), at(1_000));
+    assert!(lanes.reserve(&lane("a"), at(999)).is_some());
+    assert!(lanes.reserve(&lane("a"), at(1_000)).is_none());
+}
+
+#[test]
+fn a_turn_comes_when_the_earliest_task_is_due() {
+    let lanes = Lanes::new(2, 100);
+    lanes.note_due(&lane("a"), at(2_000));
+    lanes.note_due(&lane("a"), at(1_000));
+    lanes.note_due(&lane("a"), at(3_000));
+    lanes.note_due(&lane("b"), at(1_500));
+    assert_eq!(lanes.next_turn(), Some(at(1_000)));
+    assert_eq!(names(&lanes.take_turns(at(999))), []);
+    assert_eq!(names(&lanes.take_turns(at(1_500))), [("a", 2), ("b", 2)]);
+}
+
+#[test]
+fn a_lane_without_room_is_not_asked_until_it_has_some() {
+    let lanes = Lanes::new(1, 100);
+    let room = lanes.reserve(&lane("a"), at(0));
+    lanes.note_due(&lane("a"), at(5));
+    assert_eq!(lanes.next_turn(), None);
+    assert_eq!(names(&lanes.take_turns(at(10))), []);
+    drop(room);
+    assert_eq!(names(&lanes.take_turns(at(10))), [("a", 1)]);
+}
+
+#[test]
+fn room_that_a_claim_did_not_need_is_given_back() {
+    let lanes = Lanes::new(3, 100);
+    lanes.note_due(&lane("a"), at(0));
+    let turns = lanes.take_turns(at(0));
+    let rooms = lanes.claimed(&turns[0], 1, &left("a", None));
+    assert_eq!(rooms.len(), 1);
+    let more: Vec<_> = (0..3).map(|_| lanes.reserve(&lane("a"), at(0))).collect();
+    assert_eq!(more.iter().flatten().count(), 2);
+}
+
+#[test]
+fn what_is_noted_during_a_claim_is_not_lost() {
+    let lanes = Lanes::new(3, 100);
+    lanes.note_due(&lane("a"), at(0));
+    let turns = lanes.take_turns(at(0));
+    lanes.note_due(&lane("a"), at(7));
+    lanes.claimed(&turns[0], 0, &left("a", Some(9)));
+    assert_eq!(lanes.next_turn(), Some(at(7)));
+}
+
+#[test]
+fn lanes_with_a_backlog_take_turns() {
+    let lanes = Lanes::new(TURN * LANES_PER_CLAIM, TURN);
+    lanes.note_due(&lane("a"), at(0));
+    lanes.note_due(&lane("b"), at(1));
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        let turns = lanes.take_turns(at(10));
+        for turn in turns {
+            order.push(turn.lane.dependency.to_string());
+            let backlog = LaneDue { lane: turn.lane.clone(), next_due: Some(at(0)) };
+            drop(lanes.claimed(&turn, TURN, &backlog));
+        }
+    }
+    assert_eq!(order, ["a", "b", "a", "b"]);
+}
+
+#[test]
+fn an_estimate_is_forgotten_when_nobody_has_called_for_a_while() {
+    let lanes = Lanes::new(1, 1);
+    drop(lanes.reserve(&lane("a"), at(0)));
+    let second = Duration::from_secs(1);
+    lanes.record_latency(&lane("a"), second * 20, second);
+    assert_eq!(lanes.estimate(&lane("a"), second * 2), second * 20);
+    assert_eq!(lanes.estimate(&lane("a"), second + ESTIMATE_FOR + second), Duration::ZERO);
+    lanes.record_latency(&lane("a"), second, second * 100);
+    assert_eq!(lanes.estimate(&lane("a"), second * 100), second, "an old estimate does not weigh on a new one");
+}
+
+#[test]
+fn lanes_without_work_are_forgotten_in_the_end() {
+    let lanes = Lanes::new(1, 1);
+    for number in 0..REMEMBERED + 50 {
+        drop(lanes.reserve(&lane(&format!("dependency-{number}")), at(0)));
+    }
+    assert_eq!(lanes.lock().lanes.len(), REMEMBERED);
+}
+
+#[tokio::test]
+async fn room_given_back_rings_when_work_waits_for_it() {
+    let lanes = Lanes::new(1, 100);
+    let room = lanes.reserve(&lane("a"), at(0));
+    lanes.note_due(&lane("a"), at(0));
+    drop(room);
+    lanes.changed().await;
+    assert_eq!(names(&lanes.take_turns(at(0))), [("a", 1)]);
+}

@@ -1,0 +1,41 @@
+//! The loops that see tasks through: claiming, sending, settling, rescuing, cleaning.
+//!
+//! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`],
+//! [`redrive_store::Store`] and [`transport::Transport`]. What the engine decides, it decides in `redrive-core`.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `submit` | accepts tasks; one that is due now and whose lane has room is claimed in the same commit |
+//! | `lanes` | how much room each lane has, when its next task is due, and whose turn it is |
+//! | `claimer` | sleeps until a lane with room has due work, claims it, starts the attempts |
+//! | `attempt` | one attempt: the last checks, the send, the verdict, the settlement |
+//! | `rescuer` | takes over attempts whose lease ran out |
+//! | `cleaner` | removes ended tasks after their retention |
+//! | `policies` | policy versions, cached and resolved |
+//! | `waiters` | lets callers wait for a task's end |
+//!
+//! Not here: HTTP, SQL, configuration files.
+
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod claimer;
+mod cleaner;
+pub mod clock;
+pub mod entropy;
+mod handle;
+mod in_flight;
+mod lanes;
+mod options;
+pub mod policies;
+mod rescuer;
+mod settle;
+mod shared;
+mod submit;
+mod task_ids;
+pub mod transport;
+mod waiters;
+
+pub use handle::{Handle, Parts, StartError, start};
+pub use options::{InvalidOption, Options};
+pub use submit::{Draft, Submission};

@@ -1,0 +1,127 @@
+//! The engine's settings, each with a bound and a reason.
+
+use std::time::Duration;
+
+/// The engine's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The most attempts at once for one lane: what a dependency has to bear from one tenant.
+    pub lane_concurrency: usize,
+    /// The most attempts at once in all, the ones being settled included.
+    pub max_in_flight: usize,
+    /// How much longer than the attempt's timeout a lease lasts: the time to write the result down.
+    pub lease_margin: Duration,
+    /// How long attempts under way may take to finish when the process stops.
+    pub shutdown_grace: Duration,
+    /// How long an ended task is kept; its idempotency key is remembered as long.
+    pub retention: Duration,
+    /// How often ended tasks are cleaned away.
+    pub clean_every: Duration,
+    /// How often leases that ran out are looked for.
+    pub rescue_every: Duration,
+    /// How often a shared store is asked for work that other processes left there. Not used on an exclusive store.
+    pub look_around_every: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            lane_concurrency: 128,
+            max_in_flight: 4_096,
+            lease_margin: Duration::from_secs(15),
+            shutdown_grace: Duration::from_secs(10),
+            retention: Duration::from_secs(7 * 24 * 3600),
+            clean_every: Duration::from_secs(600),
+            rescue_every: Duration::from_secs(5),
+            look_around_every: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} {problem}")]
+pub struct InvalidOption {
+    /// The field of [`Options`].
+    pub name: &'static str,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl Options {
+    /// The shortest lease margin: a settle that waits for a slow disk must not lose its lease.
+    pub const MIN_LEASE_MARGIN: Duration = Duration::from_secs(1);
+    /// The shortest retention: keys are to be remembered for a day at least (rule R-6).
+    pub const MIN_RETENTION: Duration = Duration::from_secs(24 * 3600);
+
+    /// Every setting that makes no sense.
+    pub fn problems(&self) -> Vec<InvalidOption> {
+        let mut problems = Vec::new();
+        let mut refuse = |name, problem: String| problems.push(InvalidOption { name, problem });
+        if self.lane_concurrency == 0 {
+            refuse("lane_concurrency", "must be at least 1: with no room nothing is ever sent".into());
+        }
+        if self.max_in_flight < self.lane_concurrency {
+            refuse(
+                "max_in_flight",
+                format!("must be at least lane_concurrency ({}), got {}", self.lane_concurrency, self.max_in_flight),
+            );
+        }
+        if self.lease_margin < Self::MIN_LEASE_MARGIN {
+            refuse(
+                "lease_margin",
+                format!(
+                    "must be at least {:?}, got {:?}: a lease has to outlast the attempt, or a slow attempt is sent again",
+                    Self::MIN_LEASE_MARGIN,
+                    self.lease_margin
+                ),
+            );
+        }
+        if self.retention < Self::MIN_RETENTION {
+            refuse(
+                "retention",
+                format!("must be at least {:?}: idempotency keys are remembered as long", Self::MIN_RETENTION),
+            );
+        }
+        for (name, every) in [
+            ("clean_every", self.clean_every),
+            ("rescue_every", self.rescue_every),
+            ("look_around_every", self.look_around_every),
+        ] {
+            if every < Duration::from_millis(10) {
+                refuse(name, format!("must be at least 10ms, got {every:?}"));
+            }
+        }
+        problems
+    }
+
+    /// The first setting that makes no sense, as an error.
+    pub fn validate(&self) -> Result<(), InvalidOption> {
+        self.problems().into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_make_sense() {
+        assert_eq!(Options::default().problems(), []);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let wrong = Options {
+            lane_concurrency: 0,
+            lease_margin: Duration::ZERO,
+            retention: Duration::from_secs(3600),
+            rescue_every: Duration::ZERO,
+            ..Options::default()
+        };
+        let names: Vec<_> = wrong.problems().into_iter().map(|problem| problem.name).collect();
+        assert_eq!(names, ["lane_concurrency", "lease_margin", "retention", "rescue_every"]);
+        let crowded = Options { lane_concurrency: 10, max_in_flight: 9, ..Options::default() };
+        assert_eq!(crowded.validate().unwrap_err().name, "max_in_flight");
+    }
+}

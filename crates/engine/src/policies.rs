@@ -1,0 +1,134 @@
+//! Policy versions, cached and resolved.
+//!
+//! A version never changes, so once read it is right for ever. Which version is current does change: by this process,
+//! which then forgets what it knew, or by another one, which is noticed within [`CURRENT_FOR`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redrive_core::policy::{Invalid, Spec};
+use redrive_core::task::PolicyRef;
+use redrive_core::{Policy, PolicyId, TenantId};
+use redrive_store::{DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
+
+use crate::clock::Clock;
+
+/// How long another process's change of a policy may go unnoticed.
+const CURRENT_FOR: Duration = Duration::from_secs(1);
+/// The most policy versions and current policies that are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// A policy version, complete and ready to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Which version it is, or is based on.
+    pub reference: PolicyRef,
+    /// Its fields as they were given, a task's overrides included.
+    pub spec: Spec,
+    /// The rules.
+    pub policy: Policy,
+}
+
+impl Resolved {
+    fn new(version: &PolicyVersion) -> Result<Self, Invalid> {
+        let reference = PolicyRef { id: version.id.clone(), version: version.version };
+        Ok(Resolved { reference, spec: version.spec.clone(), policy: Policy::resolve(&version.spec)? })
+    }
+
+    /// These rules with single fields changed for one task.
+    pub fn with_overrides(&self, overrides: &Spec) -> Result<Resolved, Invalid> {
+        let spec = self.spec.overridden_by(overrides);
+        let policy = Policy::resolve(&spec)?;
+        Ok(Resolved { reference: self.reference.clone(), spec, policy })
+    }
+}
+
+/// All policies, through a cache.
+pub struct Policies {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Default)]
+struct Cache {
+    current: BTreeMap<(TenantId, PolicyId), (Arc<Resolved>, Duration)>,
+    versions: BTreeMap<(TenantId, PolicyRef), Arc<Resolved>>,
+}
+
+impl Policies {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Policies { store, clock, cache: Mutex::default() }
+    }
+
+    /// The current version of a policy.
+    pub async fn current(&self, tenant: &TenantId, id: &PolicyId) -> Result<Option<Arc<Resolved>>, Error> {
+        let key = (tenant.clone(), id.clone());
+        if let Some((resolved, read_at)) = self.cache().current.get(&key)
+            && (self.store.is_exclusive() || self.clock.elapsed().saturating_sub(*read_at) < CURRENT_FOR)
+        {
+            return Ok(Some(resolved.clone()));
+        }
+        let read_at = self.clock.elapsed();
+        let Some(newest) = self.store.policy(tenant.clone(), id.clone()).await?.pop() else { return Ok(None) };
+        let resolved = Arc::new(resolve_stored(&newest)?);
+        let mut cache = self.cache();
+        make_room(&mut cache.current);
+        cache.current.insert(key, (resolved.clone(), read_at));
+        Ok(Some(resolved))
+    }
+
+    /// The version that a task pins.
+    pub async fn version(&self, tenant: &TenantId, reference: &PolicyRef) -> Result<Arc<Resolved>, Error> {
+        let key = (tenant.clone(), reference.clone());
+        if let Some(resolved) = self.cache().versions.get(&key) {
+            return Ok(resolved.clone());
+        }
+        let versions = self.store.policy(tenant.clone(), reference.id.clone()).await?;
+        let pinned = versions.iter().find(|version| version.version == reference.version).ok_or_else(|| {
+            Error::Corrupt(format!("policy {} version {} is pinned but not kept", reference.id, reference.version))
+        })?;
+        let resolved = Arc::new(resolve_stored(pinned)?);
+        let mut cache = self.cache();
+        make_room(&mut cache.versions);
+        cache.versions.insert(key, resolved.clone());
+        Ok(resolved)
+    }
+
+    /// Keeps a policy; a change makes a new version.
+    pub async fn put(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: Spec,
+        expected: Expected,
+    ) -> Result<PutPolicy, Error> {
+        let put = self.store.put_policy(tenant.clone(), id.clone(), spec, expected, self.clock.now()).await;
+        self.cache().current.remove(&(tenant, id));
+        put
+    }
+
+    /// Removes a policy, unless a task that has not ended pins it.
+    pub async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
+        let deleted = self.store.delete_policy(tenant.clone(), id.clone(), expected).await;
+        self.cache().current.remove(&(tenant, id));
+        deleted
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn resolve_stored(version: &PolicyVersion) -> Result<Resolved, Error> {
+    Resolved::new(version)
+        .map_err(|invalid| Error::Corrupt(format!("policy {} version {}: {invalid}", version.id, version.version)))
+}
+
+/// A cache that is full starts again: it fills up from the store in no time.
+fn make_room<K: Ord, V>(map: &mut BTreeMap<K, V>) {
+    if map.len() >= REMEMBERED {
+        map.clear();
+    }
+}

@@ -1,0 +1,79 @@
+//! What the engine's loops share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redrive_store::{Claimed, Lease, LeaseTerms, Store};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::in_flight::InFlight;
+use crate::lanes::Lanes;
+use crate::options::Options;
+use crate::policies::Policies;
+use crate::task_ids::TaskIds;
+use crate::transport::Transport;
+use crate::waiters::Waiters;
+
+/// What the engine's loops share.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) options: Options,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) waiters: Waiters,
+    pub(crate) policies: Policies,
+    pub(crate) ids: TaskIds,
+    pub(crate) phase: watch::Sender<Phase>,
+    /// The latest end of a lease that this process was given: until then there may be one to rescue.
+    pub(crate) leased_until: AtomicU64,
+    /// Dead letters since the start; each one also raises its alert in the log.
+    pub(crate) dead_letters: AtomicU64,
+}
+
+/// How far the engine is in stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// It is not.
+    Running,
+    /// Nothing new is claimed; attempts under way finish.
+    Draining,
+    /// Attempts under way are given up and returned.
+    Returning,
+}
+
+impl Shared {
+    pub(crate) fn lease_terms(&self) -> LeaseTerms {
+        LeaseTerms { margin: self.options.lease_margin }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Ends once the engine is at least this far in stopping.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        let mut receiver = self.phase.subscribe();
+        // An error means that the sender is gone, and with it the engine: that is as far as stopping goes.
+        receiver.wait_for(|now| *now >= phase).await.ok();
+    }
+
+    /// What a call of this task's dependency has been taking lately.
+    pub(crate) fn estimate(&self, claimed: &Claimed) -> Duration {
+        self.lanes.estimate(&claimed.task.lane, self.clock.elapsed())
+    }
+
+    /// Notes a lease that this process was given; if it comes to grief, the rescuer finds it.
+    pub(crate) fn note_lease(&self, lease: &Lease) {
+        self.leased_until.fetch_max(lease.until.as_millis(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_dead_letter(&self) {
+        self.dead_letters.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,47 @@
+//! Sending, injected: one call is one send on the wire, never more.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::{Answer, ErrorType, IdempotencyKey, Lane, Request, TaskId};
+
+/// The answer to a send, or why there is none.
+pub type Sending = Pin<Box<dyn Future<Output = Result<Answer, SendError>> + Send>>;
+
+/// Puts requests on the wire.
+pub trait Transport: Send + Sync + 'static {
+    /// Sends once: no redirect is followed and nothing is sent a second time. Dropping the future abandons the attempt
+    /// and its connection.
+    fn send(&self, outbound: Outbound) -> Sending;
+}
+
+/// One attempt, ready to send.
+#[derive(Debug, Clone)]
+pub struct Outbound {
+    /// Whose work for whom: connections are kept and bounded per lane.
+    pub lane: Lane,
+    /// What to send.
+    pub request: Arc<Request>,
+    /// Goes out as `Idempotency-Key`.
+    pub idempotency_key: IdempotencyKey,
+    /// Goes out as `Redrive-Task-Id`.
+    pub task: TaskId,
+    /// Goes out as `Redrive-Attempt`.
+    pub attempt: u32,
+    /// How long it may take to connect: name resolution, TCP and TLS.
+    pub connect_timeout: Duration,
+    /// How long it may take in all, from the call to the last byte that is read.
+    pub attempt_timeout: Duration,
+}
+
+/// Why a send brought no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SendError {
+    /// The kind, which decides whether to retry.
+    pub kind: ErrorType,
+    /// What happened, for people; never a body, a token or a secret.
+    pub message: String,
+}

@@ -1,0 +1,322 @@
+//! A task's life through the engine, from submit to its one end.
+
+mod world;
+
+use std::time::Duration;
+
+use redrive_core::policy::{JitterKind, Spec};
+use redrive_core::{ErrorType, Outcome, Reason, Status};
+use redrive_engine::Submission;
+use redrive_store::{Cancelled, Store};
+use world::{Reply, World, attempts, lane, tenant};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_delivered_once_and_keeps_the_answer() {
+    let world = World::new().await;
+    let task = world.submit("k", Spec::default()).await;
+    assert_eq!((task.status, task.attempt_number), (Status::InFlight, 1), "due now, and the lane has room");
+    let ended = world.ended(task.id).await;
+    assert_eq!((ended.task.status, ended.task.reason, ended.task.attempt_number), (Status::Succeeded, None, 1));
+    assert_eq!(ended.answer.unwrap().body.as_ref(), b"done");
+    assert_eq!(world.dependency.sends().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_wait_as_the_policy_says() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [500, 502, 503, 504].map(Reply::Status));
+    let task = world.submit("k", Spec::default()).await;
+    assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+    let sent: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+    assert_eq!(sent, [0, 500, 1_500, 3_500, 7_500], "half of 1, 2, 4 and 8 seconds in between");
+    let log = world.attempts(task.id).await;
+    let backoffs: Vec<_> = log.iter().map(|attempt| attempt.backoff).collect();
+    assert_eq!(backoffs, [Some(ms(500)), Some(ms(1_000)), Some(ms(2_000)), Some(ms(4_000)), None]);
+    let outcomes: Vec<_> = log.iter().map(|attempt| (attempt.outcome, attempt.response_status)).collect();
+    assert_eq!(outcomes[3..], [(Outcome::Retryable, Some(504)), (Outcome::Success, Some(200))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_is_sent_than_the_attempts_allow() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..50).map(|_| Reply::Status(503)));
+    let task = world.submit("k", attempts(4)).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Attempts)));
+    assert_eq!(ended.attempt_number, 4);
+    assert_eq!(world.dependency.sends().len(), 4);
+    assert_eq!(world.engine.dead_letters(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_never_retried_fails_at_once() {
+    let world = World::new().await;
+    for (number, reply) in
+        [Reply::Status(400), Reply::Status(409), Reply::Status(302), Reply::Error(ErrorType::TlsCertificate)]
+            .into_iter()
+            .enumerate()
+    {
+        world.dependency.script("dependency", [reply.clone()]);
+        let task = world.submit(&format!("k{number}"), Spec::default()).await;
+        let ended = world.ended(task.id).await.task;
+        assert_eq!((ended.status, ended.reason), (Status::Failed, Some(Reason::NotRetryable)), "{reply:?}");
+        assert_eq!(ended.attempt_number, 1, "{reply:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_does_not_resolve_is_tried_twice() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..9).map(|_| Reply::Error(ErrorType::Dns)));
+    let task = world.submit("k", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Exhausted, 2));
+    assert_eq!(ended.last_error.unwrap().kind, ErrorType::Dns);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_send_carries_the_same_key_target_and_body() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(500), Reply::Error(ErrorType::ConnectionReset)]);
+    let task = world.submit("the-key", Spec::default()).await;
+    world.ended(task.id).await;
+    let sends = world.dependency.sends();
+    assert_eq!(sends.iter().map(|send| send.outbound.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    for send in &sends {
+        assert_eq!(send.outbound.idempotency_key.as_str(), "the-key");
+        assert_eq!(send.outbound.task, task.id);
+        assert_eq!(send.outbound.request, sends[0].outbound.request);
+        assert_eq!(send.outbound.request.body.as_ref(), b"body of the-key");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_waited_for_when_it_is_longer() {
+    let world = World::new().await;
+    let with = |seconds: &str| Reply::With(429, vec![("retry-after", seconds.to_owned())]);
+    world.dependency.script("dependency", [with("60"), with("0"), with("soon")]);
+    let task = world.submit("k", Spec::default()).await;
+    world.ended(task.id).await;
+    let sent: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+    assert_eq!(sent, [0, 60_000, 61_000, 63_000]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_that_does_not_fit_ends_the_task_now() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::With(503, vec![("retry-after", "3600".into())])]);
+    let budget = Spec { total_budget_ms: Some(600_000), ..Spec::default() };
+    let task = world.submit("k", budget).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::RetryAfter)));
+    assert_eq!(world.millis(ended.ended_at.unwrap()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_send_begins_that_cannot_end_within_the_budget() {
+    let world = World::new().await;
+    // Each call takes 2 s; the estimate learns that.
+    let slow = || Reply::After(ms(2_000), Box::new(Reply::Status(503)));
+    world.dependency.script("dependency", (0..50).map(|_| slow()));
+    let spec = Spec {
+        total_budget_ms: Some(10_000),
+        initial_delay_ms: Some(1_000),
+        backoff: Some(redrive_core::policy::BackoffKind::Fixed),
+        jitter_type: Some(JitterKind::None),
+        max_attempts: Some(50),
+        ..Spec::default()
+    };
+    let task = world.submit("k", spec).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Deadline)));
+    let sent: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+    assert_eq!(sent, [0, 3_000, 6_000], "a fourth at 9 s would end at 11 s");
+    assert_eq!(world.millis(ended.ended_at.unwrap()), 8_000, "it ends as soon as that is clear");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_gets_no_longer_than_the_deadline_leaves() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
+    let spec = Spec { total_budget_ms: Some(5_000), attempt_timeout_ms: Some(4_000), ..Spec::default() };
+    let mut draft = world.draft("k", spec).await;
+    draft.not_before = Some(world::START.after(ms(3_000)));
+    let task = world.submit_draft(draft).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!(world.dependency.sends()[0].outbound.attempt_timeout, ms(2_000));
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Deadline)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_task_is_sent_when_it_is_due_and_not_before() {
+    let world = World::new().await;
+    let mut draft = world.draft("k", Spec::default()).await;
+    draft.not_before = Some(world::START.after(ms(90_000)));
+    let task = world.submit_draft(draft).await;
+    assert_eq!((task.status, task.attempt_number), (Status::Pending, 0));
+    world.ended(task.id).await;
+    assert_eq!(world.millis(world.dependency.sends()[0].at), 90_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_is_one_task() {
+    let world = World::new().await;
+    let first = world.submit("k", Spec::default()).await;
+    let same = world.draft("k", Spec::default()).await;
+    let mut other = same.clone();
+    other.fingerprint.0[0] ^= 1;
+    let answers = world.engine.submit(vec![same, other]).await.unwrap();
+    assert!(matches!(&answers[0], Submission::Replayed(task) if task.id == first.id), "{answers:?}");
+    assert!(matches!(&answers[1], Submission::KeyReused(id) if *id == first.id), "{answers:?}");
+    world.ended(first.id).await;
+    assert_eq!(world.dependency.sends().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replayed_submit_gives_its_room_back() {
+    let world = World::with(redrive_engine::Options { lane_concurrency: 1, ..Default::default() }).await;
+    let first = world.submit("k", Spec::default()).await;
+    world.ended(first.id).await;
+    for _ in 0..3 {
+        let same = world.draft("k", Spec::default()).await;
+        assert!(matches!(world.engine.submit(vec![same]).await.unwrap()[0], Submission::Replayed(_)));
+    }
+    let second = world.submit("k2", Spec::default()).await;
+    assert_eq!(second.status, Status::InFlight);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_task_can_be_cancelled_and_is_never_sent_again() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(503)]);
+    let task = world.submit("k", Spec::default()).await;
+    world.dependency.arrived(1).await;
+    while world.task(task.id).await.status != Status::Pending {
+        tokio::task::yield_now().await;
+    }
+    let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
+    assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::Cancelled));
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(world.dependency.sends().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_in_flight_allows_no_further_attempt() {
+    for (reply, expected) in [(503, Status::Cancelled), (404, Status::Cancelled), (200, Status::Succeeded)] {
+        let world = World::new().await;
+        world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(reply)))]);
+        let task = world.submit("k", Spec::default()).await;
+        world.dependency.arrived(1).await;
+        let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
+        assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::InFlight));
+        world.dependency.release(1);
+        assert_eq!(world.ended(task.id).await.task.status, expected, "answered {reply}");
+        assert_eq!(world.dependency.sends().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_between_claim_and_send_keeps_the_task_off_the_wire() {
+    for held in ["claim", "submit"] {
+        let world = World::new().await;
+        let hold = world.store.hold_answer(held);
+        let mut draft = world.draft("k", Spec::default()).await;
+        if held == "claim" {
+            draft.not_before = Some(world::START.after(ms(1_000)));
+        }
+        let engine = world.engine.clone();
+        let submitting = tokio::spawn(async move { engine.submit(vec![draft]).await });
+        hold.reached().await;
+        let id = world.store.newest_task().await.unwrap().unwrap();
+        let cancelled = world.engine.cancel(tenant(), id).await.unwrap();
+        assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::InFlight), "{held}");
+        hold.release();
+        submitting.await.unwrap().unwrap();
+        let ended = world.ended(id).await.task;
+        assert_eq!((ended.status, ended.attempt_number), (Status::Cancelled, 0), "{held}");
+        assert_eq!(world.dependency.sends().len(), 0, "{held}");
+        assert_eq!(world.attempts(id).await.len(), 0, "{held}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_task_can_be_brought_forward() {
+    let world = World::new().await;
+    let mut draft = world.draft("k", Spec::default()).await;
+    draft.not_before = Some(world::START.after(ms(3_600_000)));
+    let task = world.submit_draft(draft).await;
+    tokio::time::advance(ms(1_000)).await;
+    world.engine.bring_forward(tenant(), task.id).await.unwrap();
+    world.ended(task.id).await;
+    assert_eq!(world.millis(world.dependency.sends()[0].at), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_keeps_the_policy_version_that_it_was_accepted_with() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..9).map(|_| Reply::Status(503)));
+    let mut draft = world.draft("k", Spec::default()).await;
+    draft.not_before = Some(world::START.after(ms(1_000)));
+    let task = world.submit_draft(draft).await;
+    let stricter = attempts(2);
+    let id = redrive_core::PolicyId::default_policy();
+    world.engine.policies().put(tenant(), id, stricter, redrive_store::Expected::Anything).await.unwrap();
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.policy.version, ended.attempt_number), (1, 6));
+    world.dependency.script("dependency", (0..9).map(|_| Reply::Status(503)));
+    let later = world.submit("k2", Spec::default()).await;
+    let ended = world.ended(later.id).await.task;
+    assert_eq!((ended.policy.version, ended.attempt_number), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_an_end_gives_up_when_time_is_up() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
+    let task = world.submit("k", Spec::default()).await;
+    let seen = world.engine.ended(tenant(), task.id, ms(5_000)).await.unwrap().unwrap();
+    assert_eq!(seen.task.status, Status::InFlight);
+    let stranger = redrive_core::TaskId::from_parts(1, 1);
+    assert!(world.engine.ended(tenant(), stranger, ms(5_000)).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_sends_no_more_at_once_than_its_limit() {
+    let world = World::with(redrive_engine::Options { lane_concurrency: 3, ..Default::default() }).await;
+    world.dependency.script("dependency", (0..10).map(|_| Reply::Held(Box::new(Reply::Status(200)))));
+    let mut tasks = Vec::new();
+    for number in 0..10 {
+        tasks.push(world.submit(&format!("k{number}"), Spec::default()).await);
+    }
+    world.dependency.arrived(3).await;
+    tokio::time::advance(ms(5_000)).await;
+    assert_eq!(world.dependency.sends().len(), 3, "the rest stays in the store");
+    assert_eq!(world.store.counts(tenant()).await.unwrap()[&Status::Pending], 7);
+    for sent in 4..=10 {
+        world.dependency.release(1);
+        world.dependency.arrived(sent).await;
+        assert!(world.engine.in_flight() <= 4, "three on the wire, one being settled");
+    }
+    world.dependency.release(3);
+    for task in tasks {
+        assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_lane_does_not_hold_up_another() {
+    let world = World::with(redrive_engine::Options { lane_concurrency: 2, ..Default::default() }).await;
+    world.dependency.script("dead", (0..100).map(|_| Reply::Held(Box::new(Reply::Status(200)))));
+    for number in 0..100 {
+        let mut draft = world.draft(&format!("dead{number}"), Spec::default()).await;
+        draft.lane = lane("dead");
+        world.submit_draft(draft).await;
+    }
+    let task = world.submit("alive", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!(world.millis(ended.ended_at.unwrap()), 0);
+}

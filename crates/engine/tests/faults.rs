@@ -1,0 +1,271 @@
+//! Crashes, lost leases, failing stores and stops: what the engine promises when things go wrong.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::policy::Spec;
+use redrive_core::{ErrorType, Outcome, Reason, Status};
+use redrive_engine::Options;
+use redrive_engine::clock::Clock;
+use redrive_store::{Claimed, LaneRoom, LeaseTerms, Next, Settled, Settlement, Store, memory::MemoryStore};
+use world::{FailingStore, PausedClock, Reply, World, attempts, lane, tenant};
+
+/// Claims one task as a worker does that dies right after, or is paused.
+async fn claim_as_another(store: &FailingStore, now: redrive_core::Timestamp) -> Claimed {
+    let lanes = vec![LaneRoom { lane: lane("dependency"), room: 1 }];
+    let terms = LeaseTerms { margin: Duration::from_secs(15) };
+    store.claim(lanes, terms, now).await.unwrap().claimed.remove(0)
+}
+
+/// A world that stopped before its pending task was claimed, so that another worker can claim it.
+async fn world_with_a_task_in_the_store(spec: Spec) -> (World, redrive_core::TaskId) {
+    let world = World::new().await;
+    world.store.share();
+    world.engine.stop().await;
+    let task = world.submit("k", spec).await;
+    assert_eq!(task.status, Status::Pending, "a stopping engine starts nothing");
+    (world, task.id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_worker_died_is_taken_over_and_counts() {
+    let (world, id) = world_with_a_task_in_the_store(attempts(3)).await;
+    let lost = claim_as_another(&world.store, world::START).await;
+    assert_eq!(lost.task.attempt_number, 1);
+    let world = world.restarted().await;
+    let ended = world.ended(id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 2));
+    let log = world.attempts(id).await;
+    assert_eq!(log[0].outcome, Outcome::Unknown);
+    assert_eq!(log[0].error.as_ref().unwrap().kind, ErrorType::Interrupted);
+    assert_eq!(log[0].duration, None);
+    let first = &world.dependency.sends()[0];
+    assert!(first.at >= lost.lease.until, "not before the lease ran out");
+    assert_eq!(first.outbound.attempt, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_attempt_whose_worker_died_ends_as_unknown() {
+    let (world, id) = world_with_a_task_in_the_store(attempts(1)).await;
+    claim_as_another(&world.store, world::START).await;
+    let world = world.restarted().await;
+    let ended = world.ended(id).await.task;
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::OutcomeUnknown)));
+    assert_eq!(world.dependency.sends().len(), 0, "the one send that was allowed may have happened");
+    assert_eq!(world.engine.dead_letters(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_wakes_up_after_its_lease_changes_nothing() {
+    let (world, id) = world_with_a_task_in_the_store(attempts(3)).await;
+    let paused = claim_as_another(&world.store, world::START).await;
+    let world = world.restarted().await;
+    world.ended(id).await;
+    let late = Settlement {
+        tenant: tenant(),
+        id,
+        token: paused.lease.token,
+        attempt: None,
+        next: Next::End { status: Status::Failed, reason: None, answer: None },
+        at: world.engine.now(),
+    };
+    assert_eq!(world.store.settle(vec![late]).await.unwrap(), [Settled::LeaseLost]);
+    assert_eq!(world.task(id).await.status, Status::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_finds_all_pending_work_in_the_store() {
+    let world = World::new().await;
+    world.engine.stop().await;
+    let mut ids = Vec::new();
+    for number in 0..300 {
+        let mut draft = world.draft(&format!("k{number}"), Spec::default()).await;
+        draft.lane = lane(&format!("dependency-{}", number % 7));
+        draft.not_before = Some(world::START.after(Duration::from_secs(number % 50)));
+        ids.push(world.submit_draft(draft).await.id);
+    }
+    let world = world.restarted().await;
+    for id in ids {
+        assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+    }
+    assert_eq!(world.dependency.sends().len(), 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settle_is_tried_again_until_the_store_recovers() {
+    let world = World::new().await;
+    world.store.fail("settle", 10);
+    let task = world.submit("k", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 1));
+    assert_eq!(world.dependency.sends().len(), 1, "the dependency is not asked again for a slow store");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_for_long_costs_an_attempt_but_no_task() {
+    let world = World::new().await;
+    world.store.fail("settle", 1_000);
+    let task = world.submit("k", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!(ended.status, Status::Succeeded);
+    let sends = world.dependency.sends();
+    assert!((2..=6).contains(&sends.len()), "the lease ran out and the rescuer took over: {}", sends.len());
+    assert_eq!(ended.attempt_number as usize, sends.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_go_on_when_the_store_recovers() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(503)]);
+    world.store.fail("claim", 20);
+    let task = world.submit("k", Spec::default()).await;
+    assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+    assert_eq!(world.store.failures_left("claim"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_submit_that_failed_leaves_nothing_behind() {
+    let world = World::with(Options { lane_concurrency: 1, ..Options::default() }).await;
+    world.store.fail("submit", 1);
+    let draft = world.draft("k", Spec::default()).await;
+    assert!(world.engine.submit(vec![draft.clone()]).await.is_err());
+    let task = world.submit_draft(draft).await;
+    assert_eq!(task.status, Status::InFlight, "the room of the failed submit was given back");
+    world.ended(task.id).await;
+    assert_eq!(world.dependency.sends().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_start_is_tried_again_until_the_store_can_be_read() {
+    let (world, id) = world_with_a_task_in_the_store(Spec::default()).await;
+    world.store.fail("pending_lanes", 5);
+    world.store.fail("expired", 5);
+    let world = world.restarted().await;
+    assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_lets_attempts_finish() {
+    let world = World::new().await;
+    let slow = Reply::After(Duration::from_secs(9), Box::new(Reply::Status(200)));
+    world.dependency.script("dependency", [slow]);
+    let task = world.submit("k", Spec::default()).await;
+    world.dependency.arrived(1).await;
+    world.engine.stop().await;
+    assert_eq!(world.task(task.id).await.status, Status::Succeeded);
+    assert_eq!(world.engine.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_returns_what_does_not_finish_in_time() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
+    let task = world.submit("k", Spec::default()).await;
+    world.dependency.arrived(1).await;
+    world.engine.stop().await;
+    assert_eq!(world.millis(world.engine.now()), 10_000, "the grace, and not the attempt's timeout");
+    assert_eq!(world.task(task.id).await.status, Status::Pending);
+    assert_eq!(world.attempts(task.id).await[0].outcome, Outcome::Unknown);
+    let world = world.restarted().await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_engine_claims_nothing() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(503)]);
+    let task = world.submit("k", Spec::default()).await;
+    world.dependency.arrived(1).await;
+    world.engine.stop().await;
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(world.dependency.sends().len(), 1);
+    assert_eq!(world.task(task.id).await.status, Status::Pending);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waited_past_its_deadline_is_not_sent() {
+    let world = World::with(Options { lane_concurrency: 1, ..Options::default() }).await;
+    let slow = Reply::After(Duration::from_secs(20), Box::new(Reply::Status(200)));
+    world.dependency.script("dependency", [slow]);
+    let first = world.submit("slow", Spec::default()).await;
+    let short = Spec { total_budget_ms: Some(5_000), ..Spec::default() };
+    let second = world.submit("short", short).await;
+    world.ended(first.id).await;
+    let ended = world.ended(second.id).await.task;
+    assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Deadline)));
+    assert_eq!(ended.attempt_number, 0, "nothing was sent, so no attempt is counted");
+    assert_eq!(world.dependency.sends().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_tasks_are_removed_after_their_retention() {
+    let world = World::new().await;
+    let task = world.submit("k", Spec::default()).await;
+    world.ended(task.id).await;
+    let day = Duration::from_secs(24 * 3600);
+    world.clock.sleep(day * 6).await;
+    assert!(world.store.task(tenant(), task.id).await.unwrap().is_some());
+    world.clock.sleep(day * 2).await;
+    assert!(world.store.task(tenant(), task.id).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_without_a_lease_margin_does_not_start() {
+    let clock = PausedClock::start();
+    let parts = redrive_engine::Parts {
+        clock: clock.clone(),
+        entropy: Arc::new(world::Half::default()),
+        store: Arc::new(FailingStore::new(MemoryStore::new())),
+        transport: Arc::new(world::Scripted::new(clock)),
+    };
+    let options = Options { lease_margin: Duration::ZERO, ..Options::default() };
+    let error = redrive_engine::start(parts, options).await.err().unwrap().to_string();
+    assert!(error.starts_with("lease_margin must be at least 1s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_due_work_settles_once_the_faults_stop() {
+    let world = World::new().await;
+    let mut ids = Vec::new();
+    for number in 0..200 {
+        let reply = match number % 4 {
+            0 => Reply::Status(503),
+            1 => Reply::Error(ErrorType::ConnectionReset),
+            2 => Reply::After(Duration::from_secs(60), Box::new(Reply::Status(200))),
+            _ => Reply::Status(200),
+        };
+        world.dependency.script("dependency", [reply]);
+        for method in ["claim", "settle", "expired"] {
+            world.store.fail(method, number % 3);
+        }
+        ids.push(world.submit(&format!("k{number}"), Spec::default()).await.id);
+    }
+    for id in ids {
+        assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+    }
+    assert!(world.engine.now() < world::START.after(Duration::from_secs(600)), "{:?}", world.engine.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_does_not_strand_its_task() {
+    let world = World::new().await;
+    let draft = world.draft("k", Spec::default()).await;
+    {
+        let mut submitting = std::pin::pin!(world.engine.submit(vec![draft.clone()]));
+        // Polled once, so it is on its way, then dropped.
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(submitting.as_mut().poll(context)))
+                .await
+                .is_pending()
+        );
+    }
+    world.dependency.arrived(1).await;
+    let replayed = world.engine.submit(vec![draft]).await.unwrap();
+    let redrive_engine::Submission::Replayed(task) = &replayed[0] else { panic!("{replayed:?}") };
+    assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+}

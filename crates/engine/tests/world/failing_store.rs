@@ -1,0 +1,128 @@
+//! A store that fails when the test says so, and otherwise is the one it wraps.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use redrive_core::policy::Spec;
+use redrive_core::{Attempt, Lane, PolicyId, TaskId, TenantId, Timestamp};
+use redrive_store::memory::MemoryStore;
+use redrive_store::*;
+use tokio::sync::Notify;
+
+pub struct FailingStore {
+    inner: MemoryStore,
+    failures: Mutex<BTreeMap<&'static str, usize>>,
+    is_shared: AtomicBool,
+    held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
+}
+
+/// A call that has happened in the store, whose answer is held back.
+#[derive(Default)]
+pub struct Hold {
+    reached: Notify,
+    released: Notify,
+}
+
+impl Hold {
+    /// Ends when the call has happened.
+    pub async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    /// Lets the answer go.
+    pub fn release(&self) {
+        self.released.notify_one();
+    }
+}
+
+impl FailingStore {
+    pub fn new(inner: MemoryStore) -> Self {
+        FailingStore { inner, failures: Mutex::default(), is_shared: AtomicBool::new(false), held: Mutex::default() }
+    }
+
+    /// From now on other processes may write here too.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// The next `times` calls of `method` fail, and nothing of them happens.
+    pub fn fail(&self, method: &'static str, times: usize) {
+        self.failures.lock().unwrap().insert(method, times);
+    }
+
+    /// How many of the failures ordered for `method` are still to come.
+    pub fn failures_left(&self, method: &'static str) -> usize {
+        self.failures.lock().unwrap().get(method).copied().unwrap_or(0)
+    }
+
+    /// The next call of `method` happens, and its answer is held back until the hold is released.
+    pub fn hold_answer(&self, method: &'static str) -> Arc<Hold> {
+        let hold = Arc::<Hold>::default();
+        self.held.lock().unwrap().insert(method, hold.clone());
+        hold
+    }
+
+    async fn hold_back(&self, method: &'static str) {
+        let hold = self.held.lock().unwrap().remove(method);
+        if let Some(hold) = hold {
+            hold.reached.notify_one();
+            hold.released.notified().await;
+        }
+    }
+
+    fn pass(&self, method: &'static str) -> Result<(), Error> {
+        match self.failures.lock().unwrap().get_mut(method) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                Err(Error::Unavailable(format!("{method} was told to fail")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Every method: fail if told to, else pass it on.
+macro_rules! passed_on {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for FailingStore {
+            $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
+                self.pass(stringify!($method))?;
+                let answer = self.inner.$method($($argument),*).await;
+                self.hold_back(stringify!($method)).await;
+                answer
+            })*
+
+            fn is_exclusive(&self) -> bool {
+                !self.is_shared.load(Ordering::Relaxed)
+            }
+
+            async fn close(&self) {
+                self.inner.close().await;
+            }
+        }
+    };
+}
+
+passed_on! {
+    submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
+    claim(lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Claims;
+    settle(ends: Vec<Settlement>) -> Vec<Settled>;
+    cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
+    bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
+    expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
+    pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
+    task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
+    tasks(query: TaskQuery) -> TaskPage;
+    counts(tenant: TenantId) -> Counts;
+    attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
+    put_policy(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
+    policy(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
+    policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
+    delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
+    clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
+    newest_task() -> Option<TaskId>;
+    check() -> ();
+}

@@ -1,0 +1,168 @@
+//! A small world for the engine: paused time, seeded randomness, a scripted dependency, a store that can fail.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of the world")]
+#![allow(clippy::unwrap_used, reason = "a world that cannot be built is a failed test")]
+#![allow(clippy::disallowed_methods, reason = "this is where the engine's clock comes from")]
+
+mod failing_store;
+mod scripted;
+
+pub use failing_store::FailingStore;
+pub use scripted::{Reply, Scripted};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use redrive_core::policy::Spec;
+use redrive_core::request::Fingerprinter;
+use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Request, Task, TaskId, TenantId, Timestamp};
+use redrive_engine::clock::{Clock, Sleep};
+use redrive_engine::entropy::Entropy;
+use redrive_engine::{Draft, Handle, Options, Parts, Submission};
+use redrive_store::{Expected, Store, TaskDetail, memory::MemoryStore};
+
+/// The start of every world, in epoch milliseconds.
+pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// Tokio's paused time as a clock: it jumps to the next timer whenever everything waits.
+pub struct PausedClock(tokio::time::Instant);
+
+impl PausedClock {
+    pub fn start() -> Arc<Self> {
+        Arc::new(PausedClock(tokio::time::Instant::now()))
+    }
+}
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        START.after(Duration::from_millis(self.0.elapsed().as_millis() as u64))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, wait: Duration) -> Sleep {
+        Box::pin(tokio::time::sleep(wait))
+    }
+}
+
+/// Always draws the middle: full jitter halves every ceiling.
+#[derive(Default)]
+pub struct Half(AtomicU64);
+
+impl Entropy for Half {
+    fn bits(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn unit(&self) -> f64 {
+        0.5
+    }
+}
+
+pub struct World {
+    pub clock: Arc<PausedClock>,
+    pub store: Arc<FailingStore>,
+    pub dependency: Arc<Scripted>,
+    pub engine: Handle,
+    options: Options,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        World::with(Options::default()).await
+    }
+
+    pub async fn with(options: Options) -> Self {
+        World::over(Arc::new(FailingStore::new(MemoryStore::new())), PausedClock::start(), options).await
+    }
+
+    /// An engine over a store that may hold tasks already.
+    pub async fn over(store: Arc<FailingStore>, clock: Arc<PausedClock>, options: Options) -> Self {
+        let dependency = Arc::new(Scripted::new(clock.clone()));
+        let parts = Parts {
+            clock: clock.clone(),
+            entropy: Arc::new(Half(AtomicU64::new(1))),
+            store: store.clone(),
+            transport: dependency.clone(),
+        };
+        let engine = redrive_engine::start(parts, options.clone()).await.unwrap();
+        let default = PolicyId::default_policy();
+        engine.policies().put(tenant(), default, Spec::default(), Expected::Anything).await.unwrap();
+        World { clock, store, dependency, engine, options }
+    }
+
+    /// A second engine over the same store: what a restart is.
+    pub async fn restarted(&self) -> World {
+        World::over(self.store.clone(), self.clock.clone(), self.options.clone()).await
+    }
+
+    pub async fn draft(&self, key: &str, overrides: Spec) -> Draft {
+        let current = self.engine.policies().current(&tenant(), &PolicyId::default_policy()).await.unwrap().unwrap();
+        let policy = Arc::new(current.with_overrides(&overrides).unwrap());
+        let request = Request {
+            target_url: "http://dependency.test/pay".into(),
+            method: "POST".into(),
+            headers: vec![("content-type".into(), "text/plain".into())],
+            body: Bytes::from(format!("body of {key}")),
+            overrides: Some(overrides),
+            labels: BTreeMap::new(),
+        };
+        Draft {
+            lane: lane("dependency"),
+            idempotency_key: IdempotencyKey::try_new(key).unwrap(),
+            policy,
+            fingerprint: Fingerprinter::default().part(&request.body).finish(),
+            request: Arc::new(request),
+            not_before: None,
+        }
+    }
+
+    pub async fn submit(&self, key: &str, overrides: Spec) -> Task {
+        let draft = self.draft(key, overrides).await;
+        self.submit_draft(draft).await
+    }
+
+    pub async fn submit_draft(&self, draft: Draft) -> Task {
+        match self.engine.submit(vec![draft]).await.unwrap().pop() {
+            Some(Submission::Created(task)) => *task,
+            other => panic!("expected a new task, got {other:?}"),
+        }
+    }
+
+    /// The task once it has ended, however long that takes.
+    pub async fn ended(&self, id: TaskId) -> TaskDetail {
+        let detail = self.engine.ended(tenant(), id, Duration::from_secs(100 * 24 * 3600)).await.unwrap().unwrap();
+        assert!(detail.task.status.is_ended(), "{:?}", detail.task);
+        detail
+    }
+
+    pub async fn task(&self, id: TaskId) -> Task {
+        self.store.task(tenant(), id).await.unwrap().unwrap().task
+    }
+
+    pub async fn attempts(&self, id: TaskId) -> Vec<redrive_core::Attempt> {
+        self.store.attempts(tenant(), id, 0, 1_000).await.unwrap().unwrap()
+    }
+
+    /// Milliseconds since the world began.
+    pub fn millis(&self, at: Timestamp) -> u64 {
+        at.since(START).as_millis() as u64
+    }
+}
+
+pub fn tenant() -> TenantId {
+    TenantId::default_tenant()
+}
+
+pub fn lane(dependency: &str) -> Lane {
+    Lane { tenant: tenant(), dependency: Dependency::try_new(dependency).unwrap() }
+}
+
+/// Overrides with this many attempts.
+pub fn attempts(max: u32) -> Spec {
+    Spec { max_attempts: Some(max), ..Spec::default() }
+}

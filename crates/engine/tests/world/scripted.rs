@@ -1,0 +1,122 @@
+//! A dependency that does what the test says, and remembers every send.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use redrive_core::{Answer, ErrorType, Timestamp};
+use redrive_engine::clock::Clock;
+use redrive_engine::transport::{Outbound, SendError, Sending, Transport};
+use tokio::sync::{Notify, Semaphore};
+
+use super::PausedClock;
+
+/// What the dependency does with a send.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    Status(u16),
+    /// A status with these headers.
+    With(u16, Vec<(&'static str, String)>),
+    Error(ErrorType),
+    /// The reply after a while; the attempt's timeout comes first if it is shorter.
+    After(Duration, Box<Reply>),
+    /// The reply once the test lets it go with [`Scripted::release`].
+    Held(Box<Reply>),
+}
+
+/// One send as the dependency saw it.
+#[derive(Debug, Clone)]
+pub struct SeenSend {
+    pub at: Timestamp,
+    pub outbound: Outbound,
+}
+
+pub struct Scripted {
+    clock: Arc<PausedClock>,
+    replies: Mutex<BTreeMap<String, VecDeque<Reply>>>,
+    sends: Mutex<Vec<SeenSend>>,
+    arrived: Notify,
+    gate: Arc<Semaphore>,
+}
+
+impl Scripted {
+    pub fn new(clock: Arc<PausedClock>) -> Self {
+        Scripted {
+            clock,
+            replies: Mutex::default(),
+            sends: Mutex::default(),
+            arrived: Notify::new(),
+            gate: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    /// The replies to the next sends to `dependency`, in order; when they are used up it answers 200.
+    pub fn script(&self, dependency: &str, replies: impl IntoIterator<Item = Reply>) {
+        self.replies.lock().unwrap().entry(dependency.into()).or_default().extend(replies);
+    }
+
+    pub fn sends(&self) -> Vec<SeenSend> {
+        self.sends.lock().unwrap().clone()
+    }
+
+    /// Ends when `count` sends have arrived in all.
+    pub async fn arrived(&self, count: usize) {
+        loop {
+            let arrived = self.arrived.notified();
+            if self.sends.lock().unwrap().len() >= count {
+                return;
+            }
+            arrived.await;
+        }
+    }
+
+    /// Lets `count` held replies go.
+    pub fn release(&self, count: usize) {
+        self.gate.add_permits(count);
+    }
+}
+
+impl Transport for Scripted {
+    fn send(&self, outbound: Outbound) -> Sending {
+        let reply =
+            self.replies.lock().unwrap().get_mut(outbound.lane.dependency.as_str()).and_then(VecDeque::pop_front);
+        let timeout = outbound.attempt_timeout;
+        self.sends.lock().unwrap().push(SeenSend { at: self.clock.now(), outbound });
+        self.arrived.notify_waiters();
+        let gate = self.gate.clone();
+        Box::pin(async move {
+            let reply = reply.unwrap_or(Reply::Status(200));
+            tokio::time::timeout(timeout, answer(reply, gate))
+                .await
+                .unwrap_or_else(|_| Err(error(ErrorType::ReadTimeout)))
+        })
+    }
+}
+
+async fn answer(mut reply: Reply, gate: Arc<Semaphore>) -> Result<Answer, SendError> {
+    loop {
+        match reply {
+            Reply::Status(status) => return Ok(plain(status, vec![])),
+            Reply::With(status, headers) => return Ok(plain(status, headers)),
+            Reply::Error(kind) => return Err(error(kind)),
+            Reply::After(wait, then) => {
+                tokio::time::sleep(wait).await;
+                reply = *then;
+            }
+            Reply::Held(then) => {
+                gate.acquire().await.unwrap().forget();
+                reply = *then;
+            }
+        }
+    }
+}
+
+fn plain(status: u16, headers: Vec<(&'static str, String)>) -> Answer {
+    let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Answer { status, headers, body: Bytes::from_static(b"done"), truncated: false }
+}
+
+fn error(kind: ErrorType) -> SendError {
+    SendError { kind, message: format!("scripted {}", kind.as_str()) }
+}
