@@ -1,0 +1,172 @@
+//! Opening a connection: name, TCP, TLS, protocol.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use redrive_core::ErrorType;
+use redrive_engine::transport::SendError;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::error::Error;
+use crate::options::{Options, Plain};
+use crate::origin::Origin;
+use crate::resolve::Resolver;
+use crate::{failure, http1, http2, tls};
+
+/// Opens connections.
+pub(crate) struct Connector {
+    resolver: Resolver,
+    tls: Option<TlsConnector>,
+    plain: Plain,
+}
+
+/// A connection that was just opened.
+pub(crate) enum Opened {
+    /// For one send at a time.
+    Http1(http1::Connection),
+    /// To be shared.
+    Http2(http2::Unstarted),
+}
+
+impl Connector {
+    /// Opens connections as `options` say.
+    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
+        Ok(Connector { resolver: Resolver::system(), tls: tls::connector(options)?, plain: options.plain })
+    }
+
+    /// Whether it may turn out, or is known, that `origin` speaks HTTP/2.
+    pub(crate) fn may_share(&self, origin: &Origin) -> bool {
+        origin.server_name.is_some() || self.plain == Plain::Http2
+    }
+
+    /// Connects to `origin` within this time. Each step that does not end in time is its own kind of failure.
+    pub(crate) async fn open(&self, origin: &Origin, within: Duration) -> Result<Opened, SendError> {
+        let by = Instant::now() + within;
+        let secure = match &origin.server_name {
+            Some(name) => Some((name, self.tls()?)),
+            None => None,
+        };
+        let addresses = timeout_at(by, self.resolver.resolve(origin)).await.unwrap_or_else(|_| {
+            let message = format!("could not resolve {:?} to connect to {origin} within {within:?}", origin.host);
+            Err(failure::of(ErrorType::Dns, message))
+        })?;
+        let tcp = connect_any(origin, &addresses, by, within).await?;
+        match secure {
+            None => agreed(origin, by, tcp, self.plain == Plain::Http2).await,
+            Some((name, connector)) => {
+                let stream = handshake(origin, connector, name.clone(), tcp, by, within).await?;
+                let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+                agreed(origin, by, stream, http2).await
+            }
+        }
+    }
+
+    fn tls(&self) -> Result<&TlsConnector, SendError> {
+        self.tls.as_ref().ok_or_else(|| {
+            let message = "no certificate authority is trusted: install the system's root certificates \
+                           (ca-certificates) or name files of authorities (extra_ca)";
+            failure::of(ErrorType::TlsCertificate, message)
+        })
+    }
+}
+
+/// Tries the addresses in their order; each one gets its share of the time that is left, so that one that swallows
+/// everything does not keep the others from being tried.
+async fn connect_any(
+    origin: &Origin,
+    addresses: &[SocketAddr],
+    by: Instant,
+    within: Duration,
+) -> Result<TcpStream, SendError> {
+    let timed_out =
+        || failure::of(ErrorType::ConnectTimeout, format!("could not connect to {origin} within {within:?}"));
+    let mut failed = None;
+    for (tried, &address) in addresses.iter().enumerate() {
+        let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        let share = by.saturating_duration_since(Instant::now()) / untried;
+        match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).map_err(|error| failure::connect(origin, &error))?;
+                return Ok(stream);
+            }
+            Ok(Err(error)) => failed = Some(failure::connect(origin, &error)),
+            Err(_) => failed = Some(timed_out()),
+        }
+    }
+    Err(failed.unwrap_or_else(timed_out))
+}
+
+async fn handshake(
+    origin: &Origin,
+    connector: &TlsConnector,
+    name: ServerName<'static>,
+    tcp: TcpStream,
+    by: Instant,
+    within: Duration,
+) -> Result<TlsStream<TcpStream>, SendError> {
+    match timeout_at(by, connector.connect(name, tcp)).await {
+        Ok(agreed) => agreed.map_err(|error| failure::handshake(origin, &error)),
+        Err(_) => {
+            let message = format!("could not agree on tls with {origin} within {within:?}");
+            Err(failure::of(ErrorType::TlsHandshakeTimeout, message))
+        }
+    }
+}
+
+async fn agreed<I>(origin: &Origin, by: Instant, io: I, http2: bool) -> Result<Opened, SendError>
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let opening = async {
+        match http2 {
+            false => http1::Connection::handshake(io).await.map(Opened::Http1),
+            true => http2::Connection::handshake(io).await.map(Opened::Http2),
+        }
+    };
+    match timeout_at(by, opening).await {
+        Ok(opened) => opened.map_err(|error| failure::exchange(origin, &error)),
+        Err(_) => Err(failure::of(ErrorType::ConnectTimeout, format!("could not speak http with {origin} in time"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+    use crate::target::Target;
+
+    const PLENTY: Duration = Duration::from_secs(60);
+
+    async fn connect_to(addresses: &[SocketAddr], within: Duration) -> Result<TcpStream, SendError> {
+        let origin = Origin::parse(&Target::parse("http://a.test/")?)?;
+        connect_any(&origin, addresses, Instant::now() + within, within).await
+    }
+
+    #[tokio::test]
+    async fn addresses_are_tried_until_one_accepts() {
+        let refusing = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let accepting = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = accepting.local_addr().unwrap();
+        assert_eq!(connect_to(&[refusing, address], PLENTY).await.unwrap().peer_addr().unwrap(), address);
+        let refused = connect_to(&[refusing, refusing], PLENTY).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorType::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_swallows_everything_leaves_time_for_the_next() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let full = socket.listen(1).unwrap();
+        let swallowing = full.local_addr().unwrap();
+        let _queued = [TcpStream::connect(swallowing).await.unwrap(), TcpStream::connect(swallowing).await.unwrap()];
+        let accepting = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = accepting.local_addr().unwrap();
+        let within = Duration::from_millis(400);
+        assert_eq!(connect_to(&[swallowing, address], within).await.unwrap().peer_addr().unwrap(), address);
+    }
+}

@@ -1,0 +1,112 @@
+//! What went wrong, in the engine's terms: a kind that decides about the retry, and a sentence for people.
+//!
+//! Sentences name host and port and what was attempted. They are made of our own words and of the names of errors,
+//! never of what the request or the answer contained.
+
+use std::error::Error as _;
+use std::io;
+
+use redrive_core::ErrorType;
+use redrive_engine::transport::SendError;
+
+use crate::origin::Origin;
+
+/// A failure of this `kind`.
+pub(crate) fn of(kind: ErrorType, message: impl Into<String>) -> SendError {
+    SendError { kind, message: message.into() }
+}
+
+/// A request that cannot be put on the wire.
+pub(crate) fn invalid(message: impl Into<String>) -> SendError {
+    of(ErrorType::InvalidRequest, message)
+}
+
+/// Why the connection itself could not be made.
+pub(crate) fn connect(origin: &Origin, error: &io::Error) -> SendError {
+    let kind = match error.kind() {
+        io::ErrorKind::ConnectionRefused => ErrorType::ConnectionRefused,
+        io::ErrorKind::TimedOut => ErrorType::ConnectTimeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => ErrorType::ConnectionReset,
+        _ => ErrorType::ConnectFailed,
+    };
+    of(kind, format!("could not connect to {origin}: {error}"))
+}
+
+/// Why there is no TLS on a connection.
+pub(crate) fn handshake(origin: &Origin, error: &io::Error) -> SendError {
+    let attempted = format!("could not agree on tls with {origin}");
+    match tls_error(error) {
+        Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
+            of(ErrorType::TlsCertificate, format!("{attempted}: {error}"))
+        }
+        Some(error) => of(ErrorType::TlsHandshake, format!("{attempted}: {error}")),
+        None => of(ErrorType::ConnectionReset, format!("{attempted}: {error}")),
+    }
+}
+
+/// Why a connection brought no complete answer.
+pub(crate) fn exchange(origin: &Origin, error: &hyper::Error) -> SendError {
+    let (kind, reason) = diagnose(error);
+    of(kind, format!("no complete answer from {origin}: {reason}"))
+}
+
+/// Whether only this stream of an HTTP/2 connection failed, by the peer's own word.
+pub(crate) fn is_of_one_stream(error: &hyper::Error) -> bool {
+    source::<h2::Error>(error).is_some_and(|error| error.is_reset() && error.is_remote())
+}
+
+fn diagnose(error: &hyper::Error) -> (ErrorType, String) {
+    if error.is_parse() {
+        return (ErrorType::MalformedAnswer, error.to_string());
+    }
+    if let Some(wrapped) = source::<hyper::Error>(error) {
+        return diagnose(wrapped);
+    }
+    if let Some(error) = source::<h2::Error>(error) {
+        return diagnose_http2(error);
+    }
+    if let Some(error) = source::<io::Error>(error) {
+        return diagnose_io(error);
+    }
+    // The one kind that hyper has no question for comes alone: bytes that nobody asked for, such as a banner.
+    let unexpected = error.source().is_none()
+        && !(error.is_incomplete_message() || error.is_canceled() || error.is_closed() || error.is_user());
+    let kind = if unexpected { ErrorType::MalformedAnswer } else { ErrorType::ConnectionReset };
+    (kind, error.to_string())
+}
+
+fn diagnose_http2(error: &h2::Error) -> (ErrorType, String) {
+    if let Some(error) = error.get_io() {
+        return diagnose_io(error);
+    }
+    // What the peer says to end a stream or connection is its right; what we notice is its mistake. The debug text that
+    // may come with it is left out: it could contain anything.
+    let kind = if error.is_library() { ErrorType::MalformedAnswer } else { ErrorType::ConnectionReset };
+    let scope = if error.is_go_away() { "connection" } else { "stream" };
+    let reason = error.reason().map_or_else(|| "it cannot be used".into(), |reason| reason.to_string());
+    (kind, format!("the http/2 {scope} ended: {reason}"))
+}
+
+fn diagnose_io(error: &io::Error) -> (ErrorType, String) {
+    if let Some(error) = tls_error(error) {
+        // With TLS 1.3, a server that dislikes our side of the handshake says so only after it.
+        let kind = match error {
+            rustls::Error::AlertReceived(_) => ErrorType::TlsHandshake,
+            _ => ErrorType::MalformedAnswer,
+        };
+        return (kind, error.to_string());
+    }
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => (ErrorType::MalformedAnswer, error.to_string()),
+        _ => (ErrorType::ConnectionReset, error.to_string()),
+    }
+}
+
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// The first `E` among the reasons of `error`.
+fn source<E: std::error::Error + 'static>(error: &hyper::Error) -> Option<&E> {
+    std::iter::successors(error.source(), |&cause| cause.source()).find_map(|cause| cause.downcast_ref())
+}

@@ -1,0 +1,58 @@
+//! The transport's settings, each with a bound and a reason.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The transport's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The most connections at once for one lane to one origin; a send over this waits for one to become free.
+    pub max_connections_per_lane: usize,
+    /// The most unused connections that are kept for one lane to one origin.
+    pub max_idle_per_lane: usize,
+    /// The most unused connections that are kept in all. When it is reached, the quarter that was used least recently
+    /// is closed.
+    pub max_idle: usize,
+    /// How long an unused connection is kept.
+    pub idle_timeout: Duration,
+    /// Whether the authorities that the system trusts are trusted.
+    pub roots: Roots,
+    /// PEM files of authorities to trust besides.
+    pub extra_ca: Vec<PathBuf>,
+    /// What is spoken on connections without TLS.
+    pub plain: Plain,
+}
+
+/// Whether the authorities that the system trusts are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Roots {
+    /// They are.
+    System,
+    /// Only those in [`Options::extra_ca`] are.
+    ExtraOnly,
+}
+
+/// What is spoken on connections without TLS. With TLS, both sides agree on a protocol as they connect (ALPN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2 from the first byte ("prior knowledge"): every dependency must speak it.
+    Http2,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            max_connections_per_lane: 256,
+            // As many as may be open: a lane that works in bursts would otherwise connect anew with every burst, and
+            // what it does not need goes after `idle_timeout`.
+            max_idle_per_lane: 256,
+            max_idle: 1_024,
+            idle_timeout: Duration::from_secs(60),
+            roots: Roots::System,
+            extra_ca: Vec::new(),
+            plain: Plain::Http1,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What the engine holds.
+
+use std::sync::Arc;
+
+use redrive_engine::transport::{Outbound, Sending, Transport};
+use tokio::sync::Semaphore;
+
+use crate::attempt;
+use crate::connect::Connector;
+use crate::error::Error;
+use crate::options::Options;
+use crate::pool::Pool;
+
+/// Sends over HTTP/1.1 and HTTP/2, with TLS. Dropping it closes the connections that are not in use; the others close
+/// when their sends end.
+///
+/// Sends must be polled on a tokio runtime with its timers and I/O enabled.
+pub struct HttpTransport {
+    pool: Arc<Pool>,
+}
+
+impl HttpTransport {
+    /// A transport that works as `options` say. Reads the system's root certificates and the files that are named.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        if !(1..=Semaphore::MAX_PERMITS).contains(&options.max_connections_per_lane) {
+            let problem = format!("must be 1 to {}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidOption { name: "max_connections_per_lane", problem });
+        }
+        let connector = Connector::new(&options)?;
+        Ok(HttpTransport { pool: Arc::new(Pool::new(options, connector)) })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, outbound: Outbound) -> Sending {
+        Box::pin(attempt::run(self.pool.clone(), outbound))
+    }
+}
+
+impl Drop for HttpTransport {
+    fn drop(&mut self) {
+        self.pool.close();
+    }
+}

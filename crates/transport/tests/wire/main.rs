@@ -1,0 +1,14 @@
+//! What the transport does on the wire, against servers that behave and servers that do not.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod answers;
+mod broken;
+mod call;
+mod connecting;
+mod http2;
+mod keeping;
+mod requests;
+mod secure;
+#[path = "../support/mod.rs"]
+mod support;
