@@ -53,6 +53,8 @@ pub struct Policies {
 
 #[derive(Default)]
 struct Cache {
+    /// Counts this process's changes: what was read before one must not be remembered after it.
+    changes: u64,
     current: BTreeMap<(TenantId, PolicyId), (Arc<Resolved>, Duration)>,
     versions: BTreeMap<(TenantId, PolicyRef), Arc<Resolved>>,
 }
@@ -71,11 +73,14 @@ impl Policies {
             return Ok(Some(resolved.clone()));
         }
         let read_at = self.clock.elapsed();
+        let changes = self.cache().changes;
         let Some(newest) = self.store.policy(tenant.clone(), id.clone()).await?.pop() else { return Ok(None) };
         let resolved = Arc::new(resolve_stored(&newest)?);
         let mut cache = self.cache();
-        make_room(&mut cache.current);
-        cache.current.insert(key, (resolved.clone(), read_at));
+        if cache.changes == changes {
+            make_room(&mut cache.current);
+            cache.current.insert(key, (resolved.clone(), read_at));
+        }
         Ok(Some(resolved))
     }
 
@@ -105,15 +110,21 @@ impl Policies {
         expected: Expected,
     ) -> Result<PutPolicy, Error> {
         let put = self.store.put_policy(tenant.clone(), id.clone(), spec, expected, self.clock.now()).await;
-        self.cache().current.remove(&(tenant, id));
+        self.forget_current(tenant, id);
         put
     }
 
     /// Removes a policy, unless a task that has not ended pins it.
     pub async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
         let deleted = self.store.delete_policy(tenant.clone(), id.clone(), expected).await;
-        self.cache().current.remove(&(tenant, id));
+        self.forget_current(tenant, id);
         deleted
+    }
+
+    fn forget_current(&self, tenant: TenantId, id: PolicyId) {
+        let mut cache = self.cache();
+        cache.changes += 1;
+        cache.current.remove(&(tenant, id));
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {

@@ -320,3 +320,18 @@ async fn a_dead_lane_does_not_hold_up_another() {
     let ended = world.ended(task.id).await.task;
     assert_eq!(world.millis(ended.ended_at.unwrap()), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_read_while_it_is_changed_is_not_remembered() {
+    let world = World::new().await;
+    let id = redrive_core::PolicyId::default_policy();
+    let hold = world.store.hold_answer("policy");
+    let (engine, read) = (world.engine.clone(), id.clone());
+    let reading = tokio::spawn(async move { engine.policies().current(&tenant(), &read).await });
+    hold.reached().await;
+    world.engine.policies().put(tenant(), id.clone(), attempts(2), redrive_store::Expected::Anything).await.unwrap();
+    hold.release();
+    reading.await.unwrap().unwrap();
+    let current = world.engine.policies().current(&tenant(), &id).await.unwrap().unwrap();
+    assert_eq!((current.reference.version, current.policy.max_attempts), (2, 2));
+}
