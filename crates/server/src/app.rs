@@ -1,0 +1,85 @@
+//! What every operation works with: the engine, and how much a caller may ask for.
+
+use std::time::Duration;
+
+use redrive_engine::Handle;
+
+/// The engine and the limits: all that an operation needs.
+#[derive(Clone)]
+pub struct App {
+    /// The running engine.
+    pub engine: Handle,
+    /// How much a caller may ask for.
+    pub limits: Limits,
+}
+
+impl App {
+    /// The operations over `engine`, with the default limits.
+    pub fn new(engine: Handle) -> Self {
+        App { engine, limits: Limits::default() }
+    }
+}
+
+/// How much a caller may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of a task's body, decoded. 1 MiB by default.
+    pub body_bytes: usize,
+    /// The most bytes of a target's URL. 8 KiB by default.
+    pub url_bytes: usize,
+    /// The most header fields of a task. 100 by default.
+    pub headers: usize,
+    /// The most bytes of all header fields of a task. 32 KiB by default.
+    pub header_bytes: usize,
+    /// The most labels of a task. 20 by default.
+    pub labels: usize,
+    /// The most characters of a label's name. 64 by default.
+    pub label_name_chars: usize,
+    /// The most characters of a label's value. 256 by default.
+    pub label_value_chars: usize,
+    /// The most tasks in a batch. 1,000 by default.
+    pub batch_tasks: usize,
+    /// The most bytes of a batch, as it is sent. 32 MiB by default.
+    pub batch_bytes: usize,
+    /// The most bytes of any other document, as it is sent. 256 KiB by default.
+    pub document_bytes: usize,
+    /// How many items a page has unless the caller says otherwise. 50 by default.
+    pub page_default: usize,
+    /// The most items of a page. 500 by default.
+    pub page_most: usize,
+    /// The longest that a caller may wait for a task's end. 30 s by default.
+    pub longest_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            body_bytes: 1024 * 1024,
+            url_bytes: 8 * 1024,
+            headers: 100,
+            header_bytes: 32 * 1024,
+            labels: 20,
+            label_name_chars: 64,
+            label_value_chars: 256,
+            batch_tasks: 1_000,
+            batch_bytes: 32 * 1024 * 1024,
+            document_bytes: 256 * 1024,
+            page_default: 50,
+            page_most: 500,
+            longest_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Limits {
+    /// The most bytes of one submission, as it is sent. JSON may write a character of one byte in six (`\u0000`), and a
+    /// body within its own limit is never refused for how it was written.
+    pub fn submission_bytes(&self) -> usize {
+        self.body_bytes.saturating_mul(6).saturating_add(self.document_bytes)
+    }
+
+    /// How many items a page has when the caller asks for `limit`.
+    pub fn page(&self, limit: Option<usize>) -> usize {
+        limit.unwrap_or(self.page_default).clamp(1, self.page_most.max(1))
+    }
+}

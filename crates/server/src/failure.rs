@@ -1,0 +1,109 @@
+//! Why an operation was not done. Nothing here knows of HTTP: `rest::problem` says what each is on the wire.
+
+use redrive_core::{PolicyId, Status, TaskId};
+use redrive_store as store;
+
+use crate::wire::{FieldFault, Malformed};
+
+/// Why an operation was not done.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    /// The document is not what was expected.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The document's values cannot be; at least one fault.
+    #[error("{}", list(.0))]
+    Invalid(Vec<FieldFault>),
+    /// A part of the document is larger than is allowed.
+    #[error("{field} is larger than {limit_bytes} bytes")]
+    TooLarge {
+        /// Which part.
+        field: String,
+        /// The most bytes that it may have.
+        limit_bytes: usize,
+    },
+    /// Two different idempotency keys were given for one submission.
+    #[error("the document's idempotencyKey and the Idempotency-Key header differ")]
+    KeysDiffer,
+    /// The idempotency key belongs to a task with another request.
+    #[error("the idempotency key belongs to task {0}, which has another request")]
+    KeyReused(TaskId),
+    /// A submission names a policy that there is not.
+    #[error("there is no policy {id:?}")]
+    UnknownPolicy {
+        /// The field that names it.
+        field: String,
+        /// The name.
+        id: String,
+    },
+    /// There is no such task.
+    #[error("there is no task {0:?}")]
+    NoSuchTask(String),
+    /// There is no such policy.
+    #[error("there is no policy {0:?}")]
+    NoSuchPolicy(String),
+    /// The task has ended: nothing more can happen to it.
+    #[error("task {id} has already ended {}", status.as_str())]
+    TaskEnded {
+        /// The task.
+        id: TaskId,
+        /// How it ended.
+        status: Status,
+    },
+    /// An attempt of the task is under way.
+    #[error("an attempt of task {0} is under way already")]
+    TaskInFlight(TaskId),
+    /// Tasks that have not ended pin the policy.
+    #[error("{tasks} tasks that have not ended keep a version of policy {id}")]
+    PolicyInUse {
+        /// The policy.
+        id: PolicyId,
+        /// How many tasks.
+        tasks: u64,
+    },
+    /// The policy is needed by tasks that name none.
+    #[error("policy {0} is what tasks without a policyId are retried by: it can be changed but not deleted")]
+    PolicyProtected(PolicyId),
+    /// The policy is not at the version that the caller expected.
+    #[error("the policy is not at the expected version")]
+    VersionMismatch {
+        /// The version it is at, if there is one.
+        current: Option<u32>,
+    },
+    /// The service is about to stop.
+    #[error("the service is stopping")]
+    Stopping,
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Failure {
+    /// One value that cannot be.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure::Invalid(vec![FieldFault { field: field.into(), message: message.into() }])
+    }
+
+    /// The same failure of a document that is a part of another one, such as `tasks[3]`.
+    #[must_use]
+    pub fn within(self, outer: &str) -> Self {
+        let inside = |field: String| format!("{outer}.{field}");
+        match self {
+            Failure::Malformed(Malformed::Shape { field, message }) => {
+                let field = Some(field.map_or_else(|| outer.to_owned(), inside));
+                Failure::Malformed(Malformed::Shape { field, message })
+            }
+            Failure::Invalid(faults) => Failure::Invalid(
+                faults.into_iter().map(|fault| FieldFault { field: inside(fault.field), ..fault }).collect(),
+            ),
+            Failure::TooLarge { field, limit_bytes } => Failure::TooLarge { field: inside(field), limit_bytes },
+            Failure::UnknownPolicy { field, id } => Failure::UnknownPolicy { field: inside(field), id },
+            other => other,
+        }
+    }
+}
+
+fn list(faults: &[FieldFault]) -> String {
+    let each: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.field, fault.message)).collect();
+    each.join("; ")
+}

@@ -1,0 +1,129 @@
+//! The body to send: text, JSON exactly as it was written, or any bytes.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+
+use super::faults::Faults;
+use crate::failure::Failure;
+use crate::wire::Submission;
+
+const TEXT: &str = "body";
+const JSON: &str = "bodyJson";
+const BASE64: &str = "bodyBase64";
+
+/// The standard alphabet; padding may be left out.
+const DECODER: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A body, and the content type that it has unless a header says otherwise.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Body {
+    pub(crate) bytes: Bytes,
+    pub(crate) implied_type: Option<&'static str>,
+}
+
+/// The one body that was given.
+pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Faults) -> Result<Body, Failure> {
+    let Submission { body, body_json, body_base64, .. } = submission;
+    let (field, bytes, implied_type) = match (body, body_json, body_base64) {
+        (None, None, None) => return Ok(Body::default()),
+        (Some(text), None, None) => (TEXT, fits(text, limit), Some("text/plain; charset=utf-8")),
+        (None, Some(json), None) => (JSON, fits(json.get(), limit), Some("application/json")),
+        (None, None, Some(encoded)) => (BASE64, from_base64(encoded, limit, faults), None),
+        _ => {
+            let given = [(TEXT, body.is_some()), (JSON, body_json.is_some()), (BASE64, body_base64.is_some())];
+            for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+                faults.add(field, format!("must be the only one of {TEXT}, {JSON} and {BASE64}"));
+            }
+            return Ok(Body::default());
+        }
+    };
+    let bytes = bytes.ok_or_else(|| Failure::TooLarge { field: field.into(), limit_bytes: limit })?;
+    Ok(Body { bytes, implied_type })
+}
+
+fn fits(text: &str, limit: usize) -> Option<Bytes> {
+    (text.len() <= limit).then(|| Bytes::copy_from_slice(text.as_bytes()))
+}
+
+/// `None` if it is too large; what is no base64 is a fault.
+fn from_base64(encoded: &str, limit: usize, faults: &mut Faults) -> Option<Bytes> {
+    // Three bytes of every four characters, give or take the last four: looked at before anything is decoded.
+    if encoded.len() / 4 * 3 > limit + 3 {
+        return None;
+    }
+    match DECODER.decode(encoded) {
+        Ok(bytes) if bytes.len() > limit => None,
+        Ok(bytes) => Some(Bytes::from(bytes)),
+        Err(error) => {
+            faults.add(BASE64, format!("must be base64: {}", error.to_string().to_lowercase()));
+            Some(Bytes::new())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::parse;
+
+    fn decoded(document: &str, limit: usize) -> (Result<Body, Failure>, Vec<String>) {
+        let submission: Submission<'_> = parse(document.as_bytes()).unwrap();
+        let mut faults = Faults::default();
+        let body = decode(&submission, limit, &mut faults);
+        (body, faults.fields().into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn a_json_body_is_kept_byte_for_byte() {
+        let odd = "{ \"a\" :\t1.0e400,\n\"a\":12345678901234567890123, \"\\u00e9\": [ ] }";
+        let (body, _) = decoded(&format!("{{\"targetUrl\":\"x\",\"bodyJson\":  {odd}  }}"), 1_000);
+        assert_eq!(body.unwrap(), Body { bytes: Bytes::from(odd), implied_type: Some("application/json") });
+    }
+
+    #[test]
+    fn a_body_is_text_json_or_base64_and_implies_its_type() {
+        for (document, bytes, implied) in [
+            (r#"{"targetUrl":"x"}"#, &b""[..], None),
+            (r#"{"targetUrl":"x","body":"\u00e9"}"#, "é".as_bytes(), Some("text/plain; charset=utf-8")),
+            (r#"{"targetUrl":"x","bodyJson":null}"#, b"null", Some("application/json")),
+            (r#"{"targetUrl":"x","bodyBase64":"//79"}"#, b"\xff\xfe\xfd", None),
+            (r#"{"targetUrl":"x","bodyBase64":"/w"}"#, b"\xff", None),
+            (r#"{"targetUrl":"x","bodyBase64":"/w=="}"#, b"\xff", None),
+        ] {
+            let body = decoded(document, 10).0.unwrap();
+            assert_eq!((&body.bytes[..], body.implied_type), (bytes, implied), "{document}");
+        }
+    }
+
+    #[test]
+    fn two_bodies_and_bad_base64_are_faults() {
+        assert_eq!(decoded(r#"{"targetUrl":"x","body":"a","bodyJson":1}"#, 10).1, ["body", "bodyJson"]);
+        assert_eq!(decoded(r#"{"targetUrl":"x","bodyBase64":"","bodyJson":1}"#, 10).1, ["bodyJson", "bodyBase64"]);
+        for bad in ["a", "a-b_", "YQ=a", "=", "YR=="] {
+            let faults = decoded(&format!(r#"{{"targetUrl":"x","bodyBase64":"{bad}"}}"#), 10).1;
+            assert_eq!(faults, ["bodyBase64"], "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_for_what_is_sent_not_for_how_it_is_written() {
+        for (document, fits) in [
+            (r#"{"targetUrl":"x","body":"\u0061\u0062\u0063\u0064"}"#, true),
+            (r#"{"targetUrl":"x","body":"abcde"}"#, false),
+            (r#"{"targetUrl":"x","bodyJson":1234}"#, true),
+            (r#"{"targetUrl":"x","bodyJson":12345}"#, false),
+            (r#"{"targetUrl":"x","bodyBase64":"YWJjZA=="}"#, true),
+            (r#"{"targetUrl":"x","bodyBase64":"YWJjZGU="}"#, false),
+            (r#"{"targetUrl":"x","bodyBase64":"YWJjZGVmZ2hpamts"}"#, false),
+        ] {
+            let body = decoded(document, 4).0;
+            assert_eq!(body.is_ok(), fits, "{document}");
+            assert!(fits || matches!(body, Err(Failure::TooLarge { limit_bytes: 4, .. })), "{document}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The faults of a submission, gathered.
+
+use std::fmt::Display;
+
+use crate::failure::Failure;
+use crate::wire::FieldFault;
+
+/// What is wrong so far.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<FieldFault>);
+
+impl Faults {
+    /// Notes a fault.
+    pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldFault { field: field.into(), message: message.into() });
+    }
+
+    /// The value, or nothing and the fault noted.
+    pub(crate) fn keep<T, E: Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(field, error.to_string())).ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        Failure::Invalid(self.0)
+    }
+
+    /// The names of the fields at fault.
+    #[cfg(test)]
+    pub(crate) fn fields(&self) -> Vec<&str> {
+        self.0.iter().map(|fault| fault.field.as_str()).collect()
+    }
+}

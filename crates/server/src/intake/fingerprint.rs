@@ -1,0 +1,97 @@
+//! What makes two submissions the same request: everything that the caller gave and that shapes what is sent or when.
+//!
+//! The parts come in a fixed order and number, lists with their length first, so that no two different submissions
+//! share their parts. How a document was laid out, and which of two ways a key came in, are not part of it.
+
+use redrive_core::request::{Fingerprint, Fingerprinter};
+use redrive_core::{PolicyId, Request};
+
+use crate::wire::Moment;
+
+/// What the caller said that is not part of the request itself.
+pub(crate) struct Beside<'a> {
+    pub(crate) policy: &'a PolicyId,
+    pub(crate) dependency: Option<&'a str>,
+    pub(crate) delay_ms: Option<u64>,
+    pub(crate) not_before: Option<Moment>,
+}
+
+/// The fingerprint of a submission.
+pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
+    let mut parts = Fingerprinter::default()
+        .part(request.method.as_bytes())
+        .part(request.target_url.as_bytes())
+        .part(&request.body)
+        .part(beside.policy.as_str().as_bytes());
+    parts = optional(parts, beside.dependency.map(str::as_bytes));
+    parts = optional(parts, beside.delay_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
+    let not_before = beside.not_before.map(|moment| moment.0.as_millis().to_le_bytes());
+    parts = optional(parts, not_before.as_ref().map(|bytes| &bytes[..]));
+    let overrides = request.overrides.as_ref().map(|overrides| {
+        // A spec is numbers, names and lists of numbers: there is nothing in it that could fail.
+        serde_json::to_vec(overrides).unwrap_or_default()
+    });
+    parts = optional(parts, overrides.as_deref());
+    let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    parts = pairs(parts, request.headers.len(), headers);
+    let labels = request.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    pairs(parts, request.labels.len(), labels).finish()
+}
+
+/// Absent differs from empty.
+fn optional(parts: Fingerprinter, value: Option<&[u8]>) -> Fingerprinter {
+    match value {
+        Some(bytes) => parts.part(&[1]).part(bytes),
+        None => parts.part(&[0]),
+    }
+}
+
+fn pairs<'a>(parts: Fingerprinter, count: usize, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Fingerprinter {
+    let parts = parts.part(&(count as u64).to_le_bytes());
+    pairs.fold(parts, |parts, (name, value)| parts.part(name.as_bytes()).part(value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::{Timestamp, policy};
+
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            target_url: "https://example.com/".into(),
+            method: "POST".into(),
+            headers: vec![("a".into(), "b".into())],
+            body: "body".into(),
+            overrides: None,
+            labels: [("l".to_owned(), "v".to_owned())].into(),
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_submission_counts() {
+        let id = PolicyId::default_policy();
+        let other = PolicyId::try_new("other").unwrap();
+        let plain = || Beside { policy: &id, dependency: None, delay_ms: None, not_before: None };
+        let moment = Some(Moment(Timestamp::from_millis(0)));
+        let fingerprints = [
+            of(&request(), &plain()),
+            of(&Request { target_url: "https://example.com/x".into(), ..request() }, &plain()),
+            of(&Request { method: "PUT".into(), ..request() }, &plain()),
+            of(&Request { headers: vec![], ..request() }, &plain()),
+            of(&Request { headers: vec![("ab".into(), "".into())], ..request() }, &plain()),
+            of(&Request { body: "Body".into(), ..request() }, &plain()),
+            of(&Request { labels: [].into(), ..request() }, &plain()),
+            of(&Request { overrides: Some(policy::Spec::default()), ..request() }, &plain()),
+            of(&request(), &Beside { policy: &other, ..plain() }),
+            of(&request(), &Beside { dependency: Some(""), ..plain() }),
+            of(&request(), &Beside { dependency: Some("billing"), ..plain() }),
+            of(&request(), &Beside { delay_ms: Some(0), ..plain() }),
+            of(&request(), &Beside { not_before: moment, ..plain() }),
+        ];
+        for (at, one) in fingerprints.iter().enumerate() {
+            assert!(!fingerprints[..at].contains(one), "{at}");
+        }
+        assert_eq!(fingerprints[0], of(&request(), &plain()));
+    }
+}

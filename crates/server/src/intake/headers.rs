@@ -1,0 +1,121 @@
+//! The header fields to send: any that can be sent and that are the caller's to choose.
+
+use super::faults::Faults;
+use super::method::is_token;
+use crate::app::Limits;
+use crate::wire::HeaderFields;
+
+const FIELD: &str = "headers";
+const CONTENT_TYPE: &str = "content-type";
+
+/// Fields that describe the connection or frame the message: the transport's to set.
+const FRAMING: [&str; 9] = [
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "keep-alive",
+    "upgrade",
+    "te",
+    "trailer",
+    "proxy-connection",
+    "expect",
+];
+
+/// Fields that Redrive sets on every attempt.
+const OWN: [&str; 3] = ["idempotency-key", "redrive-task-id", "redrive-attempt"];
+
+/// The fields to send, with the content type that the body implies unless there is one.
+pub(crate) fn check(
+    given: Option<HeaderFields<'_>>,
+    implied_type: Option<&str>,
+    limits: &Limits,
+    faults: &mut Faults,
+) -> Vec<(String, String)> {
+    let given = given.unwrap_or_default().0;
+    if given.len() > limits.headers {
+        faults.add(FIELD, format!("must be at most {} fields, got {}", limits.headers, given.len()));
+        return Vec::new();
+    }
+    let bytes: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > limits.header_bytes {
+        faults.add(FIELD, format!("must be at most {} bytes in all, got {bytes}", limits.header_bytes));
+        return Vec::new();
+    }
+    let mut fields = Vec::with_capacity(given.len() + 1);
+    for (name, value) in given {
+        if let Some(fault) = fault(&name, &value) {
+            faults.add(format!("{FIELD}.{}", &*name), fault);
+        }
+        fields.push((name.0.into_owned(), value.0.into_owned()));
+    }
+    if let Some(implied) = implied_type
+        && !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE))
+    {
+        fields.push((CONTENT_TYPE.to_owned(), implied.to_owned()));
+    }
+    fields
+}
+
+fn fault(name: &str, value: &str) -> Option<&'static str> {
+    let is_any_of = |names: &[&str]| names.iter().any(|refused| name.eq_ignore_ascii_case(refused));
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Some("is no header name: letters, digits and !#$%&'*+-.^_`|~");
+    }
+    if is_any_of(&OWN) {
+        return Some("is set by Redrive on every attempt");
+    }
+    if is_any_of(&FRAMING) {
+        return Some("describes the connection or frames the message: it is set when the request is sent");
+    }
+    if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
+        return Some("must not contain control characters");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Text;
+
+    fn checked(given: &[(&str, &str)], implied: Option<&str>) -> (Vec<(String, String)>, Vec<String>) {
+        let fields = given.iter().map(|(name, value)| (Text::from(*name), Text::from(*value))).collect();
+        let mut faults = Faults::default();
+        let fields = check(Some(HeaderFields(fields)), implied, &Limits::default(), &mut faults);
+        (fields, faults.fields().into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn fields_that_are_not_the_callers_are_refused_in_any_case() {
+        for name in FRAMING.iter().chain(&OWN) {
+            assert_eq!(checked(&[(name, "x")], None).1, [format!("headers.{name}")]);
+            let upper = name.to_uppercase();
+            assert_eq!(checked(&[(&upper, "x")], None).1, [format!("headers.{upper}")]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_and_the_rest_is_kept_as_given() {
+        let given =
+            [("X-A", "1"), ("b c", "2"), ("", "3"), ("X-Line", "a\r\nb"), ("X-Tab", "a\tb"), ("X-Word", "naïve")];
+        let (fields, faults) = checked(&given, None);
+        assert_eq!(faults, ["headers.b c", "headers.", "headers.X-Line"]);
+        assert_eq!(fields[5], ("X-Word".to_owned(), "naïve".to_owned()));
+    }
+
+    #[test]
+    fn the_bodys_content_type_is_added_unless_there_is_one() {
+        assert_eq!(checked(&[], Some("a/b")).0, [("content-type".to_owned(), "a/b".to_owned())]);
+        assert_eq!(checked(&[("Content-Type", "c/d")], Some("a/b")).0.len(), 1);
+    }
+
+    #[test]
+    fn there_are_at_most_100_fields_of_32_kib() {
+        let many = vec![("a", "b"); 101];
+        assert_eq!(checked(&many[..100], None).1, [""; 0]);
+        assert_eq!(checked(&many, None).1, ["headers"]);
+        let long = "x".repeat(32 * 1024 - 1);
+        assert_eq!(checked(&[("a", &long)], None).1, [""; 0]);
+        assert_eq!(checked(&[("ab", &long)], None).1, ["headers"]);
+    }
+}

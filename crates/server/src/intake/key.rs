@@ -1,0 +1,24 @@
+//! The idempotency key: from the document, from beside it, or from both if they agree.
+
+use redrive_core::IdempotencyKey;
+
+use super::faults::Faults;
+use crate::failure::Failure;
+
+/// The header that says the same as the document's field.
+pub(crate) const HEADER: &str = "Idempotency-Key";
+
+/// The key that was given; `None` if there was none.
+pub(crate) fn agree(
+    document: Option<&str>,
+    beside: Option<&str>,
+    faults: &mut Faults,
+) -> Result<Option<IdempotencyKey>, Failure> {
+    let (field, key) = match (document, beside) {
+        (Some(document), Some(beside)) if document != beside => return Err(Failure::KeysDiffer),
+        (Some(key), _) => ("idempotencyKey", key),
+        (None, Some(key)) => (HEADER, key),
+        (None, None) => return Ok(None),
+    };
+    Ok(faults.keep(field, IdempotencyKey::try_new(key)))
+}

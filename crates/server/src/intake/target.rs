@@ -1,0 +1,123 @@
+//! The target: an absolute `http` or `https` URL, sent as given; and its origin, the dependency of a task that names none.
+
+use std::net::Ipv6Addr;
+
+use http::Uri;
+use redrive_core::Dependency;
+
+use super::faults::Faults;
+
+const FIELD: &str = "targetUrl";
+/// The longest name that DNS can hold.
+const LONGEST_HOST: usize = 253;
+
+/// The target's origin, if the target is one.
+pub(crate) fn check(url: &str, longest: usize, faults: &mut Faults) -> Option<Dependency> {
+    if url.len() > longest {
+        faults.add(FIELD, format!("must be at most {longest} bytes, got {}", url.len()));
+        return None;
+    }
+    faults.keep(FIELD, origin(url)).and_then(|origin| faults.keep(FIELD, Dependency::try_new(origin)))
+}
+
+/// `scheme://host[:port]` in lower case, without a default port and without userinfo.
+fn origin(url: &str) -> Result<String, &'static str> {
+    if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("must not contain spaces, control characters or non-ASCII characters: percent-encode them");
+    }
+    if url.contains('#') {
+        return Err("must not have a fragment: it is never sent");
+    }
+    let uri: Uri = url.parse().map_err(|_| "must be an absolute URL such as https://example.com/hooks")?;
+    let (scheme, default_port) = match uri.scheme_str() {
+        Some("http") => ("http", 80),
+        Some("https") => ("https", 443),
+        Some(_) => return Err("must begin with http:// or https://"),
+        None => return Err("must be an absolute URL such as https://example.com/hooks"),
+    };
+    let authority = uri.authority().ok_or("must name a host")?;
+    let host = authority.host();
+    if !is_host(host) {
+        return Err("must name a host: a DNS name or an IP address");
+    }
+    let behind_user = authority.as_str().rsplit('@').next().unwrap_or_default();
+    let port = match &behind_user[host.len()..] {
+        "" => default_port,
+        port => port[1..].parse::<u16>().ok().filter(|&port| port != 0).ok_or("must have a port from 1 to 65535")?,
+    };
+    let mut origin = format!("{scheme}://{host}");
+    origin.make_ascii_lowercase();
+    if port != default_port {
+        origin.push_str(&format!(":{port}"));
+    }
+    Ok(origin)
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !host.is_empty() && host.len() <= LONGEST_HOST && host.bytes().all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_is_in_lower_case_without_default_port_and_userinfo() {
+        for (url, expected) in [
+            ("https://Example.COM/Hooks?a=B", "https://example.com"),
+            ("HTTP://example.com:80", "http://example.com"),
+            ("https://example.com:443/", "https://example.com"),
+            ("http://example.com:443/", "http://example.com:443"),
+            ("https://user:p:w@example.com:8443/x@y", "https://example.com:8443"),
+            ("http://[::1]:8080/", "http://[::1]:8080"),
+            ("http://127.0.0.1?x", "http://127.0.0.1"),
+            ("http://my_service.local/%20{a}", "http://my_service.local"),
+        ] {
+            assert_eq!(origin(url).as_deref(), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_refused() {
+        for url in [
+            "",
+            "/hooks",
+            "example.com/hooks",
+            "localhost:8080",
+            "ftp://example.com/",
+            "https://",
+            "https:///path",
+            "https://:80/",
+            "https://user@/",
+            "https://example.com:0/",
+            "https://example.com:65536/",
+            "https://example.com:/",
+            "https://example.com:8x/",
+            "https://exa mple.com/",
+            "https://example.com/a b",
+            "https://example.com/\u{7f}",
+            "https://example.com/\r\nHost: x",
+            "https://exämple.com/",
+            "https://example.com/#top",
+            "https://[::zz]/",
+            "https://[::1/",
+            "https://a%20b/",
+            "https://a,b/",
+        ] {
+            assert!(origin(url).is_err(), "{url:?} {:?}", origin(url));
+        }
+        assert!(origin(&format!("https://{}/", "a".repeat(254))).is_err());
+    }
+
+    #[test]
+    fn a_target_has_a_longest_length() {
+        let mut faults = Faults::default();
+        assert!(check("https://example.com/1234", 24, &mut faults).is_some());
+        assert!(check("https://example.com/12345", 24, &mut faults).is_none());
+        assert_eq!(faults.fields(), ["targetUrl"]);
+    }
+}

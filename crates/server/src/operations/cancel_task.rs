@@ -1,0 +1,19 @@
+//! Takes a task back.
+
+use redrive_core::{TaskId, TenantId};
+use redrive_store::{Cancelled, TaskDetail};
+
+use super::get_task::get_task;
+use crate::app::App;
+use crate::failure::Failure;
+
+/// Takes a task back: no attempt begins once this has answered. The task has ended CANCELLED, or is still in flight with
+/// `cancel_requested` and ends once the attempt under way does.
+pub async fn cancel_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
+    match app.engine.cancel(tenant.clone(), id).await? {
+        // As it was when it was cancelled: the attempt under way may have ended it by now.
+        Cancelled::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? }),
+        Cancelled::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),
+        Cancelled::NotFound => Err(Failure::NoSuchTask(id.to_string())),
+    }
+}

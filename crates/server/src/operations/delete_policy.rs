@@ -1,0 +1,31 @@
+//! Removes a policy.
+
+use redrive_core::{PolicyId, TenantId};
+use redrive_store::{DeletePolicy, Expected};
+
+use super::put_policy::Precondition;
+use crate::app::App;
+use crate::failure::Failure;
+
+/// Removes a policy, unless a task that has not ended keeps one of its versions.
+pub async fn delete_policy(
+    app: &App,
+    tenant: &TenantId,
+    id: PolicyId,
+    precondition: Precondition,
+) -> Result<(), Failure> {
+    if id == PolicyId::default_policy() {
+        return Err(Failure::PolicyProtected(id));
+    }
+    let expected = match &precondition {
+        // Whoever deletes what is not there is told so by the store; any version will do.
+        Precondition::Exists => Expected::Anything,
+        other => other.expected(app, tenant, &id).await?,
+    };
+    match app.engine.policies().delete(tenant.clone(), id.clone(), expected).await? {
+        DeletePolicy::Done => Ok(()),
+        DeletePolicy::NotFound => Err(Failure::NoSuchPolicy(id.to_string())),
+        DeletePolicy::Pinned(tasks) => Err(Failure::PolicyInUse { id, tasks }),
+        DeletePolicy::Conflict(current) => Err(Failure::VersionMismatch { current: Some(current) }),
+    }
+}

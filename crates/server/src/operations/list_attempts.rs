@@ -1,0 +1,33 @@
+//! Shows a task's attempt log.
+
+use redrive_core::{Attempt, TaskId, TenantId};
+
+use crate::app::App;
+use crate::failure::Failure;
+
+/// A page of a task's attempts, oldest first.
+#[derive(Debug, Clone)]
+pub struct AttemptPage {
+    /// The attempts.
+    pub attempts: Vec<Attempt>,
+    /// The number behind which the next page begins, if there is one.
+    pub next: Option<u32>,
+}
+
+/// A task's attempts with a number above `after`, at most `limit` (or a page's size).
+pub async fn list_attempts(
+    app: &App,
+    tenant: &TenantId,
+    id: TaskId,
+    after: u32,
+    limit: Option<usize>,
+) -> Result<AttemptPage, Failure> {
+    let limit = app.limits.page(limit);
+    // One more than the page holds tells whether there is a next one.
+    let found = app.engine.store().attempts(tenant.clone(), id, after, limit + 1).await?;
+    let mut attempts = found.ok_or_else(|| Failure::NoSuchTask(id.to_string()))?;
+    let more = attempts.len() > limit;
+    attempts.truncate(limit);
+    let next = attempts.last().filter(|_| more).map(|last| last.number);
+    Ok(AttemptPage { attempts, next })
+}

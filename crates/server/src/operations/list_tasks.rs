@@ -1,0 +1,57 @@
+//! Lists tasks, newest first.
+
+use std::collections::BTreeMap;
+
+use redrive_core::{Dependency, PolicyId, Status, TaskId, TenantId, Timestamp};
+use redrive_store::{Counts, TaskPage, TaskQuery};
+
+use crate::app::App;
+use crate::failure::Failure;
+
+/// Which tasks to list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskFilter {
+    /// Only these statuses; all if empty.
+    pub statuses: Vec<Status>,
+    /// Only this dependency.
+    pub dependency: Option<Dependency>,
+    /// Only this policy, whatever its version.
+    pub policy: Option<PolicyId>,
+    /// Only tasks with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Only tasks accepted at or after this moment.
+    pub created_after: Option<Timestamp>,
+    /// Only tasks accepted before this moment.
+    pub created_before: Option<Timestamp>,
+    /// Where the page before ended.
+    pub below: Option<TaskId>,
+    /// The most tasks of the page; the default page size if nothing is said, the largest one at most.
+    pub limit: Option<usize>,
+}
+
+/// A page of tasks, and how many there are in each status, whatever the filter.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The page. It may be short, even empty, and still have a `next`.
+    pub page: TaskPage,
+    /// How many tasks the tenant has in each status.
+    pub counts: Counts,
+}
+
+/// A page of tasks, newest first.
+pub async fn list_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<Listing, Failure> {
+    let query = TaskQuery {
+        tenant: tenant.clone(),
+        statuses: filter.statuses,
+        dependency: filter.dependency,
+        policy: filter.policy,
+        labels: filter.labels,
+        created_from: filter.created_after,
+        created_before: filter.created_before,
+        below: filter.below,
+        limit: app.limits.page(filter.limit),
+    };
+    let page = app.engine.store().tasks(query).await?;
+    let counts = app.engine.store().counts(tenant.clone()).await?;
+    Ok(Listing { page, counts })
+}

@@ -1,0 +1,33 @@
+//! What callers can ask for: one file, one operation.
+//!
+//! Each is an async function over [`App`](crate::App), a tenant and a typed input; it returns a typed output or a
+//! [`Failure`](crate::Failure). REST adapts them, and so can a console or a simulator: time and randomness come from the
+//! engine's handle, and nothing here knows how a request travelled.
+
+mod await_task;
+mod cancel_task;
+mod delete_policy;
+mod get_policy;
+mod get_task;
+mod health;
+mod list_attempts;
+mod list_policies;
+mod list_tasks;
+mod put_policy;
+mod retry_now;
+mod submit_batch;
+mod submit_task;
+
+pub use await_task::await_task;
+pub use cancel_task::cancel_task;
+pub use delete_policy::delete_policy;
+pub use get_policy::get_policy;
+pub use get_task::get_task;
+pub use health::check_ready;
+pub use list_attempts::{AttemptPage, list_attempts};
+pub use list_policies::{PolicyPage, list_policies};
+pub use list_tasks::{Listing, TaskFilter, list_tasks};
+pub use put_policy::{Precondition, Put, PutHow, put_policy};
+pub use retry_now::retry_now;
+pub use submit_batch::submit_batch;
+pub use submit_task::{Acceptance, Accepted, submit_task};

@@ -1,0 +1,98 @@
+//! Registers a policy, or changes one.
+
+use redrive_core::{Policy, PolicyId, TenantId};
+use redrive_store::{Expected, PolicyVersion, PutPolicy};
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::wire::{FieldFault, PolicyInput};
+
+/// How often a change is tried again that another writer overtook, where the caller only asked that there be a policy.
+const TRIES: usize = 5;
+
+/// What must be true of a policy before it is changed or removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// There is no such policy.
+    Absent,
+    /// There is such a policy.
+    Exists,
+    /// Its current version is one of these.
+    VersionIn(Vec<u32>),
+}
+
+/// A policy that was put.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// Its current version.
+    pub version: PolicyVersion,
+    /// What putting it did.
+    pub how: PutHow,
+}
+
+/// What putting a policy did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutHow {
+    /// There was none.
+    Created,
+    /// It has a new version.
+    Updated,
+    /// It was the same already.
+    Unchanged,
+}
+
+/// Registers a policy: a new one, a new version of one, or nothing if it is the same already. Running tasks keep the
+/// version that they were accepted with.
+pub async fn put_policy(
+    app: &App,
+    tenant: &TenantId,
+    input: PolicyInput<'_>,
+    precondition: Precondition,
+) -> Result<Put, Failure> {
+    let id =
+        PolicyId::try_new(&*input.policy_id).map_err(|invalid| Failure::invalid("policyId", invalid.to_string()))?;
+    Policy::resolve(&input.spec).map_err(|invalid| {
+        let fault = |problem: redrive_core::policy::FieldProblem| FieldFault {
+            field: problem.field.to_owned(),
+            message: problem.message,
+        };
+        Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
+    })?;
+    for _ in 0..TRIES {
+        let expected = precondition.expected(app, tenant, &id).await?;
+        let put = app.engine.policies().put(tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
+        return Ok(match put {
+            PutPolicy::Created(version) => Put { version, how: PutHow::Created },
+            PutPolicy::Updated(version) => Put { version, how: PutHow::Updated },
+            PutPolicy::Unchanged(version) => Put { version, how: PutHow::Unchanged },
+            PutPolicy::Conflict(_) if precondition == Precondition::Exists => continue,
+            PutPolicy::Conflict(current) => return Err(Failure::VersionMismatch { current }),
+        });
+    }
+    Err(redrive_store::Error::Unavailable("the policy is being changed by others all the time".into()).into())
+}
+
+impl Precondition {
+    /// What to expect of the store, which knows one version or none.
+    pub(super) async fn expected(&self, app: &App, tenant: &TenantId, id: &PolicyId) -> Result<Expected, Failure> {
+        match self {
+            Precondition::Nothing => Ok(Expected::Anything),
+            Precondition::Absent => Ok(Expected::Absent),
+            Precondition::VersionIn(versions) if versions.len() == 1 => Ok(Expected::Version(versions[0])),
+            Precondition::Exists | Precondition::VersionIn(_) => {
+                let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+                let current = versions.last().map(|newest| newest.version);
+                match (self, current) {
+                    (Precondition::VersionIn(wanted), Some(current)) if !wanted.contains(&current) => {
+                        Err(Failure::VersionMismatch { current: Some(current) })
+                    }
+                    (_, Some(current)) => Ok(Expected::Version(current)),
+                    (_, None) => Err(Failure::VersionMismatch { current: None }),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Accepts many tasks in one durable commit.
+
+use redrive_core::TenantId;
+
+use super::submit_task::{Accepted, Asked, missing_answer};
+use crate::app::App;
+use crate::failure::Failure;
+use crate::intake;
+use crate::wire::{Malformed, Submission};
+
+/// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
+/// read at all, spoils none of the others. The results come in the order of the items; their fields are named from the
+/// batch, as in `tasks[3].headers`.
+pub async fn submit_batch(
+    app: &App,
+    tenant: &TenantId,
+    items: Vec<Result<Submission<'_>, Malformed>>,
+) -> Result<Vec<Result<Accepted, Failure>>, Failure> {
+    let most = app.limits.batch_tasks;
+    if items.len() > most {
+        return Err(Failure::invalid("tasks", format!("must be at most {most}, got {}", items.len())));
+    }
+    let mut drafts = Vec::with_capacity(items.len());
+    let mut judged = Vec::with_capacity(items.len());
+    for (at, item) in items.into_iter().enumerate() {
+        match judge(app, tenant, item).await {
+            Ok(prepared) => {
+                judged.push(Ok(Asked::of(&prepared)));
+                drafts.push(prepared.draft);
+            }
+            // A store that fails fails the whole: there will be no commit.
+            Err(Failure::Store(error)) => return Err(error.into()),
+            Err(failure) => judged.push(Err(failure.within(&format!("tasks[{at}]")))),
+        }
+    }
+    let mut submitted = match drafts.is_empty() {
+        true => Vec::new(),
+        false => app.engine.submit(drafts).await?,
+    }
+    .into_iter();
+    let mut results = Vec::with_capacity(judged.len());
+    for (at, item) in judged.into_iter().enumerate() {
+        results.push(match item {
+            Err(failure) => Err(failure),
+            Ok(asked) => {
+                let submitted = submitted.next().ok_or_else(missing_answer)?;
+                let answered = asked.answered(app, tenant, submitted).await;
+                answered.map_err(|failure| failure.within(&format!("tasks[{at}]")))
+            }
+        });
+    }
+    Ok(results)
+}
+
+async fn judge(
+    app: &App,
+    tenant: &TenantId,
+    item: Result<Submission<'_>, Malformed>,
+) -> Result<intake::Prepared, Failure> {
+    intake::prepare(app, tenant, item?, None).await
+}

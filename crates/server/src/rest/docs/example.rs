@@ -1,0 +1,88 @@
+//! Examples: the call as a curl command, the answer as JSON.
+
+use super::html::escape;
+use crate::rest::route::Route;
+
+/// The call and its answer, side by side with what they explain.
+pub(crate) fn panel(route: &Route) -> String {
+    let mut panel =
+        format!("<div class=\"code\"><h4>Request</h4><pre><code>{}</code></pre>", escape(&curl_command(route)));
+    if !route.example.answer.is_empty() {
+        panel.push_str(&format!("<h4>Answer</h4><pre><code>{}</code></pre>", highlight(route.example.answer)));
+    }
+    panel.push_str("</div>");
+    panel
+}
+
+/// The call, to be pasted into a shell.
+pub(crate) fn curl_command(route: &Route) -> String {
+    let mut command = String::from("curl");
+    if route.request.is_none() && route.method != http::Method::GET {
+        command.push_str(&format!(" -X {}", route.method));
+    }
+    command.push_str(&format!(" {}", quote(&format!("http://{}{}", super::HOST, route.example.target))));
+    for header in route.example.headers {
+        command.push_str(&format!(" \\\n  -H {}", quote(header)));
+    }
+    if let Some(document) = &route.request {
+        command.push_str(&format!(" \\\n  -H 'content-type: application/json' \\\n  -d {}", quote(document.example)));
+    }
+    command
+}
+
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// JSON with its names, texts, numbers and words marked.
+fn highlight(json: &str) -> String {
+    let mut html = String::with_capacity(json.len() * 2);
+    let mut rest = json;
+    while let Some(first) = rest.chars().next() {
+        let (length, class) = match first {
+            '"' => {
+                let length = quoted_length(rest);
+                (length, if rest[length..].trim_start().starts_with(':') { "k" } else { "s" })
+            }
+            'a'..='z' => (rest.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(rest.len()), "w"),
+            '0'..='9' | '-' => (rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '.')).unwrap_or(rest.len()), "n"),
+            other => (other.len_utf8(), ""),
+        };
+        let token = escape(&rest[..length]);
+        match class {
+            "" => html.push_str(&token),
+            class => html.push_str(&format!("<i class=\"{class}\">{token}</i>")),
+        }
+        rest = &rest[length..];
+    }
+    html
+}
+
+/// How long the text in quotes is that `rest` begins with.
+fn quoted_length(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_marked_and_otherwise_unchanged() {
+        let marked = highlight(r#"{ "a\"<": [-1.5, null, "x"] }"#);
+        assert_eq!(
+            marked,
+            "{ <i class=\"k\">&quot;a\\&quot;&lt;&quot;</i>: [<i class=\"n\">-1.5</i>, <i class=\"w\">null</i>, \
+             <i class=\"s\">&quot;x&quot;</i>] }"
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! The REST API over HTTP/1.1 and HTTP/2 (with prior knowledge): an adapter of [`crate::operations`].
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `server` | accepts connections, serves them, stops in good order |
+//! | `service`, `router`, `call`, `reply` | from a request to a response |
+//! | `routes` | the one table of what is served, one file per route |
+//! | `problem` | from failures to problem details |
+//! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
+//! | `body`, `query`, `percent`, `header_list` | the parts of a request |
+//! | `prefer`, `precondition`, `idempotency_key` | the headers that change what is done |
+//!
+//! Not here: what the operations do, what a document may say. There is no middleware: what every request needs is in
+//! `service`.
+
+mod body;
+mod call;
+mod docs;
+mod header_list;
+mod idempotency_key;
+mod openapi;
+mod options;
+mod percent;
+mod precondition;
+mod prefer;
+mod problem;
+mod query;
+mod reply;
+mod route;
+mod router;
+mod routes;
+mod server;
+mod service;
+mod stopping;
+
+pub use options::{Error, Options};
+pub use server::serve;
+
+/// The OpenAPI document, as it is served at `/openapi.json`.
+pub fn openapi_document() -> serde_json::Value {
+    openapi::document()
+}

@@ -1,0 +1,196 @@
+//! The table of routes as an OpenAPI 3.1 document.
+
+use schemars::Schema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use serde_json::{Map, Value, json};
+
+use super::problem::{Kind, kind};
+use super::route::{Answer, Content, Document, Group, Parameter, Place, Route, SchemaOf, of};
+use super::routes::ROUTES;
+use crate::wire::Problem;
+
+/// The whole document.
+pub(crate) fn document() -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let operation = operation(route, &mut schemas);
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        item[route.method.as_str().to_lowercase()] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Redrive",
+            "summary": "A durable retry service.",
+            "description": "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
+                out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "tags": Group::ALL.map(|group| json!({ "name": group.name(), "description": group.description() })),
+        "paths": paths,
+        "components": { "schemas": schemas.into_components() },
+    })
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
+    let mut responses = Map::new();
+    for answer in route.answers {
+        responses.insert(answer.status.to_string(), response(answer, route, schemas));
+    }
+    let problems = route.all_problems();
+    for kinds in problems.chunk_by(|one, other| one.status == other.status) {
+        responses.insert(kinds[0].status.to_string(), refusal(kinds, schemas));
+    }
+    let mut operation = json!({
+        "operationId": route.id,
+        "tags": [route.group.name()],
+        "summary": route.summary,
+        "description": route.description,
+        "responses": responses,
+    });
+    if !route.parameters.is_empty() {
+        operation["parameters"] = route.parameters.iter().map(|each| parameter(each, schemas)).collect();
+    }
+    if let Some(document) = &route.request {
+        operation["requestBody"] = request_body(document, schemas);
+    }
+    operation
+}
+
+fn parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
+    let place = match parameter.place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::Header => "header",
+    };
+    json!({
+        "name": parameter.name,
+        "in": place,
+        "required": parameter.place == Place::Path,
+        "description": parameter.description,
+        "schema": schemas.input(parameter.schema),
+    })
+}
+
+fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
+    let mut content = json!({ "schema": schemas.input(document.schema) });
+    if let Ok(example) = serde_json::from_str::<Value>(document.example) {
+        content["example"] = example;
+    }
+    json!({
+        "required": true,
+        "description": document.description,
+        "content": { "application/json": content },
+    })
+}
+
+fn response(answer: &Answer, route: &Route, schemas: &mut Schemas) -> Value {
+    let mut response = json!({ "description": answer.description });
+    match answer.content {
+        Content::Nothing => {}
+        Content::Html => response["content"] = json!({ "text/html": { "schema": { "type": "string" } } }),
+        Content::Json(schema) => {
+            let mut content = json!({ "schema": schemas.output(schema) });
+            let is_main = route.answers.first().is_some_and(|first| first.status == answer.status);
+            if let (true, Ok(example)) = (is_main, serde_json::from_str::<Value>(route.example.answer)) {
+                content["example"] = example;
+            }
+            response["content"] = json!({ "application/json": content });
+        }
+    }
+    if !answer.headers.is_empty() {
+        let header = |description| json!({ "description": description, "schema": { "type": "string" } });
+        response["headers"] =
+            answer.headers.iter().map(|each| (each.name.to_owned(), header(each.description))).collect();
+    }
+    response
+}
+
+/// The problems of one status code, as one response.
+fn refusal(kinds: &[&Kind], schemas: &mut Schemas) -> Value {
+    let each: Vec<String> = kinds.iter().map(|kind| format!("`{}`: {}.", kind.uri(), kind.title)).collect();
+    let mut response = json!({
+        "description": each.join(" "),
+        "content": { "application/problem+json": { "schema": schemas.output(of::<Problem>) } },
+        "x-problem-types": kinds.iter().map(|kind| kind.uri()).collect::<Vec<_>>(),
+    });
+    if kinds.contains(&&kind::UNAVAILABLE) {
+        let header = json!({ "description": "Seconds to wait before trying again.", "schema": { "type": "string" } });
+        response["headers"] = json!({ "Retry-After": header });
+    }
+    response
+}
+
+/// Schemas of what comes in and of what goes out: a field that may be left out of the one may always be there in the
+/// other, so each has its generator, and the components are those of both.
+pub(crate) struct Schemas {
+    input: SchemaGenerator,
+    output: SchemaGenerator,
+}
+
+impl Schemas {
+    pub(crate) fn new() -> Self {
+        let settings = || {
+            let settings = SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            });
+            settings.with_transform(RecursiveTransform(tidy))
+        };
+        Schemas {
+            input: settings().for_deserialize().into_generator(),
+            output: settings().for_serialize().into_generator(),
+        }
+    }
+
+    pub(crate) fn input(&mut self, schema: SchemaOf) -> Value {
+        schema(&mut self.input).to_value()
+    }
+
+    pub(crate) fn output(&mut self, schema: SchemaOf) -> Value {
+        schema(&mut self.output).to_value()
+    }
+
+    pub(crate) fn into_components(mut self) -> Map<String, Value> {
+        let mut components = self.input.take_definitions(true);
+        for (name, schema) in self.output.take_definitions(true) {
+            debug_assert!(components.get(&name).is_none_or(|other| *other == schema), "{name} is two things");
+            components.insert(name, schema);
+        }
+        components
+    }
+}
+
+/// A field that may be left out is not the same as one that is `null`, and sentences are broken by whoever shows them.
+fn tidy(schema: &mut Schema) {
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
+}
+
+impl Group {
+    pub(crate) const ALL: [Group; 3] = [Group::Tasks, Group::Policies, Group::Service];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Group::Tasks => "Tasks",
+            Group::Policies => "Policies",
+            Group::Service => "Service",
+        }
+    }
+
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Group::Tasks => "Requests that are being seen through.",
+            Group::Policies => "Named, versioned rules for how tasks are retried.",
+            Group::Service => "How the service is, and how to talk to it.",
+        }
+    }
+}

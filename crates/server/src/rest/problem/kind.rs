@@ -1,0 +1,101 @@
+//! The kinds of problem that a caller can meet: each has a stable name, and a page that explains it.
+
+/// A kind of problem.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// The last part of its type, `/problems/{name}`. Never changed: programs depend on it.
+    pub(crate) name: &'static str,
+    /// In a few words.
+    pub(crate) title: &'static str,
+    /// The status code that it comes with.
+    pub(crate) status: u16,
+    /// What it means and what to do about it.
+    pub(crate) explanation: &'static str,
+}
+
+impl Kind {
+    /// The `type` of its problem details: a path of this server.
+    pub(crate) fn uri(&self) -> String {
+        format!("/problems/{}", self.name)
+    }
+
+    /// The kind with this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+        ALL.into_iter().find(|kind| kind.name == name)
+    }
+}
+
+macro_rules! kinds {
+    ($($constant:ident = $status:literal $name:literal $title:literal: $explanation:literal;)*) => {
+        $(pub(crate) static $constant: Kind =
+            Kind { name: $name, title: $title, status: $status, explanation: $explanation };)*
+
+        /// Every kind, by status code.
+        pub(crate) static ALL: [&Kind; kinds!(@count $($constant)*)] = [$(&$constant),*];
+    };
+    (@count) => { 0 };
+    (@count $first:ident $($rest:ident)*) => { 1 + kinds!(@count $($rest)*) };
+}
+
+kinds! {
+    MALFORMED_JSON = 400 "malformed-json" "The body is not JSON":
+        "The request's body could not be read as JSON. The detail says where reading stopped.";
+    INVALID_DOCUMENT = 400 "invalid-document" "The document has another shape":
+        "The body is JSON, but a field is unknown, missing, given twice or of the wrong type. `field` names it.";
+    INVALID_PARAMETER = 400 "invalid-parameter" "A parameter makes no sense":
+        "A query parameter or a header is unknown here, given too often or not of the form that it must have. `field` names it.";
+    KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
+        "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
+    NOT_FOUND = 404 "not-found" "There is nothing here":
+        "No such path. The API is described at /docs and in /openapi.json.";
+    TASK_NOT_FOUND = 404 "task-not-found" "No such task":
+        "There is no task with this id: it was never accepted here, or it ended and was cleaned away after its retention.";
+    POLICY_NOT_FOUND = 404 "policy-not-found" "No such policy":
+        "There is no policy with this name.";
+    METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Not with this method":
+        "The path exists, but not for this method. The `Allow` header lists those that it has.";
+    REQUEST_TIMEOUT = 408 "request-timeout" "The body took too long":
+        "The request's body did not arrive in time. Nothing was changed; it is safe to try again.";
+    TASK_ENDED = 409 "task-already-ended" "The task has already ended":
+        "A task that has ended can neither be cancelled nor brought forward. Look at its `status`.";
+    TASK_IN_FLIGHT = 409 "task-in-flight" "An attempt is under way":
+        "The task is being sent right now, so there is nothing to bring forward. If this attempt fails it waits again.";
+    POLICY_IN_USE = 409 "policy-in-use" "Tasks still keep this policy":
+        "Tasks that have not ended were accepted with a version of this policy and keep it. `liveTasks` says how many.";
+    POLICY_PROTECTED = 409 "policy-protected" "This policy cannot be deleted":
+        "The policy `default` is what tasks that name no policy are retried by. It can be changed, but not deleted.";
+    VERSION_MISMATCH = 412 "version-mismatch" "The policy is at another version":
+        "`If-Match` or `If-None-Match` asked for a state that the policy is not in: somebody else changed it. Read it, decide again, and send the new `ETag`.";
+    TOO_LARGE = 413 "content-too-large" "Larger than is allowed":
+        "The request, or the body that it carries, is larger than the limit in `limitBytes`.";
+    NOT_JSON = 415 "unsupported-media-type" "The body must be JSON":
+        "Send the document as `application/json`, not compressed. What a task is to deliver may be of any type: put it in `body`, `bodyJson` or `bodyBase64`.";
+    INVALID_VALUE = 422 "invalid-value" "A value cannot be":
+        "The document has the right shape, but one or more of its values are impossible. `errors` lists every one of them with its field.";
+    UNKNOWN_POLICY = 422 "unknown-policy" "No policy of this name":
+        "The submission names a policy that does not exist. Register it first, or leave `policyId` out for the default.";
+    KEY_REUSED = 422 "idempotency-key-reused" "The key belongs to another request":
+        "A task with this idempotency key exists, and its request was a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
+    INTERNAL = 500 "internal-error" "Something went wrong in the service":
+        "The service could not do this because of a fault of its own, which is in its log.";
+    UNAVAILABLE = 503 "unavailable" "Not available right now":
+        "The service cannot do this right now: its store cannot be reached, or it is stopping. Nothing was changed as far as it knows. Try again after `Retry-After`, with the same idempotency key.";
+    STORAGE_FULL = 507 "storage-full" "No space left":
+        "The store has no space left. Nothing was changed. What can be read still can; writing works again once there is space.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_in_the_order_of_their_status() {
+        for pair in ALL.windows(2) {
+            assert!(pair[0].status <= pair[1].status, "{}", pair[1].name);
+        }
+        for kind in ALL {
+            assert_eq!(Kind::named(kind.name), Some(kind));
+            assert_eq!(ALL.iter().filter(|other| other.name == kind.name).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! From why something was refused to problem details (RFC 9457): the one place where failures become status codes.
+
+pub(crate) mod kind;
+mod refusal;
+
+pub(crate) use kind::Kind;
+pub(crate) use refusal::Refusal;
+
+use std::borrow::Cow;
+
+use redrive_store as store;
+
+use crate::failure::Failure;
+use crate::wire::{FieldFault, Malformed, Problem};
+
+/// The kind of a refusal.
+pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
+    match refusal {
+        Refusal::Failure(failure) => kind_of_failure(failure),
+        Refusal::NoSuchPath => &kind::NOT_FOUND,
+        Refusal::MethodNotAllowed { .. } => &kind::METHOD_NOT_ALLOWED,
+        Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
+        Refusal::NotJson(_) => &kind::NOT_JSON,
+        Refusal::TooLarge { .. } => &kind::TOO_LARGE,
+        Refusal::TooSlow => &kind::REQUEST_TIMEOUT,
+        Refusal::BrokenBody(_) => &kind::MALFORMED_JSON,
+        Refusal::Unshowable(_) | Refusal::Panicked => &kind::INTERNAL,
+    }
+}
+
+fn kind_of_failure(failure: &Failure) -> &'static Kind {
+    match failure {
+        Failure::Malformed(Malformed::Syntax(_)) => &kind::MALFORMED_JSON,
+        Failure::Malformed(Malformed::Shape { .. }) => &kind::INVALID_DOCUMENT,
+        Failure::Invalid(_) => &kind::INVALID_VALUE,
+        Failure::TooLarge { .. } => &kind::TOO_LARGE,
+        Failure::KeysDiffer => &kind::KEY_MISMATCH,
+        Failure::KeyReused(_) => &kind::KEY_REUSED,
+        Failure::UnknownPolicy { .. } => &kind::UNKNOWN_POLICY,
+        Failure::NoSuchTask(_) => &kind::TASK_NOT_FOUND,
+        Failure::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
+        Failure::TaskEnded { .. } => &kind::TASK_ENDED,
+        Failure::TaskInFlight(_) => &kind::TASK_IN_FLIGHT,
+        Failure::PolicyInUse { .. } => &kind::POLICY_IN_USE,
+        Failure::PolicyProtected(_) => &kind::POLICY_PROTECTED,
+        Failure::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
+        Failure::Stopping => &kind::UNAVAILABLE,
+        Failure::Store(store::Error::Full(_)) => &kind::STORAGE_FULL,
+        Failure::Store(store::Error::Unavailable(_) | store::Error::Closed) => &kind::UNAVAILABLE,
+        Failure::Store(store::Error::Corrupt(_)) => &kind::INTERNAL,
+    }
+}
+
+/// The problem details of a refusal.
+pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
+    let mut problem = match refusal {
+        Refusal::Failure(failure) => return of_failure(failure),
+        other => plain(kind_of(other), other.to_string()),
+    };
+    match refusal {
+        Refusal::Parameter { name, message } => {
+            problem.field = Some(name.clone());
+            problem.errors = vec![FieldFault { field: name.clone(), message: message.clone() }];
+        }
+        Refusal::TooLarge { limit_bytes } => problem.limit_bytes = Some(*limit_bytes),
+        _ => {}
+    }
+    problem
+}
+
+/// The problem details of an operation's failure.
+pub(crate) fn of_failure(failure: &Failure) -> Problem {
+    let mut problem = plain(kind_of_failure(failure), failure.to_string());
+    add_members(&mut problem, failure);
+    problem
+}
+
+/// A problem that only has what all have. What went wrong inside is for the log, not for the caller.
+fn plain(kind: &'static Kind, detail: String) -> Problem {
+    Problem {
+        kind: kind.uri(),
+        title: Cow::Borrowed(kind.title),
+        status: kind.status,
+        detail: if kind == &kind::INTERNAL { "the service's log says more".into() } else { detail },
+        field: None,
+        errors: Vec::new(),
+        task_id: None,
+        live_tasks: None,
+        current_version: None,
+        limit_bytes: None,
+    }
+}
+
+/// The members that say where and what, beyond the sentence in `detail`.
+fn add_members(problem: &mut Problem, failure: &Failure) {
+    match failure {
+        Failure::Malformed(Malformed::Shape { field: Some(field), message }) => {
+            problem.field = Some(field.clone());
+            problem.errors = vec![FieldFault { field: field.clone(), message: message.clone() }];
+        }
+        Failure::Invalid(faults) => {
+            problem.field = faults.first().map(|fault| fault.field.clone());
+            problem.errors.clone_from(faults);
+        }
+        Failure::TooLarge { field, limit_bytes } => {
+            problem.field = Some(field.clone());
+            problem.limit_bytes = Some(*limit_bytes);
+        }
+        Failure::KeysDiffer => problem.field = Some("idempotencyKey".into()),
+        Failure::UnknownPolicy { field, .. } => problem.field = Some(field.clone()),
+        Failure::KeyReused(id) | Failure::TaskInFlight(id) | Failure::TaskEnded { id, .. } => {
+            problem.task_id = Some(id.to_string());
+        }
+        Failure::PolicyInUse { tasks, .. } => problem.live_tasks = Some(*tasks),
+        Failure::VersionMismatch { current } => problem.current_version = *current,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::{PolicyId, Status, TaskId};
+
+    use super::*;
+
+    #[test]
+    fn every_failure_has_its_status_and_type() {
+        let (id, policy) = (TaskId::from_parts(1, 2), PolicyId::default_policy());
+        let text = || String::from("x");
+        for (failure, status, name) in [
+            (Failure::Malformed(Malformed::Syntax(text())), 400, "malformed-json"),
+            (Failure::Malformed(Malformed::Shape { field: None, message: text() }), 400, "invalid-document"),
+            (Failure::invalid("a", "b"), 422, "invalid-value"),
+            (Failure::TooLarge { field: text(), limit_bytes: 1 }, 413, "content-too-large"),
+            (Failure::KeysDiffer, 400, "idempotency-key-mismatch"),
+            (Failure::KeyReused(id), 422, "idempotency-key-reused"),
+            (Failure::UnknownPolicy { field: text(), id: text() }, 422, "unknown-policy"),
+            (Failure::NoSuchTask(text()), 404, "task-not-found"),
+            (Failure::NoSuchPolicy(text()), 404, "policy-not-found"),
+            (Failure::TaskEnded { id, status: Status::Failed }, 409, "task-already-ended"),
+            (Failure::TaskInFlight(id), 409, "task-in-flight"),
+            (Failure::PolicyInUse { id: policy.clone(), tasks: 3 }, 409, "policy-in-use"),
+            (Failure::PolicyProtected(policy), 409, "policy-protected"),
+            (Failure::VersionMismatch { current: Some(7) }, 412, "version-mismatch"),
+            (Failure::Stopping, 503, "unavailable"),
+            (store::Error::Full(text()).into(), 507, "storage-full"),
+            (store::Error::Unavailable(text()).into(), 503, "unavailable"),
+            (store::Error::Closed.into(), 503, "unavailable"),
+            (store::Error::Corrupt(text()).into(), 500, "internal-error"),
+        ] {
+            let problem = of_failure(&failure);
+            assert_eq!((problem.status, problem.kind), (status, format!("/problems/{name}")), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_inside_is_for_the_log() {
+        let problem = of_failure(&store::Error::Corrupt("row 17 of /var/lib/redrive".into()).into());
+        assert!(!problem.detail.contains("row 17"), "{}", problem.detail);
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a request got no answer but a problem: what an operation said, or what HTTP itself got wrong.
+
+use crate::failure::Failure;
+
+/// Why a request got a problem for an answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// An operation was not done.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// There is nothing at this path.
+    #[error("there is nothing at this path; see /docs")]
+    NoSuchPath,
+    /// The path has other methods.
+    #[error("this path does not have the method {method}")]
+    MethodNotAllowed {
+        /// The method that was asked for.
+        method: String,
+        /// The methods that it has.
+        allow: String,
+    },
+    /// A query parameter or a header makes no sense.
+    #[error("{name} {message}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The body says that it is something else than plain JSON.
+    #[error("the body must be JSON, not {0}")]
+    NotJson(String),
+    /// The request is larger than is allowed.
+    #[error("the request is larger than {limit_bytes} bytes")]
+    TooLarge {
+        /// The most bytes that it may have.
+        limit_bytes: usize,
+    },
+    /// The body did not arrive in time.
+    #[error("the body did not arrive in time")]
+    TooSlow,
+    /// The body broke off.
+    #[error("the body broke off: {0}")]
+    BrokenBody(#[from] hyper::Error),
+    /// What is kept cannot be shown.
+    #[error("what is kept cannot be shown: {0}")]
+    Unshowable(String),
+    /// The handler panicked.
+    #[error("the handler panicked")]
+    Panicked,
+}
+
+impl Refusal {
+    /// A parameter that makes no sense.
+    pub(crate) fn parameter(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Refusal::Parameter { name: name.into(), message: message.into() }
+    }
+}
+
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        Refusal::Unshowable(error.to_string())
+    }
+}
+
+impl From<redrive_core::policy::Invalid> for Refusal {
+    fn from(invalid: redrive_core::policy::Invalid) -> Self {
+        Refusal::Unshowable(format!("a policy: {invalid}"))
+    }
+}
+
+impl From<crate::wire::Malformed> for Refusal {
+    fn from(malformed: crate::wire::Malformed) -> Self {
+        Refusal::Failure(malformed.into())
+    }
+}

@@ -1,0 +1,107 @@
+//! An answer on its way out.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use serde::Serialize;
+
+use super::problem::{self, Kind, Refusal, kind};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+
+/// An answer: status, header fields and a body that is complete.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    response: Response<Bytes>,
+    /// What kind of problem it is, if it is one.
+    pub(crate) kind: Option<&'static Kind>,
+}
+
+impl Reply {
+    fn new(status: u16, content_type: Option<HeaderValue>, body: Bytes) -> Self {
+        let mut response = Response::new(body);
+        // Every status here is a constant of this crate; one that is no status would be a fault of ours.
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let Some(content_type) = content_type {
+            response.headers_mut().insert(CONTENT_TYPE, content_type);
+        }
+        Reply { response, kind: None }
+    }
+
+    /// A document.
+    pub(crate) fn json<T: Serialize>(status: u16, document: &T) -> Result<Self, Refusal> {
+        let mut body = Vec::with_capacity(1024);
+        serde_json::to_writer(&mut body, document)?;
+        Ok(Reply::new(status, Some(JSON), Bytes::from(body)))
+    }
+
+    /// A document that was written before.
+    pub(crate) fn written_json(body: Bytes) -> Self {
+        Reply::new(200, Some(JSON), body)
+    }
+
+    /// A page.
+    pub(crate) fn html(page: impl Into<Bytes>) -> Self {
+        Reply::new(200, Some(HTML), page.into())
+    }
+
+    /// Nothing but the status.
+    pub(crate) fn empty(status: u16) -> Self {
+        Reply::new(status, None, Bytes::new())
+    }
+
+    /// Elsewhere.
+    pub(crate) fn redirect(path: &str) -> Self {
+        let page = format!("<!doctype html><title>Redrive</title><a href=\"{path}\">{path}</a>\n");
+        Reply { response: Reply::html(page).response, kind: None }.status(307).with(LOCATION, path)
+    }
+
+    /// Problem details.
+    pub(crate) fn problem(refusal: &Refusal) -> Self {
+        let kind = problem::kind_of(refusal);
+        // Problem details are texts and numbers: there is nothing in them that could fail.
+        let body = serde_json::to_vec(&problem::of_refusal(refusal)).unwrap_or_default();
+        let mut reply = Reply::new(kind.status, Some(PROBLEM), Bytes::from(body));
+        reply.kind = Some(kind);
+        if kind == &kind::UNAVAILABLE {
+            reply = reply.with(RETRY_AFTER, "1");
+        }
+        match refusal {
+            Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
+            // What is left of the body is not read, so nothing can follow on this connection.
+            Refusal::TooLarge { .. } | Refusal::TooSlow | Refusal::BrokenBody(_) => reply.with(CONNECTION, "close"),
+            _ => reply,
+        }
+    }
+
+    /// This reply with another status.
+    fn status(mut self, status: u16) -> Self {
+        *self.response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self
+    }
+
+    /// This reply with one more header field. A value that cannot be sent is left out: all of them are made here.
+    pub(crate) fn with(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+            self.response.headers_mut().insert(name, value);
+        }
+        self
+    }
+
+    pub(crate) fn status_code(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The response to send. The answer to HEAD says how long the body would have been.
+    pub(crate) fn into_response(mut self, is_head: bool) -> Response<Full<Bytes>> {
+        if is_head {
+            let length = HeaderValue::from(self.response.body().len());
+            self.response.headers_mut().insert(CONTENT_LENGTH, length);
+            *self.response.body_mut() = Bytes::new();
+        }
+        self.response.map(Full::new)
+    }
+}

@@ -1,0 +1,160 @@
+//! What a route is: everything that the router, `/openapi.json` and the reference page say about it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::call::Call;
+use super::problem::{Kind, Refusal, kind};
+use super::reply::Reply;
+
+/// One operation at one path.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    /// With at most one `{parameter}`.
+    pub(crate) path: &'static str,
+    /// The operation's name, for generated clients.
+    pub(crate) id: &'static str,
+    pub(crate) group: Group,
+    pub(crate) summary: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) request: Option<Document>,
+    pub(crate) answers: &'static [Answer],
+    /// The kinds of problem that are this route's own; the common ones follow from what the route is.
+    pub(crate) problems: &'static [&'static Kind],
+    pub(crate) example: Example,
+    pub(crate) handler: Handler,
+}
+
+/// What answers a route.
+pub(crate) type Handler = fn(Call) -> Answering;
+
+/// An answer under way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
+
+/// Where a route stands in the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    Tasks,
+    Policies,
+    Service,
+}
+
+/// What a route does to what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It has nothing to do with it.
+    Nothing,
+    /// It looks.
+    Reads,
+    /// It changes it.
+    Writes,
+}
+
+/// A parameter in the path, the query or a header.
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) place: Place,
+    pub(crate) description: &'static str,
+    pub(crate) schema: SchemaOf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+/// A document that a route takes.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) schema: SchemaOf,
+    pub(crate) description: &'static str,
+    /// A good one, in JSON.
+    pub(crate) example: &'static str,
+}
+
+/// What a route answers when all is well.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) description: &'static str,
+    pub(crate) headers: &'static [AnswerHeader],
+    pub(crate) content: Content,
+}
+
+#[derive(Debug)]
+pub(crate) struct AnswerHeader {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Nothing,
+    Json(SchemaOf),
+    Html,
+}
+
+/// How the reference page shows the route being called, and what comes back.
+#[derive(Debug)]
+pub(crate) struct Example {
+    /// The path with its query.
+    pub(crate) target: &'static str,
+    /// Header fields beyond the content type, as `name: value`.
+    pub(crate) headers: &'static [&'static str],
+    /// The document that comes back, in JSON; empty if none does.
+    pub(crate) answer: &'static str,
+}
+
+/// Makes a schema, and puts what it refers to among the components.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The schema of a type.
+pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// The schema of any text.
+pub(crate) const TEXT: SchemaOf = of::<String>;
+
+impl Route {
+    /// Every kind of problem that this route can answer with, by status code.
+    pub(crate) fn all_problems(&self) -> Vec<&'static Kind> {
+        let mut kinds = self.problems.to_vec();
+        kinds.push(&kind::INTERNAL);
+        if self.request.is_some() {
+            kinds.extend([
+                &kind::MALFORMED_JSON,
+                &kind::INVALID_DOCUMENT,
+                &kind::REQUEST_TIMEOUT,
+                &kind::TOO_LARGE,
+                &kind::NOT_JSON,
+            ]);
+        }
+        if self.effect != Effect::Nothing {
+            kinds.extend([&kind::INVALID_PARAMETER, &kind::UNAVAILABLE]);
+        }
+        if self.effect == Effect::Writes {
+            kinds.push(&kind::STORAGE_FULL);
+        }
+        kinds.sort_by_key(|kind| (kind.status, kind.name));
+        kinds.dedup();
+        kinds
+    }
+
+    /// Whether the reference says that this route may answer so.
+    pub(crate) fn declares(&self, reply: &Reply) -> bool {
+        match reply.kind {
+            Some(kind) => self.all_problems().contains(&kind),
+            None => self.answers.iter().any(|answer| answer.status == reply.status_code()),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `DELETE /retry-tasks/{taskId}`
+
+use http::Method;
+
+use super::parameters::TASK_ID;
+use super::task_answer::CANCELLED;
+use crate::operations::cancel_task;
+use crate::rest::call::Call;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::wire::Task;
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::DELETE,
+    path: "/retry-tasks/{taskId}",
+    id: "cancelTask",
+    group: Group::Tasks,
+    summary: "Cancel a task",
+    description: "Takes a task back. No attempt begins once this has answered. An attempt that is under way is not \
+        called back: the task then ends CANCELLED when it ends, unless it succeeded.",
+    effect: Effect::Writes,
+    parameters: &[TASK_ID],
+    request: None,
+    answers: &[
+        Answer {
+            status: 200,
+            description: "The task is cancelled.",
+            headers: &[],
+            content: Content::Json(of::<Task<'static>>),
+        },
+        Answer {
+            status: 202,
+            description: "An attempt is under way; there will be no further one. `cancelRequested` is `true`.",
+            headers: &[],
+            content: Content::Json(of::<Task<'static>>),
+        },
+    ],
+    problems: &[&kind::TASK_NOT_FOUND, &kind::TASK_ENDED],
+    example: Example { target: "/retry-tasks/01932c07-4b70-7f57-a123-456789abcdef", headers: &[], answer: CANCELLED },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let detail = cancel_task(call.app(), call.tenant(), call.task_id()?).await?;
+    let status = if detail.task.status.is_ended() { 200 } else { 202 };
+    Reply::json(status, &Task::full(&detail))
+}

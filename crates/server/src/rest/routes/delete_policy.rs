@@ -1,0 +1,34 @@
+//! `DELETE /retry-policies/{policyId}`
+
+use http::Method;
+
+use super::parameters::{IF_MATCH, POLICY_ID};
+use crate::operations::delete_policy;
+use crate::rest::call::Call;
+use crate::rest::precondition;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::DELETE,
+    path: "/retry-policies/{policyId}",
+    id: "deletePolicy",
+    group: Group::Policies,
+    summary: "Delete a policy",
+    description: "Removes a policy with all its versions. It is refused while tasks that have not ended keep one of \
+        them, and always for the policy `default`.",
+    effect: Effect::Writes,
+    parameters: &[POLICY_ID, IF_MATCH],
+    request: None,
+    answers: &[Answer { status: 204, description: "The policy is gone.", headers: &[], content: Content::Nothing }],
+    problems: &[&kind::POLICY_NOT_FOUND, &kind::POLICY_IN_USE, &kind::POLICY_PROTECTED, &kind::VERSION_MISMATCH],
+    example: Example { target: "/retry-policies/webhooks", headers: &["If-Match: \"1\""], answer: "" },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let precondition = precondition::of(&call.parts.headers)?;
+    delete_policy(call.app(), call.tenant(), call.policy_id()?, precondition).await?;
+    Ok(Reply::empty(204))
+}

@@ -1,0 +1,66 @@
+//! `GET /retry-policies/{policyId}`
+
+use http::Method;
+use http::header::ETAG;
+
+use super::parameters::{self, POLICY_ID};
+use crate::failure::Failure;
+use crate::operations::get_policy;
+use crate::rest::call::Call;
+use crate::rest::precondition;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::wire::{PolicyHistory, ShownPolicy};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::GET,
+    path: "/retry-policies/{policyId}",
+    id: "getPolicy",
+    group: Group::Policies,
+    summary: "Show a policy",
+    description: "A policy as it is now, with every field that applies to it, and the versions that it had. An old \
+        version is kept for as long as a task refers to it.",
+    effect: Effect::Reads,
+    parameters: &[POLICY_ID],
+    request: None,
+    answers: &[Answer {
+        status: 200,
+        description: "The policy.",
+        headers: &[parameters::ETAG],
+        content: Content::Json(of::<PolicyHistory<'static>>),
+    }],
+    problems: &[&kind::POLICY_NOT_FOUND],
+    example: Example {
+        target: "/retry-policies/webhooks",
+        headers: &[],
+        answer: r#"{
+  "policyId": "webhooks",
+  "version": 2,
+  "createdAt": 1731600500000,
+  "maxAttempts": 9,
+  "backoff": "fixed",
+  "jitterType": "FULL",
+  "initialDelayMs": 500,
+  "totalBudgetMs": 86400000,
+  "attemptTimeoutMs": 30000,
+  "connectTimeoutMs": 5000,
+  "versions": [
+    { "policyId": "webhooks", "version": 1, "createdAt": 1731600000000, "maxAttempts": 8 },
+    { "policyId": "webhooks", "version": 2, "createdAt": 1731600500000, "maxAttempts": 9 }
+  ]
+}"#,
+    },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let id = call.policy_id()?;
+    let versions = get_policy(call.app(), call.tenant(), id.clone()).await?;
+    let newest = versions.last().ok_or_else(|| Failure::NoSuchPolicy(id.to_string()))?;
+    let history = PolicyHistory {
+        current: ShownPolicy::try_new(newest)?,
+        versions: versions.iter().map(ShownPolicy::try_new).collect::<Result<_, _>>()?,
+    };
+    Ok(Reply::json(200, &history)?.with(ETAG, precondition::etag(newest.version)))
+}

@@ -1,0 +1,45 @@
+//! `GET /retry-tasks/{taskId}`
+
+use http::Method;
+
+use super::parameters::{PREFER, PREFERENCE_APPLIED, TASK_ID};
+use super::task_answer::WAITING;
+use crate::operations::{await_task, get_task};
+use crate::rest::call::Call;
+use crate::rest::prefer;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::wire::Task;
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::GET,
+    path: "/retry-tasks/{taskId}",
+    id: "getTask",
+    group: Group::Tasks,
+    summary: "Show a task",
+    description: "Where a task stands: its status, its attempts, when the next one is due, what went wrong last and, \
+        once it has ended, what the dependency answered. Secrets in headers are shown as `***`.",
+    effect: Effect::Reads,
+    parameters: &[TASK_ID, PREFER],
+    request: None,
+    answers: &[Answer {
+        status: 200,
+        description: "The task. With a wait: as soon as it has ended, or as it is when the wait is over.",
+        headers: &[PREFERENCE_APPLIED],
+        content: Content::Json(of::<Task<'static>>),
+    }],
+    problems: &[&kind::TASK_NOT_FOUND],
+    example: Example { target: "/retry-tasks/01932c07-4b70-7f57-a123-456789abcdef", headers: &[], answer: WAITING },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let (app, tenant, id) = (call.app(), call.tenant(), call.task_id()?);
+    let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
+        return Reply::json(200, &Task::full(&get_task(app, tenant, id).await?));
+    };
+    let detail = await_task(app, tenant, id, within, call.context.stopping.begun()).await?;
+    let applied = format!("wait={}", within.as_secs());
+    Ok(Reply::json(200, &Task::full(&detail))?.with(prefer::PREFERENCE_APPLIED, applied))
+}

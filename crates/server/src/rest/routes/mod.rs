@@ -1,0 +1,45 @@
+//! The table of what is served: one file per route, which says everything about it, and this list.
+//!
+//! The router, `/openapi.json` and the reference page are all made from [`ROUTES`], so none can drift from the others.
+
+mod cancel_task;
+mod delete_policy;
+mod docs;
+mod get_policy;
+mod get_task;
+mod health;
+mod list_attempts;
+mod list_policies;
+mod list_tasks;
+mod openapi;
+mod parameters;
+mod problems;
+mod put_policy;
+mod retry_now;
+mod submit_batch;
+mod submit_task;
+mod task_answer;
+
+use super::route::Route;
+
+/// Every route, in the order of the reference.
+pub(crate) static ROUTES: [&Route; 18] = [
+    &submit_task::ROUTE,
+    &submit_batch::ROUTE,
+    &list_tasks::ROUTE,
+    &get_task::ROUTE,
+    &cancel_task::ROUTE,
+    &retry_now::ROUTE,
+    &list_attempts::ROUTE,
+    &put_policy::ROUTE,
+    &list_policies::ROUTE,
+    &get_policy::ROUTE,
+    &delete_policy::ROUTE,
+    &health::LIVE,
+    &health::READY,
+    &openapi::ROUTE,
+    &docs::ROUTE,
+    &docs::ROOT,
+    &problems::LIST,
+    &problems::ROUTE,
+];

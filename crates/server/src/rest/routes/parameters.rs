@@ -1,0 +1,48 @@
+//! Parameters that several routes have.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::app::Limits;
+use crate::rest::route::{AnswerHeader, Parameter, Place, TEXT, of};
+use crate::wire::schema;
+
+pub(crate) const TASK_ID: Parameter =
+    Parameter { name: "taskId", place: Place::Path, description: "The task's id.", schema: of::<schema::Uuid> };
+
+pub(crate) const POLICY_ID: Parameter =
+    Parameter { name: "policyId", place: Place::Path, description: "The policy's name.", schema: TEXT };
+
+pub(crate) const CURSOR: Parameter = Parameter {
+    name: "cursor",
+    place: Place::Query,
+    description: "The `nextCursor` of the page before.",
+    schema: TEXT,
+};
+
+pub(crate) const LIMIT: Parameter =
+    Parameter { name: "limit", place: Place::Query, description: "The most items of the page.", schema: page_size };
+
+fn page_size(_: &mut SchemaGenerator) -> Schema {
+    let limits = Limits::default();
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": limits.page_most, "default": limits.page_default })
+}
+
+pub(crate) const PREFER: Parameter = Parameter {
+    name: "Prefer",
+    place: Place::Header,
+    description: "`wait=N` (RFC 7240): wait up to N seconds, at most 30, for the task to end.",
+    schema: TEXT,
+};
+
+pub(crate) const IF_MATCH: Parameter = Parameter {
+    name: "If-Match",
+    place: Place::Header,
+    description: "Only if the policy's current version is this `ETag`, such as `\"3\"`; `*`: only if there is such a policy.",
+    schema: TEXT,
+};
+
+pub(crate) const PREFERENCE_APPLIED: AnswerHeader =
+    AnswerHeader { name: "Preference-Applied", description: "`wait=N`, if a wait was asked for." };
+
+pub(crate) const ETAG: AnswerHeader =
+    AnswerHeader { name: "ETag", description: "The policy's current version, in quotes." };

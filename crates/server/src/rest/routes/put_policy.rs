@@ -1,0 +1,94 @@
+//! `POST /retry-policies`
+
+use http::Method;
+use http::header::{ETAG, LOCATION};
+
+use super::parameters::{self, IF_MATCH};
+use crate::operations::{PutHow, put_policy};
+use crate::rest::call::{Call, Received};
+use crate::rest::precondition;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{
+    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, TEXT, of,
+};
+use crate::wire::{PolicyInput, ShownPolicy, parse};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/retry-policies",
+    id: "putPolicy",
+    group: Group::Policies,
+    summary: "Register or change a policy",
+    description: "Registers a policy under its name. Sending the same fields again changes nothing; other fields make \
+        a new version. Fields that are left out have their defaults. Running tasks keep the version that they were \
+        accepted with.",
+    effect: Effect::Writes,
+    parameters: &[
+        IF_MATCH,
+        Parameter {
+            name: "If-None-Match",
+            place: Place::Header,
+            description: "`*`: only if there is no such policy yet.",
+            schema: TEXT,
+        },
+    ],
+    request: Some(Document {
+        schema: of::<PolicyInput<'static>>,
+        description: "The policy's name and the fields that it sets.",
+        example: r#"{
+  "policyId": "webhooks",
+  "maxAttempts": 8,
+  "initialDelayMs": 500,
+  "maxDelayMs": 60000,
+  "jitterType": "FULL"
+}"#,
+    }),
+    answers: &[
+        Answer {
+            status: 201,
+            description: "There was no such policy; now there is.",
+            headers: &[AnswerHeader { name: "Location", description: "Where the policy is." }, parameters::ETAG],
+            content: Content::Json(of::<ShownPolicy<'static>>),
+        },
+        Answer {
+            status: 200,
+            description: "The policy has a new version, or was the same already.",
+            headers: &[parameters::ETAG],
+            content: Content::Json(of::<ShownPolicy<'static>>),
+        },
+    ],
+    problems: &[&kind::VERSION_MISMATCH, &kind::INVALID_VALUE],
+    example: Example { target: "/retry-policies", headers: &[], answer: EXAMPLE },
+    handler: |call| Box::pin(handle(call)),
+};
+
+/// A policy, as it is shown.
+pub(crate) const EXAMPLE: &str = r#"{
+  "policyId": "webhooks",
+  "version": 1,
+  "createdAt": 1731600000000,
+  "maxAttempts": 8,
+  "backoff": "exponential",
+  "jitterType": "FULL",
+  "initialDelayMs": 500,
+  "multiplier": 2.0,
+  "maxDelayMs": 60000,
+  "totalBudgetMs": 86400000,
+  "attemptTimeoutMs": 30000,
+  "connectTimeoutMs": 5000
+}"#;
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let limit = call.app().limits.document_bytes;
+    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
+    let precondition = precondition::of(&parts.headers)?;
+    let input: PolicyInput<'_> = parse(&bytes)?;
+    let put = put_policy(&context.app, &context.tenant, input, precondition).await?;
+    let document = ShownPolicy::try_new(&put.version)?;
+    let reply = match put.how {
+        PutHow::Created => Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id)),
+        PutHow::Updated | PutHow::Unchanged => Reply::json(200, &document)?,
+    };
+    Ok(reply.with(ETAG, precondition::etag(put.version.version)))
+}

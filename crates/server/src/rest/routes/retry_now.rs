@@ -1,0 +1,43 @@
+//! `POST /retry-tasks/{taskId}/retry-now`
+
+use http::Method;
+
+use super::parameters::TASK_ID;
+use super::task_answer::WAITING;
+use crate::operations::retry_now;
+use crate::rest::call::Call;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::wire::Task;
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/retry-tasks/{taskId}/retry-now",
+    id: "retryNow",
+    group: Group::Tasks,
+    summary: "Bring a waiting task forward",
+    description: "Makes a waiting task due now, instead of when its backoff ends. It costs one of its attempts, as \
+        any attempt does.",
+    effect: Effect::Writes,
+    parameters: &[TASK_ID],
+    request: None,
+    answers: &[Answer {
+        status: 200,
+        description: "The task is due now.",
+        headers: &[],
+        content: Content::Json(of::<Task<'static>>),
+    }],
+    problems: &[&kind::TASK_NOT_FOUND, &kind::TASK_ENDED, &kind::TASK_IN_FLIGHT],
+    example: Example {
+        target: "/retry-tasks/01932c07-4b70-7f57-a123-456789abcdef/retry-now",
+        headers: &[],
+        answer: WAITING,
+    },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let detail = retry_now(call.app(), call.tenant(), call.task_id()?).await?;
+    Reply::json(200, &Task::full(&detail))
+}

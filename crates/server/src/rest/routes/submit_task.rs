@@ -1,0 +1,105 @@
+//! `POST /retry-tasks`
+
+use http::Method;
+use http::header::{HeaderName, LOCATION};
+
+use super::parameters::{PREFER, PREFERENCE_APPLIED};
+use super::task_answer::{self, DELIVERED};
+use crate::operations::{Acceptance, Accepted, await_task, submit_task};
+use crate::rest::call::{Call, Received};
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{
+    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, TEXT, of,
+};
+use crate::rest::{idempotency_key, prefer};
+use crate::wire::{Submission, Task, parse};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/retry-tasks",
+    id: "submitTask",
+    group: Group::Tasks,
+    summary: "Submit a task",
+    description: "Hands a request over to be seen through. Once this answers, the task is durable: it ends exactly \
+        once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, whatever crashes. Submitting the same request with the same \
+        idempotency key again answers with the same task and changes nothing. Every attempt carries the key as \
+        `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
+    effect: Effect::Writes,
+    parameters: &[
+        Parameter {
+            name: "Idempotency-Key",
+            place: Place::Header,
+            description: "The same as `idempotencyKey` in the document: bare, or in quotes as a structured-field string.",
+            schema: TEXT,
+        },
+        PREFER,
+    ],
+    request: Some(Document {
+        schema: of::<Submission<'static>>,
+        description: "What to send, where, and how to retry it.",
+        example: r#"{
+  "targetUrl": "https://api.example.com/invoices",
+  "headers": { "authorization": "Bearer 5f2b" },
+  "bodyJson": { "order": 1234, "amount": "99.50 EUR" },
+  "idempotencyKey": "order-1234",
+  "labels": { "team": "billing" }
+}"#,
+    }),
+    answers: &[
+        Answer {
+            status: 201,
+            description: "The task was accepted. With a wait: it was accepted and has ended.",
+            headers: &[LOCATION_HEADER, PREFERENCE_APPLIED],
+            content: Content::Json(of::<Task<'static>>),
+        },
+        Answer {
+            status: 200,
+            description: "The same request had been accepted with the same key before: the same task. With a wait: it has ended.",
+            headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
+            content: Content::Json(of::<Task<'static>>),
+        },
+        Answer {
+            status: 202,
+            description: "The wait is over and the task has not ended: the task as it is.",
+            headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
+            content: Content::Json(of::<Task<'static>>),
+        },
+    ],
+    problems: &[&kind::KEY_MISMATCH, &kind::INVALID_VALUE, &kind::UNKNOWN_POLICY, &kind::KEY_REUSED],
+    example: Example { target: "/retry-tasks", headers: &["Prefer: wait=10"], answer: DELIVERED },
+    handler: |call| Box::pin(handle(call)),
+};
+
+const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "Where the task is." };
+const REPLAYED_HEADER: AnswerHeader =
+    AnswerHeader { name: "Idempotent-Replayed", description: "`true` if the task had been accepted before." };
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let limit = call.app().limits.submission_bytes();
+    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
+    let (app, tenant) = (&*context.app, &context.tenant);
+    let key = idempotency_key::of(&parts.headers)?;
+    let submission: Submission<'_> = parse(&bytes)?;
+    let Accepted { mut detail, how, key_generated } = submit_task(app, tenant, submission, key.as_deref()).await?;
+
+    let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
+    if let Some(within) = wait {
+        detail = await_task(app, tenant, detail.task.id, within, context.stopping.begun()).await?;
+    }
+    let status = match (how, wait) {
+        (_, Some(_)) if !detail.task.status.is_ended() => 202,
+        (Acceptance::Created, _) => 201,
+        (Acceptance::Replayed, _) => 200,
+    };
+    let document = Task { idempotency_key_generated: key_generated, ..Task::full(&detail) };
+    let mut reply = Reply::json(status, &document)?.with(LOCATION, task_answer::location(detail.task.id));
+    if how == Acceptance::Replayed {
+        reply = reply.with(IDEMPOTENT_REPLAYED, "true");
+    }
+    if let Some(within) = wait {
+        reply = reply.with(prefer::PREFERENCE_APPLIED, format!("wait={}", within.as_secs()));
+    }
+    Ok(reply)
+}

@@ -1,0 +1,91 @@
+//! What the answers that show one task have in common.
+
+use redrive_core::TaskId;
+
+/// Where a task is found.
+pub(crate) fn location(id: TaskId) -> String {
+    format!("/retry-tasks/{id}")
+}
+
+/// A task that waits for its second attempt.
+pub(crate) const WAITING: &str = r#"{
+  "taskId": "01932c07-4b70-7f57-a123-456789abcdef",
+  "status": "PENDING",
+  "statusReason": null,
+  "attemptNumber": 1,
+  "maxAttempts": 6,
+  "nextAttemptAt": 1731600000731,
+  "createdAt": 1731600000000,
+  "deadlineAt": 1731686400000,
+  "endedAt": null,
+  "cancelRequested": false,
+  "targetUrl": "https://api.example.com/invoices",
+  "method": "POST",
+  "headers": { "authorization": "***", "content-type": "application/json" },
+  "bodyBytes": 41,
+  "dependency": "https://api.example.com",
+  "policyId": "default",
+  "policyVersion": 1,
+  "policy": null,
+  "idempotencyKey": "order-1234",
+  "labels": { "team": "billing" },
+  "lastError": { "type": "http-status", "message": "answered 503" },
+  "response": null
+}"#;
+
+/// The same task, delivered.
+pub(crate) const DELIVERED: &str = r#"{
+  "taskId": "01932c07-4b70-7f57-a123-456789abcdef",
+  "status": "SUCCEEDED",
+  "statusReason": null,
+  "attemptNumber": 2,
+  "maxAttempts": 6,
+  "nextAttemptAt": null,
+  "createdAt": 1731600000000,
+  "deadlineAt": 1731686400000,
+  "endedAt": 1731600000802,
+  "cancelRequested": false,
+  "targetUrl": "https://api.example.com/invoices",
+  "method": "POST",
+  "headers": { "authorization": "***", "content-type": "application/json" },
+  "bodyBytes": 41,
+  "dependency": "https://api.example.com",
+  "policyId": "default",
+  "policyVersion": 1,
+  "policy": null,
+  "idempotencyKey": "order-1234",
+  "labels": { "team": "billing" },
+  "lastError": { "type": "http-status", "message": "answered 503" },
+  "response": {
+    "status": 201,
+    "headers": { "content-type": "application/json" },
+    "body": "{\"invoice\":77}",
+    "truncated": false
+  }
+}"#;
+
+/// The same task, taken back.
+pub(crate) const CANCELLED: &str = r#"{
+  "taskId": "01932c07-4b70-7f57-a123-456789abcdef",
+  "status": "CANCELLED",
+  "statusReason": "cancelled",
+  "attemptNumber": 1,
+  "maxAttempts": 6,
+  "nextAttemptAt": null,
+  "createdAt": 1731600000000,
+  "deadlineAt": 1731686400000,
+  "endedAt": 1731600000500,
+  "cancelRequested": false,
+  "targetUrl": "https://api.example.com/invoices",
+  "method": "POST",
+  "headers": { "authorization": "***", "content-type": "application/json" },
+  "bodyBytes": 41,
+  "dependency": "https://api.example.com",
+  "policyId": "default",
+  "policyVersion": 1,
+  "policy": null,
+  "idempotencyKey": "order-1234",
+  "labels": { "team": "billing" },
+  "lastError": { "type": "http-status", "message": "answered 503" },
+  "response": null
+}"#;

@@ -1,0 +1,71 @@
+//! From a request to a response: route, handler, problem details, and nothing that a panic could slip through.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{Method, Request, Response, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::call::{Call, Context};
+use super::problem::Refusal;
+use super::query::Query;
+use super::reply::Reply;
+use super::route::Effect;
+use super::router;
+
+/// Answers one request.
+pub(crate) async fn respond(
+    context: Arc<Context>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let is_head = request.method() == Method::HEAD;
+    let version = request.version();
+    // A handler owns all that it works with: what a panic leaves half done is dropped with it.
+    let outcome = AssertUnwindSafe(answer(context, request)).catch_unwind().await;
+    let reply = match outcome.unwrap_or(Err(Refusal::Panicked)) {
+        Ok(reply) => reply,
+        Err(refusal) => refused(&refusal),
+    };
+    let mut response = reply.into_response(is_head);
+    if version == Version::HTTP_2 {
+        // HTTP/2 closes streams, not connections.
+        response.headers_mut().remove(http::header::CONNECTION);
+    }
+    Ok(response)
+}
+
+async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Result<Reply, Refusal> {
+    let (parts, body) = request.into_parts();
+    let found = router::find(&parts.method, parts.uri.path())?;
+    let route = found.route;
+    let outcome = match query(&parts, &found) {
+        Ok(query) => (route.handler)(Call { context, parts, body, query, parameter: found.parameter }).await,
+        Err(refusal) => Err(refusal),
+    };
+    let reply = outcome.unwrap_or_else(|refusal| refused(&refusal));
+    // What the reference does not say, the service does not do: the tests find every answer that drifts.
+    debug_assert!(route.declares(&reply), "{} answers {} ({:?}) undeclared", route.id, reply.status_code(), reply.kind);
+    Ok(reply)
+}
+
+fn query(parts: &http::request::Parts, found: &router::Found) -> Result<Query, Refusal> {
+    // A page or a probe may be asked with whatever; an operation must not ignore what it does not know.
+    match found.route.effect {
+        Effect::Nothing => Ok(Query::default()),
+        Effect::Reads | Effect::Writes => Query::parse(parts.uri.query(), found.route),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Reply {
+    let reply = Reply::problem(refusal);
+    match reply.status_code() {
+        500 => tracing::error!(error = %refusal, "a request failed"),
+        501.. => tracing::warn!(error = %refusal, "a request could not be served"),
+        status => tracing::debug!(status, error = %refusal, "a request was refused"),
+    }
+    reply
+}

@@ -1,0 +1,100 @@
+//! Where a list goes on, as an opaque text.
+//!
+//! A cursor holds the last item's name and nothing secret; one letter in front keeps the lists apart.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use redrive_core::{PolicyId, TaskId};
+
+/// What a list can go on behind.
+pub trait Cursor: Sized {
+    /// Which list it belongs to.
+    const LIST: u8;
+
+    /// What the cursor holds.
+    fn payload(&self) -> String;
+
+    /// From what a cursor holds.
+    fn from_payload(payload: &str) -> Option<Self>;
+
+    /// As a text for the caller to bring back.
+    fn to_cursor(&self) -> String {
+        let payload = self.payload();
+        let mut bytes = Vec::with_capacity(payload.len() + 1);
+        bytes.push(Self::LIST);
+        bytes.extend_from_slice(payload.as_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// From a text that the caller brought back; `None` if it is not one of this list's cursors.
+    fn from_cursor(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (&list, payload) = bytes.split_first()?;
+        if list != Self::LIST {
+            return None;
+        }
+        Self::from_payload(std::str::from_utf8(payload).ok()?)
+    }
+}
+
+impl Cursor for TaskId {
+    const LIST: u8 = b't';
+
+    fn payload(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        payload.parse().ok()
+    }
+}
+
+impl Cursor for PolicyId {
+    const LIST: u8 = b'p';
+
+    fn payload(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        PolicyId::try_new(payload).ok()
+    }
+}
+
+/// The number of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptNumber(pub u32);
+
+impl Cursor for AttemptNumber {
+    const LIST: u8 = b'a';
+
+    fn payload(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        payload.parse().ok().map(AttemptNumber)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_what_it_was() {
+        let id = TaskId::from_parts(77, 99);
+        assert_eq!(TaskId::from_cursor(&id.to_cursor()), Some(id));
+        assert_eq!(AttemptNumber::from_cursor(&AttemptNumber(7).to_cursor()), Some(AttemptNumber(7)));
+        let policy = PolicyId::try_new("a:b").unwrap();
+        assert_eq!(PolicyId::from_cursor(&policy.to_cursor()), Some(policy));
+    }
+
+    #[test]
+    fn another_lists_cursor_and_nonsense_are_refused() {
+        assert_eq!(TaskId::from_cursor(&AttemptNumber(7).to_cursor()), None);
+        for text in ["", "!", "dA", "AAAA", "dGhpcyBpcyBubyBpZA"] {
+            assert_eq!(TaskId::from_cursor(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The documents that callers and the service exchange, and nothing about how they travel.
+//!
+//! What comes in borrows from the bytes that were read and refuses what it does not know. What goes out borrows from
+//! the domain's values. Both describe themselves as JSON schemas, for `/openapi.json`.
+//!
+//! Not here: whether values make sense (`crate::intake`), status codes (`crate::rest`).
+
+mod attempt;
+mod batch;
+mod cursor;
+mod headers;
+mod health;
+mod moment;
+mod object;
+mod parse;
+mod policy;
+mod problem;
+pub mod schema;
+pub mod secret;
+mod submission;
+mod task;
+mod text;
+
+pub use attempt::{AttemptList, ShownAttempt};
+pub use batch::{BatchAnswer, BatchResult};
+pub use cursor::{AttemptNumber, Cursor};
+pub use headers::{HeaderFields, ShownHeaders};
+pub use health::Health;
+pub use moment::{Moment, NotAMoment};
+pub use parse::{Malformed, parse};
+pub use policy::{PolicyHistory, PolicyInput, PolicyList, ShownPolicy};
+pub use problem::{FieldFault, Problem};
+pub use submission::{Batch, Submission};
+pub use task::{Response, ShownError, StatusCounts, Task, TaskList};
+pub use text::Text;

@@ -1,0 +1,74 @@
+//! From bytes to a document, and what to say when they are none.
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use super::object::Object;
+
+/// Why bytes are not the document that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Not JSON at all.
+    #[error("not JSON: {0}")]
+    Syntax(String),
+    /// JSON, but of another shape.
+    #[error("{message}")]
+    Shape {
+        /// Where, as a path such as `tasks[3].headers`; nothing if it is the document itself.
+        field: Option<String>,
+        /// What is wrong there.
+        message: String,
+    },
+}
+
+/// Reads one document.
+///
+/// The first pass only parses: nearly all documents are good ones. A bad one is read again to find out where.
+pub fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Malformed> {
+    match serde_json::from_slice::<Object<T>>(bytes) {
+        Ok(Object(document)) => Ok(document),
+        Err(error) => Err(explain::<T>(bytes, error)),
+    }
+}
+
+#[cold]
+fn explain<'de, T: Deserialize<'de>>(bytes: &'de [u8], error: serde_json::Error) -> Malformed {
+    if error.classify() != Category::Data {
+        return Malformed::Syntax(error.to_string());
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let (path, error) = match serde_path_to_error::deserialize::<_, Object<T>>(&mut deserializer) {
+        Err(located) => (located.path().to_string(), located.into_inner()),
+        Ok(_) => (String::from("."), error),
+    };
+    // A data error is found as soon as its value is read; whether the rest is JSON at all is looked at first.
+    if let Err(syntax) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+        return Malformed::Syntax(syntax.to_string());
+    }
+    let message = without_position(error.to_string());
+    Malformed::Shape { field: named_field(&path, &message), message }
+}
+
+/// serde_json appends where in the text it was; the path says that better.
+fn without_position(message: String) -> String {
+    match message.rfind(" at line ") {
+        Some(end) => message[..end].to_owned(),
+        None => message,
+    }
+}
+
+/// The path to what is wrong: a missing, unknown or doubled field is named by the message, not always by the path.
+fn named_field(path: &str, message: &str) -> Option<String> {
+    let path = if path == "." || path == "?" { "" } else { path };
+    let name = ["missing field `", "unknown field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start))
+        .and_then(|rest| rest.split('`').next());
+    match name {
+        Some(name) if path.is_empty() => Some(name.to_owned()),
+        Some(name) if path == name || path.ends_with(&format!(".{name}")) => Some(path.to_owned()),
+        Some(name) => Some(format!("{}.{name}", path.trim_end_matches(".?"))),
+        None if path.is_empty() => None,
+        None => Some(path.to_owned()),
+    }
+}

@@ -1,0 +1,251 @@
+//! A task as it is shown.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use redrive_core::attempt::LastError;
+use redrive_core::{Answer, Status, TaskId, policy};
+use redrive_store::{Counts, TaskDetail};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use super::headers::ShownHeaders;
+use super::{schema, secret};
+
+/// A task and where it stands. Times are epoch milliseconds; what there is nothing to say about is `null`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Task<'a> {
+    /// The task's id, a version 7 UUID.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "schema::Uuid")]
+    pub task_id: TaskId,
+    /// Where it stands.
+    #[schemars(with = "schema::TaskStatus")]
+    pub status: &'static str,
+    /// Why it ended, once it has; nothing for SUCCEEDED.
+    #[schemars(with = "Option<schema::StatusReason>")]
+    pub status_reason: Option<&'static str>,
+    /// Attempts made so far, the one under way included.
+    pub attempt_number: u32,
+    /// The most attempts it may make, the first one included.
+    pub max_attempts: u32,
+    /// When the next attempt is due; while in flight, when the current one was; nothing once ended.
+    pub next_attempt_at: Option<u64>,
+    /// When it was accepted.
+    pub created_at: u64,
+    /// When its total time budget ends.
+    pub deadline_at: u64,
+    /// When it ended.
+    pub ended_at: Option<u64>,
+    /// Whether it was taken back while an attempt was under way.
+    pub cancel_requested: bool,
+    /// The URL that it calls; a password in it is shown as `***`.
+    pub target_url: Cow<'a, str>,
+    /// The method.
+    pub method: &'a str,
+    /// The header fields that it sends.
+    pub headers: ShownHeaders<'a>,
+    /// The size of the body that it sends, in bytes.
+    pub body_bytes: usize,
+    /// The downstream that it calls.
+    pub dependency: &'a str,
+    /// The policy that it is retried by.
+    pub policy_id: &'a str,
+    /// The version of the policy that it was accepted with and keeps.
+    pub policy_version: u32,
+    /// The policy's fields that this task changes, if any.
+    pub policy: Option<&'a policy::Spec>,
+    /// The key that every attempt carries.
+    pub idempotency_key: &'a str,
+    /// `true` in the answer to a submission that had no key, so that one was made; otherwise left out.
+    #[serde(skip_serializing_if = "is_false")]
+    pub idempotency_key_generated: bool,
+    /// The caller's names and values.
+    pub labels: &'a BTreeMap<String, String>,
+    /// What went wrong last.
+    pub last_error: Option<ShownError<'a>>,
+    /// What the dependency answered last, once the task has ended. Left out in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Response<'a>>")]
+    pub response: Option<Option<Response<'a>>>,
+}
+
+impl<'a> Task<'a> {
+    /// A task with all that is to be shown of it.
+    pub fn full(detail: &'a TaskDetail) -> Self {
+        Task { response: Some(detail.answer.as_ref().map(Response::from)), ..Task::summary(detail) }
+    }
+
+    /// A task as a list shows it.
+    pub fn summary(detail: &'a TaskDetail) -> Self {
+        let TaskDetail { task, request, .. } = detail;
+        Task {
+            task_id: task.id,
+            status: task.status.as_str(),
+            status_reason: task.reason.map(|reason| reason.as_str()),
+            attempt_number: task.attempt_number,
+            max_attempts: task.max_attempts,
+            next_attempt_at: task.next_attempt_at.map(|at| at.as_millis()),
+            created_at: task.created_at.as_millis(),
+            deadline_at: task.deadline_at.as_millis(),
+            ended_at: task.ended_at.map(|at| at.as_millis()),
+            cancel_requested: task.cancel_requested,
+            target_url: secret::mask_url(&request.target_url),
+            method: &request.method,
+            headers: ShownHeaders(&request.headers),
+            body_bytes: request.body.len(),
+            dependency: task.lane.dependency.as_str(),
+            policy_id: task.policy.id.as_str(),
+            policy_version: task.policy.version,
+            policy: request.overrides.as_ref(),
+            idempotency_key: task.idempotency_key.as_str(),
+            idempotency_key_generated: false,
+            labels: &request.labels,
+            last_error: task.last_error.as_ref().map(ShownError::from),
+            response: None,
+        }
+    }
+}
+
+/// What went wrong with an attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TaskError")]
+pub struct ShownError<'a> {
+    /// The kind, stable.
+    #[serde(rename = "type")]
+    #[schemars(with = "schema::ErrorKind")]
+    pub kind: &'static str,
+    /// What happened, in a sentence.
+    pub message: &'a str,
+}
+
+impl<'a> From<&'a LastError> for ShownError<'a> {
+    fn from(error: &'a LastError) -> Self {
+        ShownError { kind: error.kind.as_str(), message: &error.message }
+    }
+}
+
+/// What a dependency answered.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Response<'a> {
+    /// The status code.
+    pub status: u16,
+    /// The header fields.
+    pub headers: ShownHeaders<'a>,
+    /// The body if it is text, at most 64 KiB of it; otherwise left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<&'a str>,
+    /// The body as base64 if it is not text; otherwise left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_base64: Option<String>,
+    /// Whether there was more of the body than is kept.
+    pub truncated: bool,
+}
+
+impl<'a> From<&'a Answer> for Response<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        let body = text(answer);
+        Response {
+            status: answer.status,
+            headers: ShownHeaders(&answer.headers),
+            body,
+            body_base64: body.is_none().then(|| STANDARD.encode(&answer.body)),
+            truncated: answer.truncated,
+        }
+    }
+}
+
+/// The body, if it is text. Where it was cut off inside of a character, that character is left out.
+fn text(answer: &Answer) -> Option<&str> {
+    let body = match std::str::from_utf8(&answer.body) {
+        Ok(text) => text,
+        Err(error) if answer.truncated && error.error_len().is_none() => {
+            std::str::from_utf8(&answer.body[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    (!body.contains('\0')).then_some(body)
+}
+
+/// A page of tasks, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskList<'a> {
+    /// The tasks. A page may be short, even empty, and still have a next one.
+    pub tasks: Vec<Task<'a>>,
+    /// Where the next page begins; `null` on the last one.
+    pub next_cursor: Option<String>,
+    /// How many tasks there are in each status, whatever the filters.
+    pub counts: StatusCounts,
+}
+
+/// How many tasks there are in each status.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub struct StatusCounts {
+    /// Waiting for their next attempt.
+    pub pending: u64,
+    /// Being sent.
+    pub in_flight: u64,
+    /// Accepted by their dependency.
+    pub succeeded: u64,
+    /// Answered with what no retry can mend.
+    pub failed: u64,
+    /// Out of attempts or time.
+    pub exhausted: u64,
+    /// Taken back.
+    pub cancelled: u64,
+}
+
+impl From<&Counts> for StatusCounts {
+    fn from(counts: &Counts) -> Self {
+        let of = |status| counts.get(&status).copied().unwrap_or(0);
+        StatusCounts {
+            pending: of(Status::Pending),
+            in_flight: of(Status::InFlight),
+            succeeded: of(Status::Succeeded),
+            failed: of(Status::Failed),
+            exhausted: of(Status::Exhausted),
+            cancelled: of(Status::Cancelled),
+        }
+    }
+}
+
+fn as_text<S: Serializer>(id: &TaskId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn answer(body: &[u8], truncated: bool) -> Answer {
+        Answer { status: 200, headers: Vec::new(), body: Bytes::copy_from_slice(body), truncated }
+    }
+
+    #[test]
+    fn a_body_that_is_not_text_is_shown_as_base64() {
+        for (body, truncated, text, base64) in [
+            (&b"fine"[..], false, Some("fine"), None),
+            (b"", false, Some(""), None),
+            (b"\xff\xfe", false, None, Some("//4=")),
+            (b"a\0b", false, None, Some("YQBi")),
+            ("né".as_bytes().split_at(2).0, true, Some("n"), None),
+            ("né".as_bytes().split_at(2).0, false, None, Some("bsM=")),
+        ] {
+            let answer = answer(body, truncated);
+            let shown = Response::from(&answer);
+            assert_eq!((shown.body, shown.body_base64.as_deref()), (text, base64), "{body:?}");
+        }
+    }
+}

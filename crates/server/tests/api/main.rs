@@ -1,0 +1,19 @@
+//! The API from outside: a real server on a real socket, the real engine, the store that forgets, a scripted target.
+
+#![allow(clippy::unwrap_used)]
+
+mod batch;
+mod docs;
+mod limits;
+mod lists;
+mod openapi;
+mod policies;
+mod refusals;
+mod service;
+mod shutdown;
+mod submit;
+mod take_back;
+mod tasks;
+mod waiting;
+mod wire_exact;
+mod world;

@@ -1,0 +1,151 @@
+//! The OpenAPI document: valid in itself, and true to what is served.
+
+use serde_json::Value;
+
+use crate::world::{Ask, World};
+
+/// Every operation: its path, its method and what the document says about it.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths
+        .iter()
+        .flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |(method, op)| (&**path, &**method, op)))
+        .collect()
+}
+
+/// Every value in the document with the path to it.
+fn walk<'v>(value: &'v Value, at: &str, visit: &mut impl FnMut(&str, &'v Value)) {
+    visit(at, value);
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, inner)| walk(inner, &format!("{at}/{name}"), visit)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, inner)| walk(inner, &format!("{at}/{index}"), visit));
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_served_document_is_the_generated_one() {
+    let world = World::start().await;
+    let answer = world.get("/openapi.json").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.json(), redrive_server::rest::openapi_document());
+}
+
+#[test]
+fn the_document_has_what_openapi_3_1_asks_for() {
+    let document = redrive_server::rest::openapi_document();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let mut ids = Vec::new();
+    for (path, method, operation) in operations(&document) {
+        let place = format!("{method} {path}");
+        assert!(["get", "post", "delete"].contains(&method), "{place}");
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(!ids.contains(&id), "{id} is there twice");
+        ids.push(id);
+        for required in ["summary", "description"] {
+            assert!(!operation[required].as_str().unwrap().is_empty(), "{place} {required}");
+        }
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2') || status.starts_with('3')), "{place}");
+        for (status, response) in responses {
+            assert!((100..600).contains(&status.parse::<u16>().unwrap()), "{place} {status}");
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{place} {status}");
+        }
+        if let Some(body) = operation.get("requestBody") {
+            assert!(body["content"]["application/json"]["schema"].is_object(), "{place}");
+            assert!(body["content"]["application/json"]["example"].is_object(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_to_a_schema_and_every_schema_is_referred_to() {
+    let document = redrive_server::rest::openapi_document();
+    let mut referred = Vec::new();
+    walk(&document, "", &mut |at, value| {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some_and(Value::is_object), "{reference} at {at}");
+            referred.push(reference.rsplit('/').next().unwrap().to_owned());
+        }
+    });
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(referred.contains(name), "{name} is referred to by nothing");
+    }
+}
+
+#[test]
+fn every_schema_says_what_it_is() {
+    let document = redrive_server::rest::openapi_document();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        assert!(schema["description"].is_string(), "{name}");
+        let kinds = ["type", "oneOf", "anyOf", "enum", "$ref"];
+        assert!(kinds.iter().any(|key| schema.get(*key).is_some()), "{name}");
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            assert!(property["description"].is_string(), "{name}.{field}");
+        }
+        for required in schema["required"].as_array().into_iter().flatten() {
+            assert!(schema["properties"].get(required.as_str().unwrap()).is_some(), "{name} {required}");
+        }
+    }
+}
+
+#[test]
+fn every_path_parameter_is_declared_and_every_declared_one_is_in_the_path() {
+    let document = redrive_server::rest::openapi_document();
+    for (path, method, operation) in operations(&document) {
+        let in_path: Vec<&str> = path.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect();
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let mut names = Vec::new();
+        for parameter in &parameters {
+            let key = (parameter["in"].as_str().unwrap(), parameter["name"].as_str().unwrap());
+            assert!(!names.contains(&key), "{method} {path} has {key:?} twice");
+            assert!(["path", "query", "header"].contains(&key.0));
+            assert!(parameter["schema"].is_object() && parameter["description"].is_string());
+            names.push(key);
+        }
+        let declared: Vec<&str> =
+            parameters.iter().filter(|each| each["in"] == "path").map(|each| each["name"].as_str().unwrap()).collect();
+        assert_eq!(declared, in_path, "{method} {path}");
+        assert!(parameters.iter().filter(|each| each["in"] == "path").all(|each| each["required"] == true));
+    }
+}
+
+#[tokio::test]
+async fn every_route_of_the_document_is_served_and_no_other_method_is() {
+    let world = World::start().await;
+    let document = redrive_server::rest::openapi_document();
+    let paths = document["paths"].as_object().unwrap();
+    for (path, item) in paths {
+        let filled = path.replace("{name}", "internal-error").replace(['{', '}'], "x");
+        for method in ["GET", "POST", "DELETE", "PUT", "PATCH"] {
+            let answer = world.ask(Ask::new(method, &filled)).await;
+            let is_unknown =
+                answer.status == 405 || answer.status == 404 && answer.json()["type"] == "/problems/not-found";
+            let served = item.get(method.to_lowercase()).is_some();
+            assert_eq!(!is_unknown, served, "{method} {path}: {} {}", answer.status, answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_examples_in_the_document_are_accepted() {
+    let world = World::start().await;
+    let document = redrive_server::rest::openapi_document();
+    for (path, method, operation) in operations(&document) {
+        let example = &operation["requestBody"]["content"]["application/json"]["example"];
+        if example.is_null() {
+            continue;
+        }
+        let answer = world.post(path, &example.to_string()).await;
+        assert!([200, 201].contains(&answer.status), "{method} {path}: {}", answer.text());
+        let shown = &operation["responses"][answer.status.to_string()]["content"]["application/json"]["example"];
+        if path == "/retry-tasks" || path == "/retry-policies" {
+            let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            assert_eq!(keys(&answer.json()), keys(shown), "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `POST /retry-tasks`: what is accepted, and what the answer says.
+
+use serde_json::json;
+
+use crate::world::{Ask, Plan, World, answer};
+
+const START: u64 = 1_700_000_000_000;
+
+#[tokio::test]
+async fn a_submitted_task_is_answered_with_everything_there_is_to_know() {
+    let world = World::start().await;
+    let _held = world.target.hold();
+    let answer = world
+        .post(
+            "/retry-tasks",
+            r#"{"targetUrl":"https://user:pw@Api.Example.com/x?y=z","method":"PUT","body":"hé",
+                "headers":{"X-Tag":["a","b"],"Authorization":"Bearer t"},"policy":{"maxAttempts":3},
+                "idempotencyKey":"k-1","labels":{"team":"billing"}}"#,
+        )
+        .await;
+    assert_eq!(answer.status, 201);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
+    let task = answer.json();
+    let id = task["taskId"].as_str().unwrap();
+    assert_eq!(answer.header("location"), Some(format!("/retry-tasks/{id}").as_str()));
+    let expected = json!({
+        "taskId": id,
+        "status": "IN_FLIGHT",
+        "statusReason": null,
+        "attemptNumber": 1,
+        "maxAttempts": 3,
+        "nextAttemptAt": START,
+        "createdAt": START,
+        "deadlineAt": START + 86_400_000,
+        "endedAt": null,
+        "cancelRequested": false,
+        "targetUrl": "https://user:***@Api.Example.com/x?y=z",
+        "method": "PUT",
+        "headers": { "X-Tag": ["a", "b"], "Authorization": "***", "content-type": "text/plain; charset=utf-8" },
+        "bodyBytes": 3,
+        "dependency": "https://api.example.com",
+        "policyId": "default",
+        "policyVersion": 1,
+        "policy": { "maxAttempts": 3 },
+        "idempotencyKey": "k-1",
+        "labels": { "team": "billing" },
+        "lastError": null,
+        "response": null,
+    });
+    assert_eq!(task, expected);
+    assert_eq!(world.get(&format!("/retry-tasks/{id}")).await.json(), expected);
+}
+
+#[tokio::test]
+async fn the_same_request_with_the_same_key_is_the_same_task() {
+    let world = World::start().await;
+    world.target.plan(Plan::Answer(answer(200, "done")));
+    let document = r#"{"targetUrl":"https://example.com/","bodyJson":{"a":1},"idempotencyKey":"same"}"#;
+    let id = world.submit(document).await;
+    let ended = world.ended(&id).await;
+    assert_eq!(ended["response"]["body"], "done");
+
+    // The layout of the document, the order of its fields and the way the key comes in make no difference.
+    let reordered =
+        r#" { "bodyJson" : {"a":1}, "method": "POST", "policyId": "default", "targetUrl":"https://example.com/" } "#;
+    for ask in [
+        Ask::post("/retry-tasks", document),
+        Ask::post("/retry-tasks", reordered).header("idempotency-key", "same"),
+        Ask::post("/retry-tasks", reordered).header("idempotency-key", "\"same\""),
+        Ask::post("/retry-tasks", document).header("idempotency-key", "\"same\""),
+    ] {
+        let replay = world.ask(ask.clone()).await;
+        assert_eq!(replay.status, 200, "{ask:?}");
+        assert_eq!(replay.header("idempotent-replayed"), Some("true"));
+        assert_eq!(replay.header("location"), Some(format!("/retry-tasks/{id}").as_str()));
+        assert_eq!(replay.json(), ended);
+    }
+    assert_eq!(world.target.sends(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_key_with_another_request_is_refused_and_changes_nothing() {
+    let world = World::start().await;
+    let id = world.submit(r#"{"targetUrl":"https://example.com/","body":"a","idempotencyKey":"same"}"#).await;
+    let before = world.ended(&id).await;
+    for other in [
+        r#"{"targetUrl":"https://example.com/x","body":"a","idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"b","idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","method":"PUT","idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","headers":{"x":"y"},"idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","policy":{"maxAttempts":2},"idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","dependency":"d","idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","delayMs":1,"idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","notBefore":1,"idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","body":"a","labels":{"a":"b"},"idempotencyKey":"same"}"#,
+        r#"{"targetUrl":"https://example.com/","bodyJson":"a","idempotencyKey":"same"}"#,
+    ] {
+        let problem = world.post("/retry-tasks", other).await.problem(422, "idempotency-key-reused");
+        assert_eq!(problem["taskId"], id, "{other}");
+    }
+    assert_eq!(world.ended(&id).await, before);
+    assert_eq!(world.get("/retry-tasks").await.json()["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_task_without_a_key_gets_one_and_says_so() {
+    let world = World::start().await;
+    let document = r#"{"targetUrl":"https://example.com/"}"#;
+    let first = world.post("/retry-tasks", document).await;
+    assert_eq!(first.status, 201);
+    let task = first.json();
+    assert_eq!(task["idempotencyKeyGenerated"], true);
+    let key = task["idempotencyKey"].as_str().unwrap();
+    assert_eq!((key.len(), &key[14..15]), (36, "4"), "{key}");
+
+    let shown = world.get(first.header("location").unwrap()).await.json();
+    assert_eq!(shown["idempotencyKey"], key);
+    assert_eq!(shown.get("idempotencyKeyGenerated"), None);
+
+    let second = world.post("/retry-tasks", document).await;
+    assert_eq!(second.status, 201);
+    assert_ne!(second.json()["idempotencyKey"], key);
+    let sent = world.target.sends(2).await;
+    assert_eq!(sent[0].idempotency_key.as_str(), key);
+}
+
+#[tokio::test]
+async fn keys_in_the_document_and_the_header_must_agree() {
+    let world = World::start().await;
+    let ask = Ask::post("/retry-tasks", r#"{"targetUrl":"https://example.com/","idempotencyKey":"a"}"#);
+    let problem = world.ask(ask.clone().header("idempotency-key", "b")).await.problem(400, "idempotency-key-mismatch");
+    assert_eq!(problem["field"], "idempotencyKey");
+    for (value, status, name) in [
+        ("\"b", 400, "invalid-parameter"),
+        (&"k".repeat(65), 422, "invalid-value"),
+        ("a b", 422, "invalid-value"),
+        ("\"\"", 422, "invalid-value"),
+    ] {
+        let ask = Ask::post("/retry-tasks", r#"{"targetUrl":"https://example.com/"}"#).header("idempotency-key", value);
+        assert_eq!(world.ask(ask).await.problem(status, name)["field"], "Idempotency-Key", "{value}");
+    }
+    assert_eq!(world.ask(ask.header("idempotency-key", "a")).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_task_may_start_later() {
+    let world = World::start().await;
+    for (start, due) in [
+        (r#""delayMs":5000"#, START + 5_000),
+        (r#""notBefore":1700000007000"#, START + 7_000),
+        (r#""notBefore":"2023-11-14T22:13:29.5Z""#, START + 9_500),
+    ] {
+        let document = format!(r#"{{"targetUrl":"https://example.com/",{start}}}"#);
+        let task = world.post("/retry-tasks", &document).await.json();
+        assert_eq!((task["status"].as_str(), task["nextAttemptAt"].as_u64()), (Some("PENDING"), Some(due)), "{start}");
+        assert_eq!(task["attemptNumber"], 0);
+    }
+    // A moment that has passed is now.
+    let task = world.post("/retry-tasks", r#"{"targetUrl":"https://example.com/","notBefore":5}"#).await.json();
+    assert_eq!((task["status"].as_str(), task["nextAttemptAt"].as_u64()), (Some("IN_FLIGHT"), Some(START)));
+}
+
+#[tokio::test]
+async fn what_is_sent_is_what_was_given() {
+    let world = World::start().await;
+    let document = r#"{"targetUrl":"https://user:pw@example.com:8443/x?y","method":"M-SEARCH","bodyBase64":"AP/+",
+        "headers":{"X-B":"1","x-a":["2","3"]},"idempotencyKey":"k","dependency":"radio"}"#;
+    let id = world.submit(document).await;
+    let sent = &world.target.sends(1).await[0];
+    assert_eq!(sent.request.target_url, "https://user:pw@example.com:8443/x?y");
+    assert_eq!(sent.request.method, "M-SEARCH");
+    assert_eq!(&sent.request.body[..], b"\x00\xff\xfe");
+    let headers: Vec<(&str, &str)> = sent.request.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    assert_eq!(headers, [("X-B", "1"), ("x-a", "2"), ("x-a", "3")]);
+    assert_eq!((sent.idempotency_key.as_str(), sent.attempt), ("k", 1));
+    assert_eq!(sent.lane.dependency.as_str(), "radio");
+    assert_eq!(sent.task.to_string(), id);
+}

@@ -1,0 +1,123 @@
+//! What the tests stand on: a server, its clock, its target, and a caller.
+
+mod caller;
+mod clock;
+mod entropy;
+mod target;
+
+pub(crate) use caller::{Answer, Ask, Connection};
+pub(crate) use clock::ManualClock;
+pub(crate) use entropy::Countable;
+pub(crate) use target::{Plan, ScriptedTarget, answer};
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use redrive_core::policy::Spec;
+use redrive_core::{PolicyId, TenantId};
+use redrive_engine::transport::Transport;
+use redrive_engine::{Handle, Parts};
+use redrive_server::{App, Limits, rest};
+use redrive_store::Expected;
+use redrive_store::memory::MemoryStore;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running service.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) entropy: Arc<Countable>,
+    pub(crate) target: Arc<ScriptedTarget>,
+    pub(crate) engine: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    server: JoinHandle<Result<(), rest::Error>>,
+}
+
+impl World {
+    pub(crate) async fn start() -> World {
+        World::with(Limits::default(), rest::Options::default()).await
+    }
+
+    pub(crate) async fn with(limits: Limits, options: rest::Options) -> World {
+        let target = Arc::new(ScriptedTarget::default());
+        World::with_transport(limits, options, target.clone(), target).await
+    }
+
+    pub(crate) async fn with_transport(
+        limits: Limits,
+        options: rest::Options,
+        transport: Arc<dyn Transport>,
+        target: Arc<ScriptedTarget>,
+    ) -> World {
+        let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
+        let parts =
+            Parts { clock: clock.clone(), entropy: entropy.clone(), store: Arc::new(MemoryStore::new()), transport };
+        let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
+        let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
+        engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Arc::new(App { engine: engine.clone(), limits });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async move { stopped.await.unwrap_or_default() };
+        let server = tokio::spawn(rest::serve(listener, app, options, shutdown));
+        World { address, clock, entropy, target, engine, stop: Some(stop), server }
+    }
+
+    /// Asks on a connection of its own.
+    pub(crate) async fn ask(&self, ask: Ask) -> Answer {
+        Connection::open(self.address).await.ask(ask).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(Ask::get(path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, document: &str) -> Answer {
+        self.ask(Ask::post(path, document)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Ask::new("DELETE", path)).await
+    }
+
+    /// Submits a task and returns its id.
+    pub(crate) async fn submit(&self, document: &str) -> String {
+        let answer = self.post("/retry-tasks", document).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["taskId"].as_str().unwrap().to_owned()
+    }
+
+    /// The task, once it has ended.
+    pub(crate) async fn ended(&self, id: &str) -> serde_json::Value {
+        let answer = self.ask(Ask::get(&format!("/retry-tasks/{id}")).header("prefer", "wait=30")).await;
+        let task = answer.json();
+        assert!(!task["endedAt"].is_null(), "{task:#}");
+        task
+    }
+
+    /// The task as soon as `is_so`: asks again and again, for a bounded number of times.
+    pub(crate) async fn until(&self, id: &str, is_so: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let mut connection = Connection::open(self.address).await;
+        for _ in 0..10_000 {
+            let task = connection.ask(Ask::get(&format!("/retry-tasks/{id}"))).await.json();
+            if is_so(&task) {
+                return task;
+            }
+        }
+        panic!("task {id} never came to be as expected");
+    }
+
+    /// Begins the shutdown.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.stop = None;
+    }
+
+    /// What the server ended with.
+    pub(crate) async fn stopped(self) -> Result<(), rest::Error> {
+        drop(self.stop);
+        self.server.await.unwrap()
+    }
+}
