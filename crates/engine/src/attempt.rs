@@ -27,13 +27,13 @@ pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved
     });
 }
 
-async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, room: Room, place: &Place) {
-    let now = shared.clock.now();
-    let timeout = match last_checks(shared, &claimed, place) {
+async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) {
+    wait_for_slot(shared, &mut room).await;
+    let timeout = match last_checks(shared, &claimed, &room, place) {
         LastChecks::Send { timeout } => timeout,
         LastChecks::Unsent(next) => {
             drop(room);
-            let unsent = settlement(&claimed, None, next, now);
+            let unsent = settlement(&claimed, None, next, shared.clock.now());
             return settle_or_leave(shared, &claimed, unsent).await;
         }
         LastChecks::LeaseRanOut => return,
@@ -60,7 +60,20 @@ enum LastChecks {
     LeaseRanOut,
 }
 
-fn last_checks(shared: &Shared, claimed: &Claimed, place: &Place) -> LastChecks {
+/// Waits until the lane lets it on the wire, for no longer than the lease can bear.
+async fn wait_for_slot(shared: &Shared, room: &mut Room) {
+    if room.try_slot() {
+        return;
+    }
+    tokio::select! {
+        biased;
+        () = room.slot() => {}
+        () = shared.reached(Phase::Returning) => {}
+        () = shared.clock.sleep(shared.options.lease_margin / 2) => {}
+    }
+}
+
+fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, place: &Place) -> LastChecks {
     let (task, now) = (&claimed.task, shared.clock.now());
     let end = |status, reason| LastChecks::Unsent(Next::End { status, reason: Some(reason), answer: None });
     if now >= claimed.lease.until {
@@ -69,8 +82,10 @@ fn last_checks(shared: &Shared, claimed: &Claimed, place: &Place) -> LastChecks 
     if place.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
-    if shared.phase() == Phase::Returning {
-        return LastChecks::Unsent(Next::RetryAt { at: now, backoff: task.backoff });
+    if !room.has_slot() || shared.phase() == Phase::Returning {
+        // It keeps its place in the queue: due when it was.
+        let at = task.next_attempt_at.unwrap_or(now);
+        return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });
     }
     match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
         Fit::SendNow { timeout } => LastChecks::Send { timeout },

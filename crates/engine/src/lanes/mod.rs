@@ -6,6 +6,10 @@
 //! Lanes that have due work *and* room stand in a queue and take turns, so that no lane starves another: a turn is at
 //! most [`TURN`] tasks. A lane without room, however much is due in it, is not in the queue and costs nothing.
 //!
+//! What a dependency bears at once is the lane's number of *slots*: an attempt holds one while it is on the wire. New
+//! tasks may be claimed a little ahead of that, in the same commit that keeps them: they wait for the commit anyway, and
+//! then for a slot. The claimer never claims ahead.
+//!
 //! This is the place where guards hold a lane back. Today there is one, a fixed limit on concurrency.
 
 #[cfg(test)]
@@ -18,12 +22,16 @@ use std::time::Duration;
 use redrive_core::latency::Latency;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{LaneDue, LaneRoom};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The most tasks that a lane gets in one turn.
-const TURN: usize = 64;
+const TURN: usize = 256;
 /// The most lanes that take their turn in one claim.
 const LANES_PER_CLAIM: usize = 64;
+/// How many new tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
+const AHEAD: usize = 256;
+/// How long due work may wait before new tasks have to queue up behind it.
+const FRESH: Duration = Duration::from_secs(1);
 /// The most lanes without work that are remembered for what their calls have been taking.
 const REMEMBERED: usize = 10_000;
 /// How long what a call took says something about the next one.
@@ -51,9 +59,14 @@ struct State {
     in_flight: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entry {
-    in_flight: usize,
+    /// New tasks that were claimed ahead and are not on the wire yet.
+    ahead: usize,
+    /// Tasks that the claimer took, or that are on the wire.
+    active: usize,
+    /// What is on the wire at once.
+    slots: Arc<Semaphore>,
     next_due: Option<Timestamp>,
     place: Place,
     latency: Latency,
@@ -82,6 +95,19 @@ enum Place {
 pub(crate) struct Room {
     lanes: Arc<Lanes>,
     lane: Lane,
+    slots: Arc<Semaphore>,
+    hold: Hold,
+}
+
+/// What a room counts as.
+#[derive(Debug)]
+enum Hold {
+    /// A new task, claimed ahead.
+    Ahead,
+    /// A task that the claimer took, without a slot yet.
+    Claimed,
+    /// On the wire.
+    Slot { _permit: OwnedSemaphorePermit },
 }
 
 impl Lanes {
@@ -95,26 +121,21 @@ impl Lanes {
         if state.in_flight >= self.max_in_flight {
             return None;
         }
-        if let Some(entry) = state.lanes.get_mut(lane) {
-            let jumps_the_queue = entry.place == Place::Claiming || entry.next_due.is_some_and(|due| due <= now);
-            if jumps_the_queue || entry.in_flight >= self.lane_concurrency {
-                return None;
-            }
-            entry.in_flight += 1;
-        } else {
-            state.lanes.insert(lane.clone(), Entry { in_flight: 1, ..Entry::default() });
+        let entry = self.entry(&mut state, lane);
+        let jumps_the_queue = entry.next_due.is_some_and(|due| now.since(due) > FRESH);
+        if jumps_the_queue || entry.ahead >= self.lane_concurrency.max(AHEAD) {
+            return None;
         }
+        entry.ahead += 1;
+        let slots = entry.slots.clone();
         state.in_flight += 1;
-        Some(Room { lanes: self.clone(), lane: lane.clone() })
+        Some(Room { lanes: self.clone(), lane: lane.clone(), slots, hold: Hold::Ahead })
     }
 
     /// Notes that a task of this lane is due at `due`.
     pub(crate) fn note_due(&self, lane: &Lane, due: Timestamp) {
         let mut state = self.lock();
-        if !state.lanes.contains_key(lane) {
-            state.lanes.insert(lane.clone(), Entry::default());
-        }
-        let Some(entry) = state.lanes.get_mut(lane) else { return };
+        let entry = self.entry(&mut state, lane);
         if entry.next_due.is_none_or(|known| due < known) {
             entry.next_due = Some(due);
             if self.place(&mut state, lane) {
@@ -141,13 +162,13 @@ impl Lanes {
             let Some(lane) = state.queue.pop_front() else { break };
             let free = self.max_in_flight - state.in_flight;
             let Some(entry) = state.lanes.get_mut(&lane) else { continue };
-            let room = self.lane_concurrency.saturating_sub(entry.in_flight).min(TURN).min(free);
+            let room = self.lane_concurrency.saturating_sub(entry.active).min(TURN).min(free);
             if room == 0 {
                 // New tasks took what there was; the lane is placed again when one of them gives it back.
                 entry.place = Place::Aside;
                 continue;
             }
-            entry.in_flight += room;
+            entry.active += room;
             entry.place = Place::Claiming;
             entry.next_due = None;
             state.in_flight += room;
@@ -162,14 +183,14 @@ impl Lanes {
         let mut state = self.lock();
         let unused = turn.room.saturating_sub(needed);
         state.in_flight = state.in_flight.saturating_sub(unused);
-        if let Some(entry) = state.lanes.get_mut(&turn.lane) {
-            entry.in_flight = entry.in_flight.saturating_sub(unused);
-            entry.place = Place::Aside;
-            // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
-            entry.next_due = [entry.next_due, left.next_due].into_iter().flatten().min();
-            self.place(&mut state, &turn.lane);
-        }
-        let room = || Room { lanes: self.clone(), lane: turn.lane.clone() };
+        let entry = self.entry(&mut state, &turn.lane);
+        let slots = entry.slots.clone();
+        entry.active = entry.active.saturating_sub(unused);
+        entry.place = Place::Aside;
+        // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
+        entry.next_due = [entry.next_due, left.next_due].into_iter().flatten().min();
+        self.place(&mut state, &turn.lane);
+        let room = || Room { lanes: self.clone(), lane: turn.lane.clone(), slots: slots.clone(), hold: Hold::Claimed };
         std::iter::repeat_with(room).take(needed.min(turn.room)).collect()
     }
 
@@ -214,7 +235,7 @@ impl Lanes {
     /// Puts a lane where it belongs; says whether the claimer has to look.
     fn place(&self, state: &mut State, lane: &Lane) -> bool {
         let Some(entry) = state.lanes.get_mut(lane) else { return false };
-        let has_room = entry.in_flight < self.lane_concurrency;
+        let has_room = entry.active < self.lane_concurrency;
         match (entry.place, entry.next_due) {
             (Place::Claiming | Place::Queued, _) => false,
             (Place::Waiting(under), Some(due)) if has_room && under == due => false,
@@ -243,7 +264,7 @@ impl Lanes {
     /// A lane without work is remembered for a while, for what its calls have been taking; the oldest are forgotten.
     fn remember(&self, state: &mut State, lane: &Lane) {
         let Some(entry) = state.lanes.get_mut(lane) else { return };
-        if entry.in_flight > 0 || entry.remembered {
+        if entry.is_busy() || entry.remembered {
             return;
         }
         entry.remembered = true;
@@ -253,14 +274,68 @@ impl Lanes {
             && let Some(entry) = state.lanes.get_mut(&oldest)
         {
             entry.remembered = false;
-            if entry.in_flight == 0 && entry.next_due.is_none() && entry.place == Place::Aside {
+            if !entry.is_busy() && entry.next_due.is_none() && entry.place == Place::Aside {
                 state.lanes.remove(&oldest);
             }
         }
     }
 
+    fn entry<'a>(&self, state: &'a mut State, lane: &Lane) -> &'a mut Entry {
+        state.lanes.entry(lane.clone()).or_insert_with(|| Entry::new(self.lane_concurrency))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn new(lane_concurrency: usize) -> Self {
+        Entry {
+            ahead: 0,
+            active: 0,
+            slots: Arc::new(Semaphore::new(lane_concurrency.min(Semaphore::MAX_PERMITS))),
+            next_due: None,
+            place: Place::Aside,
+            latency: Latency::default(),
+            called_at: Duration::ZERO,
+            remembered: false,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.ahead + self.active > 0
+    }
+}
+
+impl Room {
+    /// Whether the attempt may go on the wire.
+    pub(crate) fn has_slot(&self) -> bool {
+        matches!(self.hold, Hold::Slot { .. })
+    }
+
+    /// Takes a slot if one is free and nobody waits for it.
+    pub(crate) fn try_slot(&mut self) -> bool {
+        let permit = self.slots.clone().try_acquire_owned();
+        permit.map(|permit| self.take(permit)).is_ok()
+    }
+
+    /// Waits for a slot; who came first goes first.
+    pub(crate) async fn slot(&mut self) {
+        // An error would mean that somebody closed the lane's slots, which nobody does.
+        if let Ok(permit) = self.slots.clone().acquire_owned().await {
+            self.take(permit);
+        }
+    }
+
+    fn take(&mut self, permit: OwnedSemaphorePermit) {
+        if matches!(self.hold, Hold::Ahead)
+            && let Some(entry) = self.lanes.lock().lanes.get_mut(&self.lane)
+        {
+            entry.ahead = entry.ahead.saturating_sub(1);
+            entry.active += 1;
+        }
+        self.hold = Hold::Slot { _permit: permit };
     }
 }
 
@@ -270,7 +345,8 @@ impl Drop for Room {
         let was_full = state.in_flight >= self.lanes.max_in_flight;
         state.in_flight = state.in_flight.saturating_sub(1);
         if let Some(entry) = state.lanes.get_mut(&self.lane) {
-            entry.in_flight = entry.in_flight.saturating_sub(1);
+            let held = if matches!(self.hold, Hold::Ahead) { &mut entry.ahead } else { &mut entry.active };
+            *held = held.saturating_sub(1);
         }
         let ring = self.lanes.place(&mut state, &self.lane);
         drop(state);

@@ -19,15 +19,22 @@ fn names(turns: &[LaneRoom]) -> Vec<(&str, usize)> {
 }
 
 #[test]
-fn a_lane_gives_out_no_more_room_than_its_limit() {
-    let lanes = Lanes::new(2, 100);
-    let first = lanes.reserve(&lane("a"), at(0));
-    let second = lanes.reserve(&lane("a"), at(0));
-    assert!(first.is_some() && second.is_some());
+fn no_more_is_on_the_wire_than_the_lane_has_slots() {
+    let lanes = Lanes::new(2, 1_000);
+    let mut rooms: Vec<_> = (0..3).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
+    assert_eq!(rooms.iter_mut().map(Room::try_slot).collect::<Vec<_>>(), [true, true, false]);
+    assert!(lanes.reserve(&lane("b"), at(0)).unwrap().try_slot(), "a full lane costs the others nothing");
+    rooms.remove(0);
+    assert!(rooms[1].try_slot());
+}
+
+#[test]
+fn new_tasks_are_claimed_ahead_up_to_a_bound() {
+    let lanes = Lanes::new(2, 1_000);
+    let mut rooms: Vec<_> = (0..AHEAD).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
     assert!(lanes.reserve(&lane("a"), at(0)).is_none());
-    assert!(lanes.reserve(&lane("b"), at(0)).is_some(), "a full lane costs the others nothing");
-    drop(first);
-    assert!(lanes.reserve(&lane("a"), at(0)).is_some());
+    assert!(rooms[0].try_slot());
+    assert!(lanes.reserve(&lane("a"), at(0)).is_some(), "what is on the wire is not ahead any more");
 }
 
 #[test]
@@ -42,11 +49,11 @@ fn all_lanes_together_stay_within_the_total_limit() {
 }
 
 #[test]
-fn a_new_task_does_not_overtake_one_that_is_due() {
+fn a_new_task_does_not_overtake_what_has_been_due_for_long() {
     let lanes = Lanes::new(2, 100);
     lanes.note_due(&lane("a"), at(1_000));
-    assert!(lanes.reserve(&lane("a"), at(999)).is_some());
-    assert!(lanes.reserve(&lane("a"), at(1_000)).is_none());
+    assert!(lanes.reserve(&lane("a"), at(2_000)).is_some(), "the claimer is about to take it");
+    assert!(lanes.reserve(&lane("a"), at(2_001)).is_none());
 }
 
 #[test]
@@ -64,7 +71,8 @@ fn a_turn_comes_when_the_earliest_task_is_due() {
 #[test]
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
     let lanes = Lanes::new(1, 100);
-    let room = lanes.reserve(&lane("a"), at(0));
+    let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
+    assert!(room.try_slot());
     lanes.note_due(&lane("a"), at(5));
     assert_eq!(lanes.next_turn(), None);
     assert_eq!(names(&lanes.take_turns(at(10))), []);
@@ -77,10 +85,9 @@ fn room_that_a_claim_did_not_need_is_given_back() {
     let lanes = Lanes::new(3, 100);
     lanes.note_due(&lane("a"), at(0));
     let turns = lanes.take_turns(at(0));
-    let rooms = lanes.claimed(&turns[0], 1, &left("a", None));
+    let rooms = lanes.claimed(&turns[0], 1, &left("a", Some(0)));
     assert_eq!(rooms.len(), 1);
-    let more: Vec<_> = (0..3).map(|_| lanes.reserve(&lane("a"), at(0))).collect();
-    assert_eq!(more.iter().flatten().count(), 2);
+    assert_eq!(names(&lanes.take_turns(at(0))), [("a", 2)]);
 }
 
 #[test]
@@ -95,7 +102,7 @@ fn what_is_noted_during_a_claim_is_not_lost() {
 
 #[test]
 fn lanes_with_a_backlog_take_turns() {
-    let lanes = Lanes::new(TURN * LANES_PER_CLAIM, TURN);
+    let lanes = Lanes::new(TURN * 4, TURN);
     lanes.note_due(&lane("a"), at(0));
     lanes.note_due(&lane("b"), at(1));
     let mut order = Vec::new();
@@ -134,8 +141,10 @@ fn lanes_without_work_are_forgotten_in_the_end() {
 #[tokio::test]
 async fn room_given_back_rings_when_work_waits_for_it() {
     let lanes = Lanes::new(1, 100);
-    let room = lanes.reserve(&lane("a"), at(0));
+    let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
+    assert!(room.try_slot());
     lanes.note_due(&lane("a"), at(0));
+    assert_eq!(lanes.next_turn(), None);
     drop(room);
     lanes.changed().await;
     assert_eq!(names(&lanes.take_turns(at(0))), [("a", 1)]);
