@@ -1,0 +1,91 @@
+//! Which commands there are.
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::commands::{completions, config, policies, send, serve, tasks};
+use crate::exit::{EXIT_CODES, Exit, report};
+
+const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive serve                                           # start the service on 127.0.0.1:8620
+  redrive send https://example.com/hook -d hello --wait   # have a request delivered, and watch
+  redrive tasks list --status FAILED --status EXHAUSTED   # what could not be delivered";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "redrive", version, about = ABOUT, after_help = EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service
+    Serve(serve::Args),
+    /// Hand a request over for delivery
+    Send(Box<send::Args>),
+    /// Look at tasks, take them back, bring them forward
+    #[command(subcommand)]
+    Tasks(tasks::Command),
+    /// Look at retry policies and change them
+    #[command(subcommand)]
+    Policies(policies::Command),
+    /// Show what configuration is in force and where each value came from
+    Config(config::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+}
+
+/// The command line as clap knows it, with the exit codes at the end of every help.
+pub fn command() -> clap::Command {
+    with_exit_codes(Cli::command())
+}
+
+fn with_exit_codes(command: clap::Command) -> clap::Command {
+    let examples = command.get_after_help().map(|examples| format!("{examples}\n\n")).unwrap_or_default();
+    command.after_help(format!("{examples}{EXIT_CODES}")).mut_subcommands(with_exit_codes)
+}
+
+/// How this program was called, so that what it tells people to type works for them.
+pub(crate) fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "redrive".into())
+}
+
+/// Does what the command line says, and says how to end.
+pub fn main() -> Exit {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    let done = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => run(cli),
+        Err(error) => return usage(&error),
+    };
+    done.unwrap_or_else(|error| report(&error))
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Send(args) => send::run(*args),
+        Command::Tasks(command) => tasks::run(command),
+        Command::Policies(command) => policies::run(command),
+        Command::Config(args) => config::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+/// Help and version are what was asked for; everything else is wrong usage.
+fn usage(error: &clap::Error) -> Exit {
+    // A closed pipe is the only way in which this fails, and then nobody reads.
+    error.print().ok();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
+        _ => Exit::Usage,
+    }
+}

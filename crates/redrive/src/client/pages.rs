@@ -1,0 +1,90 @@
+//! A list that comes in pages.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::{Client, escape};
+
+/// The most items that a server gives in one page.
+const PAGE: usize = 500;
+
+/// A walk through the pages of a list, no further than to a number of items.
+#[derive(Debug)]
+pub struct Pages {
+    path: String,
+    query: Vec<(&'static str, String)>,
+    list: &'static str,
+    left: usize,
+    cursor: Option<String>,
+    over: bool,
+}
+
+/// One page: its items as the server wrote them.
+#[derive(Debug)]
+pub struct Page {
+    /// The items.
+    pub items: Vec<Box<RawValue>>,
+    /// The document that they came in.
+    pub document: Bytes,
+    /// Whether there is no page after this one, or nobody wants it.
+    pub is_last: bool,
+    /// Whatever else the document says.
+    pub rest: BTreeMap<String, Box<RawValue>>,
+}
+
+impl Pages {
+    /// The first `limit` items of the list named `list` in the documents at `path`.
+    pub fn new(path: String, query: Vec<(&'static str, String)>, list: &'static str, limit: usize) -> Self {
+        Pages { path, query, list, left: limit, cursor: None, over: false }
+    }
+
+    /// The next page, `None` after the last one. A page may be empty and not the last.
+    pub async fn next(&mut self, client: &mut Client) -> anyhow::Result<Option<Page>> {
+        if self.over {
+            return Ok(None);
+        }
+        let answer = client.get(&self.next_path()).await?;
+        let mut rest: BTreeMap<String, Box<RawValue>> = answer.read()?;
+        let foreign = "the server's answer is not what a Redrive server answers";
+        let items: Vec<Box<RawValue>> = serde_json::from_str(rest.remove(self.list).context(foreign)?.get())?;
+        self.cursor = match rest.remove("nextCursor") {
+            Some(cursor) => serde_json::from_str(cursor.get())?,
+            None => None,
+        };
+        self.left = self.left.saturating_sub(items.len());
+        self.over = self.left == 0 || self.cursor.is_none();
+        Ok(Some(Page { items, document: answer.body, is_last: self.over, rest }))
+    }
+
+    /// Whether the list goes on behind what was wanted.
+    pub fn has_more(&self) -> bool {
+        self.cursor.is_some()
+    }
+
+    /// Where the list goes on, as the server says it.
+    pub fn cursor_json(&self) -> String {
+        self.cursor
+            .as_ref()
+            .map_or_else(|| "null".into(), |cursor| serde_json::Value::from(cursor.as_str()).to_string())
+    }
+
+    fn next_path(&self) -> String {
+        let mut path = format!("{}?limit={}", self.path, self.left.min(PAGE));
+        let cursor = self.cursor.as_ref().map(|cursor| ("cursor", cursor.clone()));
+        for (name, value) in self.query.iter().chain(&cursor) {
+            path += &format!("&{name}={}", escape(value));
+        }
+        path
+    }
+}
+
+impl Page {
+    /// The items as values of `T`.
+    pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<Vec<T>> {
+        self.items.iter().map(|item| serde_json::from_str(item.get()).map_err(Into::into)).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! What the tables show of the server's documents.
+//!
+//! Lenient on purpose: a newer server may say more, an older one less. `--json` prints what the server sent, not this.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A task.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its id.
+    pub task_id: String,
+    /// Where it stands.
+    pub status: String,
+    /// Why it ended as it did.
+    pub status_reason: Option<String>,
+    /// Attempts made so far.
+    #[serde(default)]
+    pub attempt_number: u32,
+    /// The most that it may make.
+    #[serde(default)]
+    pub max_attempts: u32,
+    /// When the next attempt is due, or the current one was.
+    pub next_attempt_at: Option<u64>,
+    /// When it was accepted.
+    #[serde(default)]
+    pub created_at: u64,
+    /// When its time is up.
+    #[serde(default)]
+    pub deadline_at: u64,
+    /// When it ended.
+    pub ended_at: Option<u64>,
+    /// Whether it was taken back while an attempt was under way.
+    #[serde(default)]
+    pub cancel_requested: bool,
+    /// What it calls.
+    #[serde(default)]
+    pub target_url: String,
+    /// With which method.
+    #[serde(default)]
+    pub method: String,
+    /// What it sends in the head.
+    #[serde(default)]
+    pub headers: serde_json::Map<String, Value>,
+    /// How much it sends in the body.
+    #[serde(default)]
+    pub body_bytes: u64,
+    /// Whom it calls.
+    #[serde(default)]
+    pub dependency: String,
+    /// The policy that it is retried by.
+    #[serde(default)]
+    pub policy_id: String,
+    /// Its version.
+    #[serde(default)]
+    pub policy_version: u32,
+    /// The policy's fields that this task changes.
+    pub policy: Option<serde_json::Map<String, Value>>,
+    /// The key that every attempt carries.
+    #[serde(default)]
+    pub idempotency_key: String,
+    /// Whether the server made it.
+    #[serde(default)]
+    pub idempotency_key_generated: bool,
+    /// The caller's names and values.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// What went wrong last.
+    pub last_error: Option<TaskError>,
+    /// What the dependency answered last.
+    pub response: Option<Response>,
+}
+
+impl Task {
+    /// Whether nothing more will happen to it.
+    pub fn is_ended(&self) -> bool {
+        !matches!(self.status.as_str(), "PENDING" | "IN_FLIGHT")
+    }
+
+    /// The status with its reason: `EXHAUSTED (attempts)`.
+    pub fn status_text(&self) -> String {
+        match &self.status_reason {
+            // "CANCELLED (cancelled)" says nothing that "CANCELLED" does not.
+            Some(reason) if !reason.eq_ignore_ascii_case(&self.status) => format!("{} ({reason})", self.status),
+            _ if self.cancel_requested && !self.is_ended() => format!("{} (cancel requested)", self.status),
+            _ => self.status.clone(),
+        }
+    }
+}
+
+/// What went wrong with an attempt.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TaskError {
+    /// The kind.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// What happened.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// What a dependency answered.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// The status code.
+    #[serde(default)]
+    pub status: u16,
+    /// The header fields.
+    #[serde(default)]
+    pub headers: serde_json::Map<String, Value>,
+    /// The body, if it is text.
+    pub body: Option<String>,
+    /// The body, if it is not.
+    pub body_base64: Option<String>,
+    /// Whether there was more of it.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+/// An attempt.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt_number: u32,
+    /// When it began.
+    #[serde(default)]
+    pub started_at: u64,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// What it meant.
+    #[serde(default)]
+    pub outcome: String,
+    /// The answer's status code.
+    pub response_status: Option<u16>,
+    /// What kind of thing went wrong.
+    pub error_type: Option<String>,
+    /// What went wrong.
+    pub error_message: Option<String>,
+    /// The wait before the next attempt.
+    pub backoff_ms: Option<u64>,
+}
+
+/// A policy; its fields are shown by the names that the server gives them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    /// Its name.
+    pub policy_id: String,
+    /// Its version.
+    pub version: u32,
+    /// When that was made.
+    #[serde(default)]
+    pub created_at: u64,
+    /// Its other versions, where the server says them.
+    #[serde(default)]
+    pub versions: Vec<Policy>,
+    /// Its fields.
+    #[serde(flatten)]
+    pub fields: serde_json::Map<String, Value>,
+}

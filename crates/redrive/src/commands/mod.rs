@@ -1,0 +1,13 @@
+//! One file per command: its arguments, its examples, what it does.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+mod connection;
+mod listing;
+mod pairs;
+pub(crate) mod policies;
+pub(crate) mod send;
+pub(crate) mod serve;
+pub(crate) mod tasks;
+
+pub(crate) use connection::Connection;

@@ -1,0 +1,77 @@
+//! `NAME: VALUE`, `NAME=VALUE`: the small forms of the command line.
+
+use serde_json::{Map, Value};
+
+/// A header field as it stands on the wire.
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("must be NAME: VALUE")?;
+    if name.trim().is_empty() {
+        return Err("must be NAME: VALUE".into());
+    }
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// A label.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A field of a policy: the value is JSON, or else a text, so that `jitterType=FULL` needs no quotes.
+pub(crate) fn override_field(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = label(text).map_err(|_| "must be FIELD=VALUE, such as maxAttempts=3")?;
+    let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    Ok((name, value))
+}
+
+/// Header fields as the server wants them: an object in which a name may have a list of values.
+pub(crate) fn header_map(headers: Vec<(String, String)>) -> Map<String, Value> {
+    let mut map = Map::new();
+    for (name, value) in headers {
+        let value = Value::String(value);
+        match map.get_mut(&name) {
+            None => {
+                map.insert(name, value);
+            }
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_repeated_header_becomes_a_list() {
+        let headers = [("a", "1"), ("b", "2"), ("a", "3"), ("a", "4")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(Value::Object(header_map(headers.into())), json!({"a": ["1", "3", "4"], "b": "2"}));
+    }
+
+    #[test]
+    fn a_policy_field_is_json_or_text() {
+        for (text, name, value) in [
+            ("maxAttempts=3", "maxAttempts", json!(3)),
+            ("jitterType=FULL", "jitterType", json!("FULL")),
+            ("scheduleMs=[1,2]", "scheduleMs", json!([1, 2])),
+        ] {
+            assert_eq!(override_field(text), Ok((name.to_owned(), value)));
+        }
+        for wrong in ["maxAttempts", "=3", ""] {
+            assert!(override_field(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_has_a_name_and_may_have_an_empty_value() {
+        assert_eq!(header("Content-Type: a: b"), Ok(("Content-Type".into(), "a: b".into())));
+        assert_eq!(header("X-Empty:"), Ok(("X-Empty".into(), String::new())));
+        for wrong in ["", "no-colon", ": value"] {
+            assert!(header(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `redrive policies apply`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::document;
+use crate::client::{Answer, Client, Policy, escape};
+use crate::commands::Connection;
+use crate::exit::{Exit, exit_of};
+use crate::output::{Colour, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive policies apply webhooks.toml
+  redrive policies apply policies/a.json policies/b.toml
+  redrive policies apply - < webhooks.json
+
+A file has one policy, or several under `policies`:
+  [policies.webhooks]
+  maxAttempts = 8
+  initialDelayMs = 500
+  maxDelayMs = 60000
+
+Applying the same again changes nothing. A change makes a new version; tasks that were accepted
+before keep the version that they were accepted with.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// TOML or JSON files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
+    // Every file is read before anything is changed: a mistake in the last one must not leave half of them applied.
+    let mut policies = Vec::new();
+    for file in &args.files {
+        policies.extend(document::read(file)?);
+    }
+    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let mut applied: Vec<Box<RawValue>> = Vec::new();
+    for policy in &policies {
+        let name = policy["policyId"].as_str().unwrap_or_default();
+        let (before, answer) = apply(&mut client, name, policy).await.with_context(|| format!("policy {name}"))?;
+        if args.connection.json {
+            applied.push(answer.read()?);
+        } else {
+            print(output, before, &answer.read()?)?;
+        }
+    }
+    if args.connection.json {
+        output.json(&serde_json::to_vec(&serde_json::json!({ "policies": applied }))?)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Applies one policy; says which version there was before.
+async fn apply(client: &mut Client, name: &str, policy: &Value) -> anyhow::Result<(Option<u32>, Answer)> {
+    let before = match client.get(&format!("/retry-policies/{}", escape(name))).await {
+        Ok(answer) => Some(answer.read::<Policy>()?.version),
+        Err(error) if exit_of(&error) == Exit::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    Ok((before, client.post("/retry-policies", serde_json::to_vec(policy)?).await?))
+}
+
+fn print(output: Output, before: Option<u32>, policy: &Policy) -> anyhow::Result<()> {
+    let done = match before {
+        None => output.paint("created", Colour::Good),
+        Some(version) if version < policy.version => output.paint("updated", Colour::Good),
+        Some(_) => output.paint("unchanged", Colour::Faint),
+    };
+    output.line(format!("{} {done}, version {}", policy.policy_id, policy.version))?;
+    Ok(())
+}

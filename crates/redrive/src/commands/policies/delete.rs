@@ -1,0 +1,30 @@
+//! `redrive policies delete`.
+
+use crate::client::escape;
+use crate::commands::Connection;
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive policies delete webhooks
+
+It is refused while a task that has not ended needs the policy.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The policy's name
+    name: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
+    let answer = args.connection.client().delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
+    match args.connection.json {
+        true if answer.body.is_empty() => args.connection.output().json(b"{}")?,
+        true => args.connection.output().json(&answer.body)?,
+        false => args.connection.output().line(format!("{} deleted", args.name))?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,42 @@
+//! `redrive policies`: looking at retry policies and changing them.
+
+mod apply;
+mod delete;
+mod document;
+mod list;
+mod show;
+
+use clap::Subcommand;
+
+use crate::commands::connection;
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive policies list
+  redrive policies apply webhooks.toml
+  redrive policies show webhooks";
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Create policies, or make new versions of them, as files say
+    Apply(apply::Args),
+    /// List policies
+    List(list::Args),
+    /// Show a policy with all its fields and versions
+    Show(show::Args),
+    /// Delete a policy that no live task needs
+    Delete(delete::Args),
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
+    connection::run(async {
+        match command {
+            Command::Apply(args) => apply::run(args).await,
+            Command::List(args) => list::run(args).await,
+            Command::Show(args) => show::run(args).await,
+            Command::Delete(args) => delete::run(args).await,
+        }
+    })
+}

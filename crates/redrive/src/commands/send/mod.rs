@@ -1,0 +1,158 @@
+//! `redrive send`: hands a request over for delivery, and if asked waits for its end.
+
+mod body;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::client::{Answer, Task};
+use crate::commands::{Connection, connection, pairs};
+use crate::exit::Exit;
+use crate::follow::{Follow, Wait};
+use crate::output::{Colour, Output, duration};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive send https://example.com/hook -d hello
+  redrive send https://example.com/hook --json-body '{\"order\": 7}' --key order-7 --wait
+  redrive send https://example.com/items/7 -X PUT -H 'Content-Type: image/png' -d @picture.png
+  redrive send https://example.com/hook -d hello --wait=30s --set maxAttempts=3
+  redrive send https://example.com/hook -d - --policy webhooks --delay 15m < body.txt
+  redrive send https://example.com/hook -d hello --dependency billing --label team=pay";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The URL to call
+    url: String,
+    /// The method, sent as given; POST if not said
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<String>,
+    /// A header field; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = pairs::header)]
+    headers: Vec<(String, String)>,
+    /// The body: a text, @FILE for a file's bytes, - for standard input
+    #[arg(short = 'd', long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, conflicts_with = "json_body")]
+    data: Option<String>,
+    /// The body as JSON, sent byte for byte as written; @FILE and - as above
+    #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    json_body: Option<String>,
+    /// The idempotency key that every attempt carries; the server makes one if there is none
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// The policy to retry by [default: default]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// A field of the policy to change for this task only, such as maxAttempts=3; may be repeated
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = pairs::override_field)]
+    overrides: Vec<(String, Value)>,
+    /// The name of the downstream that the URL belongs to [default: the URL's origin]
+    #[arg(long, value_name = "NAME")]
+    dependency: Option<String>,
+    /// How long to wait before the first attempt
+    #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
+    delay: Option<Duration>,
+    /// A name and value to find the task by; may be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pairs::label)]
+    labels: Vec<(String, String)>,
+    /// Wait until the task has ended, or for this long at most, and show its attempts
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = Wait::parse)]
+    wait: Option<Wait>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// The task as the server wants it; what is not given is left for the server to decide.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Submission {
+    target_url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    headers: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_json: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_id: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    policy: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dependency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    labels: Map<String, Value>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    let (connection, wait) = (args.connection.clone(), args.wait);
+    let submission = serde_json::to_vec(&submission(args)?)?;
+    connection::run(async {
+        let mut client = connection.client();
+        let answer = client.post("/retry-tasks", submission).await?;
+        let task: Task = answer.read()?;
+        let output = connection.output();
+        let follow = wait.map(|wait| Follow::new(&connection, wait)).transpose()?;
+        if !connection.json {
+            announce(output, &answer, &task)?;
+        }
+        match follow {
+            Some(follow) => return follow.knowing(answer.body).until_ended(&mut client, &task.task_id).await,
+            None if connection.json => output.json(&answer.body)?,
+            None => output.line(format!("watch it: {}", connection.hint(&format!("tasks watch {}", task.task_id))))?,
+        }
+        Ok(Exit::Done)
+    })
+}
+
+fn submission(args: Args) -> anyhow::Result<Submission> {
+    let mut submission = Submission {
+        target_url: args.url,
+        method: args.method,
+        headers: pairs::header_map(args.headers),
+        policy_id: args.policy,
+        policy: args.overrides.into_iter().collect(),
+        idempotency_key: args.key,
+        dependency: args.dependency,
+        delay_ms: args.delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        labels: args.labels.into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
+        ..Submission::default()
+    };
+    if let Some(json) = args.json_body {
+        submission.body_json = Some(body::json(&json)?);
+    }
+    match args.data.map(|data| body::bytes(&data)).transpose()?.map(String::from_utf8) {
+        Some(Ok(text)) => submission.body = Some(text),
+        Some(Err(not_text)) => submission.body_base64 = Some(body::base64(not_text.as_bytes())),
+        None => {}
+    }
+    Ok(submission)
+}
+
+/// Says what was accepted.
+fn announce(output: Output, answer: &Answer, task: &Task) -> std::io::Result<()> {
+    let replayed = answer.headers.contains_key("idempotent-replayed");
+    let how = if replayed { "accepted before, with the same key and the same request:" } else { "accepted" };
+    output.line(format!("{how} {}", output.paint(&task.task_id, Colour::Strong)))?;
+    output.line(format!("  {} {}", task.method, task.target_url))?;
+    let made = if task.idempotency_key_generated { " (made by the server)" } else { "" };
+    let within = Duration::from_millis(task.deadline_at.saturating_sub(task.created_at));
+    output.line(format!(
+        "  key {}{made}, policy {} v{}, at most {} attempts within {}",
+        task.idempotency_key,
+        task.policy_id,
+        task.policy_version,
+        task.max_attempts,
+        duration(within)
+    ))
+}

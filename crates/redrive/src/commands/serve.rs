@@ -1,0 +1,30 @@
+//! `redrive serve`: the service.
+
+use crate::commands::config::usable;
+use crate::config::{self, Environment, Flags};
+use crate::exit::Exit;
+use crate::serve;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive serve                                       # on 127.0.0.1:8620, with ./redrive-data
+  redrive serve --listen 127.0.0.1:0 --store memory   # on any free port, keeping nothing
+  redrive serve --config redrive.toml                 # see `redrive config --example`
+  REDRIVE_LOG_FORMAT=json redrive serve
+
+Signals:
+  SIGINT and SIGTERM stop it: nothing new is begun, attempts under way may finish within the
+  shutdown grace, the rest is returned to the store. A second signal ends it at once.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let loaded = config::load(&args.flags, &Environment::of_this_process());
+    usable(&loaded)?;
+    serve::run(loaded.config)
+}

@@ -1,0 +1,28 @@
+//! `redrive tasks cancel`.
+
+use super::One;
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive tasks cancel 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
+
+A task that waits ends CANCELLED at once. If an attempt is under way, it is the last one: the task
+ends CANCELLED unless that attempt succeeds.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    task: One,
+}
+
+pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
+    let answer = task.connection.client().delete(&task.path()).await?;
+    if task.connection.json {
+        task.connection.output().json(&answer.body)?;
+    } else {
+        task.line(&answer.read()?)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,73 @@
+//! `redrive tasks`: looking at tasks, taking them back, bringing them forward.
+
+mod attempts;
+mod cancel;
+mod list;
+mod retry_now;
+mod show;
+mod watch;
+
+use clap::Subcommand;
+
+use crate::client::{Task, escape};
+use crate::commands::{Connection, connection};
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive tasks list --since 1h
+  redrive tasks show 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
+  redrive tasks watch 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55";
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// List tasks, newest first
+    List(list::Args),
+    /// Show one task with all that is known of it
+    Show(show::Args),
+    /// Show the attempts that a task has made
+    Attempts(attempts::Args),
+    /// Watch a task until it has ended
+    Watch(watch::Args),
+    /// Take a task back: no further attempt begins
+    Cancel(cancel::Args),
+    /// Bring a waiting task's next attempt forward to now
+    RetryNow(retry_now::Args),
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
+    connection::run(async {
+        match command {
+            Command::List(args) => list::run(args).await,
+            Command::Show(args) => show::run(args).await,
+            Command::Attempts(args) => attempts::run(args).await,
+            Command::Watch(args) => watch::run(args).await,
+            Command::Cancel(args) => cancel::run(args).await,
+            Command::RetryNow(args) => retry_now::run(args).await,
+        }
+    })
+}
+
+/// One task, by its id.
+#[derive(Debug, clap::Args)]
+struct One {
+    /// The task's id
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl One {
+    fn path(&self) -> String {
+        format!("/retry-tasks/{}", escape(&self.id))
+    }
+
+    /// Where the task stands, in a few words.
+    fn line(&self, task: &Task) -> std::io::Result<()> {
+        let output = self.connection.output();
+        let status = output.paint(&task.status_text(), crate::output::status_colour(&task.status));
+        output.line(format!("{} {status}, attempt {} of {}", task.task_id, task.attempt_number, task.max_attempts))
+    }
+}

@@ -1,0 +1,25 @@
+//! `redrive tasks retry-now`.
+
+use super::One;
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive tasks retry-now 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    task: One,
+}
+
+pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
+    let answer = task.connection.client().post(&format!("{}/retry-now", task.path()), Vec::new()).await?;
+    if task.connection.json {
+        task.connection.output().json(&answer.body)?;
+    } else {
+        task.line(&answer.read()?)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,97 @@
+//! `redrive tasks show`.
+
+use serde_json::{Map, Value};
+
+use super::One;
+use crate::client::Task;
+use crate::exit::Exit;
+use crate::follow::status_text;
+use crate::output::{Cell, Output, Table, moment, now_millis, printable, status_colour};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive tasks show 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
+  redrive tasks show 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55 --json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    task: One,
+}
+
+pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
+    let answer = task.connection.client().get(&task.path()).await?;
+    let output = task.connection.output();
+    if task.connection.json {
+        output.json(&answer.body)?;
+    } else {
+        print(output, &answer.read()?)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn print(output: Output, task: &Task) -> std::io::Result<()> {
+    let now = now_millis();
+    let mut table = Table::of_fields();
+    table.field("task", task.task_id.as_str());
+    table.field("status", Cell::coloured(task.status_text(), status_colour(&task.status)));
+    table.field("attempts", format!("{} of {}", task.attempt_number, task.max_attempts));
+    if let Some(due) = task.next_attempt_at.filter(|_| task.status == "PENDING") {
+        let since = if due <= now { "due since " } else { "" };
+        table.field("next attempt", format!("{since}{}", moment(due, now)));
+    }
+    if let Some(error) = &task.last_error {
+        table.field("last error", format!("{}: {}", error.kind, error.message));
+    }
+    table.field("accepted", moment(task.created_at, now));
+    match task.ended_at {
+        Some(ended) => table.field("ended", moment(ended, now)),
+        None => table.field("deadline", moment(task.deadline_at, now)),
+    }
+    table.field("request", format!("{} {}", task.method, task.target_url));
+    rows(&mut table, "header", &task.headers);
+    table.field("body", format!("{} bytes", task.body_bytes));
+    table.field("key", task.idempotency_key.as_str());
+    table.field("dependency", task.dependency.as_str());
+    table.field("policy", format!("{} v{}", task.policy_id, task.policy_version));
+    rows(&mut table, "changed", task.policy.as_ref().unwrap_or(&Map::new()));
+    for (name, value) in &task.labels {
+        table.field("label", format!("{name}={value}"));
+    }
+    output.table(&table)?;
+    response(output, task)
+}
+
+fn response(output: Output, task: &Task) -> std::io::Result<()> {
+    let Some(response) = &task.response else { return Ok(()) };
+    let mut table = Table::of_fields();
+    table.field("answer", status_text(response.status));
+    rows(&mut table, "header", &response.headers);
+    output.text("\n")?;
+    output.table(&table)?;
+    let rest = if response.truncated { "\n(there was more, it is not kept)" } else { "" };
+    match (&response.body, &response.body_base64) {
+        (Some(text), _) if text.is_empty() => Ok(()),
+        // The lines of a body are its own; everything else in it must not reach the terminal.
+        (Some(text), _) => {
+            output.text(&format!("\n{}{rest}\n", text.lines().map(printable).collect::<Vec<_>>().join("\n")))
+        }
+        (None, Some(base64)) => output.text(&format!("\n(base64) {base64}{rest}\n")),
+        (None, None) => Ok(()),
+    }
+}
+
+/// A row for each member of an object; a list of values has a row each.
+fn rows(table: &mut Table, name: &str, object: &Map<String, Value>) {
+    for (member, value) in object {
+        let values = match value {
+            Value::Array(values) if values.iter().all(Value::is_string) => values.clone(),
+            value => vec![value.clone()],
+        };
+        for value in values {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            table.field(name, format!("{member}: {text}"));
+        }
+    }
+}

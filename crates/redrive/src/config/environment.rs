@@ -1,0 +1,88 @@
+//! The environment variables of this process that belong to Redrive.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::given::Given;
+use super::load::{Layer, Said};
+use super::nearest::nearest;
+use super::{Origin, Problem, SETTINGS};
+
+const PREFIX: &str = "REDRIVE_";
+
+/// Names the configuration file.
+const CONFIG: &str = "REDRIVE_CONFIG";
+
+/// Variables that are no settings of the service.
+const OTHERS: [&str; 2] = [CONFIG, "REDRIVE_SERVER"];
+
+/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have it.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl Environment {
+    /// Those of this process.
+    pub fn of_this_process() -> Self {
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect()
+    }
+
+    /// The configuration file that is named here.
+    pub(super) fn config_file(&self) -> Option<(&Path, Origin)> {
+        self.0.get(CONFIG).map(|path| (Path::new(path), Origin::Variable(CONFIG.into())))
+    }
+
+    pub(super) fn layer(&self) -> Layer {
+        let mut layer = Layer::default();
+        for setting in &SETTINGS {
+            let Some(value) = self.0.get(setting.variable) else { continue };
+            let origin = Origin::Variable(setting.variable.to_owned());
+            match value.to_str() {
+                Some(text) => layer.values.push(Said { setting, given: Given::Plain(text.to_owned()), origin }),
+                None => layer.problems.push(Problem { origin, about: None, wrong: "must be UTF-8".into() }),
+            }
+        }
+        layer
+    }
+
+    /// A sentence for each variable that nobody reads. Not an error: the shell may have it for another version.
+    pub fn warnings(&self) -> Vec<String> {
+        let known = || SETTINGS.iter().map(|setting| setting.variable).chain(OTHERS);
+        let unknown = self.0.keys().filter(|name| !known().any(|known| known == name.as_str()));
+        unknown
+            .map(|name| match nearest(name, known()) {
+                Some(meant) => format!("the environment variable {name} means nothing; did you mean {meant}?"),
+                None => format!("the environment variable {name} means nothing; `redrive config` lists what there is"),
+            })
+            .collect()
+    }
+}
+
+impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Environment(variables.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_variable_is_named_with_its_nearest_neighbour() {
+        let environment: Environment = [
+            ("REDRIVE_LISTN", "x"),
+            ("REDRIVE_SERVER", "x"),
+            ("REDRIVE_STORE", "memory"),
+            ("REDRIVE_EMPTY", ""),
+            ("HOME", "/"),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(
+            environment.warnings(),
+            ["the environment variable REDRIVE_LISTN means nothing; did you mean REDRIVE_LISTEN?"]
+        );
+    }
+}

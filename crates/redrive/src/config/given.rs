@@ -1,0 +1,176 @@
+//! A value as somebody gave it, before it is known to be right.
+//!
+//! Each reader returns the value or a sentence that says what would be right.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{duration_text, parse_duration};
+
+/// A value as it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Given {
+    /// Text of a flag or a variable: it may mean a number.
+    Plain(String),
+    /// A string of the file: it is never a number.
+    Quoted(String),
+    /// A whole number of the file.
+    Whole(i64),
+    /// A list: an array of the file, or a flag that was repeated.
+    Many(Vec<String>),
+    /// Anything else of the file, with its TOML type and as it was written.
+    Other {
+        /// The TOML type.
+        kind: &'static str,
+        /// The text of it.
+        written: String,
+    },
+}
+
+/// What would have been right.
+pub(super) type Wanted = String;
+
+impl Given {
+    pub(super) fn text(&self) -> Result<&str, Wanted> {
+        match self {
+            Given::Plain(text) | Given::Quoted(text) => Ok(text),
+            _ => Err(format!("must be a string, not {}", self.kind())),
+        }
+    }
+
+    pub(super) fn count(&self, allowed: RangeInclusive<usize>) -> Result<usize, Wanted> {
+        let wanted = || format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
+        let number = match self {
+            Given::Whole(number) => usize::try_from(*number).ok(),
+            Given::Plain(text) => text.trim().parse().ok(),
+            Given::Quoted(_) => return Err(format!("{}, without quotes", wanted())),
+            _ => return Err(format!("{}, not {}", wanted(), self.kind())),
+        };
+        number.filter(|number| allowed.contains(number)).ok_or_else(wanted)
+    }
+
+    pub(super) fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, Wanted> {
+        let duration = match self {
+            Given::Plain(text) | Given::Quoted(text) => parse_duration(text)?,
+            Given::Whole(number) => {
+                return Err(format!("must be a duration with its unit, in quotes: \"{number}ms\", \"{number}s\""));
+            }
+            _ => return Err(format!("must be a duration such as \"30s\", not {}", self.kind())),
+        };
+        if allowed.contains(&duration) {
+            return Ok(duration);
+        }
+        Err(format!("must be from {} to {}", duration_text(*allowed.start()), duration_text(*allowed.end())))
+    }
+
+    pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wanted> {
+        let text = self.text()?;
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+        found.ok_or_else(|| {
+            let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+            format!("must be {}", names.join(" or "))
+        })
+    }
+
+    pub(super) fn path(&self) -> Result<PathBuf, Wanted> {
+        match self.text()? {
+            "" => Err("must be a path, not empty".into()),
+            text => Ok(PathBuf::from(text)),
+        }
+    }
+
+    /// A list of paths; a variable has them separated as in PATH.
+    pub(super) fn paths(&self) -> Result<Vec<PathBuf>, Wanted> {
+        match self {
+            Given::Many(paths) => Ok(paths.iter().map(PathBuf::from).collect()),
+            Given::Quoted(path) => Ok(vec![PathBuf::from(path)]),
+            Given::Plain(text) => Ok(std::env::split_paths(text).filter(|path| !path.as_os_str().is_empty()).collect()),
+            _ => Err(format!("must be a list of files such as [\"ca.pem\"], not {}", self.kind())),
+        }
+    }
+
+    /// HOST:PORT, the host in brackets if it is an IPv6 address.
+    pub(super) fn listen_address(&self) -> Result<String, Wanted> {
+        let wanted = "must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0";
+        let text = self.text()?.trim();
+        let (host, port) = text.rsplit_once(':').ok_or(wanted)?;
+        port.parse::<u16>().map_err(|_| wanted)?;
+        let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host_is_right = match bracketed {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None if host.starts_with(|c: char| c.is_ascii_digit()) => host.parse::<std::net::Ipv4Addr>().is_ok(),
+            None => !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')),
+        };
+        if host_is_right { Ok(text.to_owned()) } else { Err(wanted.into()) }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Given::Plain(_) | Given::Quoted(_) => "a string",
+            Given::Whole(_) => "a number",
+            Given::Many(_) => "a list",
+            Given::Other { kind, .. } => kind,
+        }
+    }
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Given::Plain(text) | Given::Quoted(text) => write!(f, "{text:?}"),
+            Given::Whole(number) => write!(f, "{number}"),
+            Given::Many(texts) => write!(f, "{texts:?}"),
+            Given::Other { written, .. } => f.write_str(written),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Given {
+        Given::Plain(text.into())
+    }
+
+    #[test]
+    fn a_listen_address_is_a_host_and_a_port() {
+        for right in ["127.0.0.1:8620", "localhost:0", "[::1]:80", "my-host.example:65535", "0.0.0.0:1"] {
+            assert_eq!(plain(right).listen_address().as_deref(), Ok(right));
+        }
+        for wrong in [
+            "",
+            "8620",
+            ":8620",
+            "localhost",
+            "localhost:http",
+            "127.0.0.1:65536",
+            "1.2.3:80",
+            "::1:80",
+            "[x]:80",
+            "a b:1",
+        ] {
+            assert!(plain(wrong).listen_address().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_quotes_is_not_a_number() {
+        assert_eq!(plain("5").count(1..=9), Ok(5));
+        assert_eq!(Given::Whole(5).count(1..=9), Ok(5));
+        for wrong in [plain("0"), plain("10"), plain("x"), Given::Whole(-1), Given::Quoted("5".into())] {
+            assert!(wrong.count(1..=9).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_duration_needs_its_unit_and_its_range() {
+        let range = Duration::from_secs(1)..=Duration::from_secs(60);
+        assert_eq!(plain("5s").duration(range.clone()), Ok(Duration::from_secs(5)));
+        let without_unit = Given::Whole(5).duration(range.clone()).unwrap_err();
+        assert!(without_unit.contains("\"5s\""), "{without_unit}");
+        assert_eq!(plain("500ms").duration(range), Err("must be from 1s to 1m".into()));
+    }
+}

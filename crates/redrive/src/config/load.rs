@@ -1,0 +1,150 @@
+//! Puts the layers together: default, file, environment, flags, each over the one before.
+
+use super::given::Given;
+use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, file, sense};
+
+/// What one source says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Layer {
+    pub(super) values: Vec<Said>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Layer {
+    pub(super) fn problem(problem: Problem) -> Self {
+        Layer { values: Vec::new(), problems: vec![problem] }
+    }
+}
+
+/// One value of a source.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) setting: &'static Setting,
+    pub(super) given: Given,
+    pub(super) origin: Origin,
+}
+
+impl std::fmt::Debug for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {} = {}", self.origin, self.setting.key, self.given)
+    }
+}
+
+/// A configuration with what is known about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What is in force; where a value was wrong, what was in force without it.
+    pub config: Config,
+    /// Where each setting's value came from, in the order of [`SETTINGS`].
+    pub origins: Vec<Origin>,
+    /// What is wrong: with any of these it must not be used.
+    pub problems: Vec<Problem>,
+    /// What is odd, but no reason not to start.
+    pub warnings: Vec<String>,
+}
+
+/// Reads all sources.
+pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
+    let named = flags.config_file().or_else(|| environment.config_file());
+    let file = named.map_or_else(Layer::default, |(path, named_by)| file::read(path, &named_by));
+    let mut loaded = Loaded {
+        config: Config::default(),
+        origins: vec![Origin::Default; SETTINGS.len()],
+        problems: Vec::new(),
+        warnings: environment.warnings(),
+    };
+    for layer in [file, environment.layer(), flags.layer.clone()] {
+        loaded.put(layer);
+    }
+    // Values that are wrong alone make no sense together either: saying so twice helps nobody.
+    if loaded.problems.is_empty() {
+        loaded.problems = sense::problems(&loaded);
+    }
+    loaded
+}
+
+impl Loaded {
+    /// Where this setting's value came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        let at = SETTINGS.iter().position(|setting| setting.key == key);
+        at.and_then(|at| self.origins.get(at)).cloned().unwrap_or(Origin::Default)
+    }
+
+    fn put(&mut self, layer: Layer) {
+        self.problems.extend(layer.problems);
+        for Said { setting, given, origin } in layer.values {
+            match (setting.read)(&mut self.config, &given) {
+                Ok(()) => {
+                    let at = SETTINGS.iter().position(|other| other.key == setting.key);
+                    if let Some(place) = at.and_then(|at| self.origins.get_mut(at)) {
+                        *place = origin;
+                    }
+                }
+                Err(wrong) => {
+                    let about = Some((setting.key.to_owned(), given.to_string()));
+                    self.problems.push(Problem { origin, about, wrong });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn flags(words: &[&str]) -> Flags {
+        let command = Flags::augment_args(Command::new("test").no_binary_name(true));
+        Flags::from_arg_matches(&command.get_matches_from(words)).unwrap()
+    }
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        variables.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.toml");
+        std::fs::write(&path, "listen = \"a:1\"\nstore = \"memory\"\n[log]\nlevel = \"warn\"\n").unwrap();
+        let loaded = load(
+            &flags(&["--config", path.to_str().unwrap(), "--listen", "c:3"]),
+            &environment(&[("REDRIVE_LISTEN", "b:2"), ("REDRIVE_LOG_LEVEL", "debug")]),
+        );
+        assert_eq!(loaded.problems, []);
+        assert_eq!((loaded.config.listen.as_str(), loaded.origin("listen")), ("c:3", Origin::Flag("listen")));
+        assert_eq!(loaded.config.log_level, "debug");
+        assert_eq!(loaded.origin("log.level"), Origin::Variable("REDRIVE_LOG_LEVEL".into()));
+        assert_eq!(loaded.origin("store"), Origin::File { path, line: Some(2) });
+        assert_eq!(loaded.origin("data_dir"), Origin::Default);
+    }
+
+    #[test]
+    fn all_problems_are_found_at_once() {
+        let loaded = load(
+            &flags(&["--store", "mongo", "--lane-concurrency", "0"]),
+            &environment(&[("REDRIVE_LISTEN", "nowhere"), ("REDRIVE_ENGINE_LEASE_MARGIN", "5")]),
+        );
+        let problems: Vec<_> = loaded.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "REDRIVE_LISTEN: listen = \"nowhere\": must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0",
+                "REDRIVE_ENGINE_LEASE_MARGIN: engine.lease_margin = \"5\": must be a duration such as 500ms, 30s, 15m, 24h or 7d",
+                "--store: store = \"mongo\": must be sqlite or memory",
+                "--lane-concurrency: engine.lane_concurrency = \"0\": must be a whole number from 1 to 100000",
+            ]
+        );
+    }
+
+    #[test]
+    fn values_that_make_no_sense_together_name_each_other() {
+        let loaded =
+            load(&flags(&["--lane-concurrency", "50"]), &environment(&[("REDRIVE_ENGINE_MAX_IN_FLIGHT", "10")]));
+        let problems: Vec<_> = loaded.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("REDRIVE_ENGINE_MAX_IN_FLIGHT: engine.max_in_flight = 10: "), "{problems:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What the service runs with, and where each value came from.
+//!
+//! Every setting is one entry of [`SETTINGS`]: its key in the file, its variable, its flag, what it means and how it is
+//! read. A flag wins over a variable, a variable over the file, the file over the default. Nothing is guessed: an
+//! unknown key or an impossible value is a [`Problem`], all problems are found in one go, and a configuration with a
+//! problem does not start.
+//!
+//! Not here: what the client commands take (`--server`), which is three words and lives with them.
+
+mod duration;
+mod environment;
+mod example;
+mod file;
+mod flags;
+mod given;
+mod load;
+mod nearest;
+mod problem;
+mod sense;
+mod settings;
+
+pub use duration::{duration_text, parse_duration};
+pub use environment::Environment;
+pub use example::example;
+pub use flags::Flags;
+pub use load::{Loaded, load};
+pub use problem::{Origin, Problem};
+pub use settings::{SETTINGS, Setting};
+
+use std::path::PathBuf;
+
+/// What the service runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where the API listens, as HOST:PORT; port 0 takes any free one.
+    pub listen: String,
+    /// Where the embedded store keeps its files.
+    pub data_dir: PathBuf,
+    /// Which store.
+    pub store: StoreKind,
+    /// Threads that run the service; as many as there are cores if not given.
+    pub worker_threads: Option<usize>,
+    /// Which events are logged, as a filter.
+    pub log_level: String,
+    /// How an event is written.
+    pub log_format: LogFormat,
+    /// The engine's own settings.
+    pub engine: redrive_engine::Options,
+    /// The transport's own settings.
+    pub transport: redrive_transport::Options,
+    /// How much a caller of the API may ask for.
+    pub limits: redrive_server::Limits,
+}
+
+/// Where tasks are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In a file of the data directory.
+    Sqlite,
+    /// Nowhere: gone when the process ends.
+    Memory,
+}
+
+/// How a log event is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object per line.
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: "127.0.0.1:8620".into(),
+            data_dir: "./redrive-data".into(),
+            store: StoreKind::Sqlite,
+            worker_threads: None,
+            log_level: "info".into(),
+            log_format: LogFormat::Text,
+            engine: redrive_engine::Options::default(),
+            transport: redrive_transport::Options::default(),
+            limits: redrive_server::Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What is right value by value and still makes no sense: together, or on this machine.
+
+use redrive_transport::HttpTransport;
+
+use super::{Loaded, Problem, Setting, StoreKind};
+
+/// Everything that makes no sense.
+pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
+    let config = &loaded.config;
+    let mut problems: Vec<Problem> = config
+        .engine
+        .problems()
+        .into_iter()
+        .map(|invalid| about(loaded, &format!("engine.{}", invalid.name), invalid.problem))
+        .collect();
+    if config.store == StoreKind::Sqlite && config.data_dir.exists() && !config.data_dir.is_dir() {
+        problems.push(about(loaded, "data_dir", "must be a directory, but there is a file".into()));
+    }
+    // Only what was named is tried: reading the system's own authorities takes a while and is not ours to judge.
+    if !config.transport.extra_ca.is_empty()
+        && let Err(error) = HttpTransport::new(config.transport.clone())
+    {
+        problems.push(about(loaded, "transport.extra_ca", format!("{:#}", anyhow::Error::new(error))));
+    }
+    problems
+}
+
+fn about(loaded: &Loaded, key: &str, wrong: String) -> Problem {
+    let value = Setting::find(key).map_or_else(String::new, |setting| setting.written(&loaded.config));
+    Problem { origin: loaded.origin(key), about: Some((key.to_owned(), value)), wrong }
+}

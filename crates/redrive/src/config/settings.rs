@@ -1,0 +1,303 @@
+//! The table of settings: each is declared here and nowhere else.
+
+use std::path::Path;
+use std::time::Duration;
+
+use redrive_engine::Options;
+use toml::Value;
+use tracing_subscriber::EnvFilter;
+
+use super::given::{Given, Wanted};
+use super::{Config, LogFormat, StoreKind, duration_text};
+
+/// One setting.
+pub struct Setting {
+    /// Its key in the file; what is before the dot is the section.
+    pub key: &'static str,
+    /// Its environment variable.
+    pub variable: &'static str,
+    /// Its flag, without the dashes.
+    pub flag: &'static str,
+    /// What stands for the value in the help.
+    pub value_name: &'static str,
+    /// What it means, in a line.
+    pub meaning: &'static str,
+    /// Whether the flag may be given several times.
+    pub repeats: bool,
+    /// Puts a given value into the configuration.
+    pub(super) read: fn(&mut Config, &Given) -> Result<(), Wanted>,
+    /// The value in force.
+    pub(super) show: fn(&Config) -> Value,
+}
+
+const STORES: [(&str, StoreKind); 2] = [("sqlite", StoreKind::Sqlite), ("memory", StoreKind::Memory)];
+const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Every setting, in the order in which people see them.
+pub static SETTINGS: [Setting; 14] = [
+    Setting {
+        key: "listen",
+        variable: "REDRIVE_LISTEN",
+        flag: "listen",
+        value_name: "HOST:PORT",
+        meaning: "where the API listens; port 0 takes any free one",
+        repeats: false,
+        read: |config, given| given.listen_address().map(|address| config.listen = address),
+        show: |config| text(&config.listen),
+    },
+    Setting {
+        key: "data_dir",
+        variable: "REDRIVE_DATA_DIR",
+        flag: "data-dir",
+        value_name: "DIR",
+        meaning: "where the embedded store keeps its files; made if it is not there",
+        repeats: false,
+        read: |config, given| given.path().map(|path| config.data_dir = path),
+        show: |config| path(&config.data_dir),
+    },
+    Setting {
+        key: "store",
+        variable: "REDRIVE_STORE",
+        flag: "store",
+        value_name: "sqlite|memory",
+        meaning: "where tasks are kept: sqlite (durable) or memory (gone when the process ends)",
+        repeats: false,
+        read: |config, given| given.one_of(&STORES).map(|store| config.store = store),
+        show: |config| text(name_of(&STORES, config.store)),
+    },
+    Setting {
+        key: "worker_threads",
+        variable: "REDRIVE_WORKER_THREADS",
+        flag: "worker-threads",
+        value_name: "N|auto",
+        meaning: "threads that run the service; auto is one for each core",
+        repeats: false,
+        read: |config, given| read_threads(given).map(|threads| config.worker_threads = threads),
+        show: |config| config.worker_threads.map_or_else(|| text("auto"), count),
+    },
+    Setting {
+        key: "log.level",
+        variable: "REDRIVE_LOG_LEVEL",
+        flag: "log-level",
+        value_name: "LEVEL",
+        meaning: "what is logged: error, warn, info, debug, trace, also by part (info,redrive_engine=debug)",
+        repeats: false,
+        read: |config, given| read_log_level(given).map(|level| config.log_level = level),
+        show: |config| text(&config.log_level),
+    },
+    Setting {
+        key: "log.format",
+        variable: "REDRIVE_LOG_FORMAT",
+        flag: "log-format",
+        value_name: "text|json",
+        meaning: "how it is logged: text for people, json for programs",
+        repeats: false,
+        read: |config, given| given.one_of(&LOG_FORMATS).map(|format| config.log_format = format),
+        show: |config| text(name_of(&LOG_FORMATS, config.log_format)),
+    },
+    Setting {
+        key: "engine.lane_concurrency",
+        variable: "REDRIVE_ENGINE_LANE_CONCURRENCY",
+        flag: "lane-concurrency",
+        value_name: "N",
+        meaning: "the most attempts at once to one dependency",
+        repeats: false,
+        read: |config, given| given.count(1..=100_000).map(|count| config.engine.lane_concurrency = count),
+        show: |config| count(config.engine.lane_concurrency),
+    },
+    Setting {
+        key: "engine.max_in_flight",
+        variable: "REDRIVE_ENGINE_MAX_IN_FLIGHT",
+        flag: "max-in-flight",
+        value_name: "N",
+        meaning: "the most attempts at once in all; at least engine.lane_concurrency",
+        repeats: false,
+        read: |config, given| given.count(1..=1_000_000).map(|count| config.engine.max_in_flight = count),
+        show: |config| count(config.engine.max_in_flight),
+    },
+    Setting {
+        key: "engine.lease_margin",
+        variable: "REDRIVE_ENGINE_LEASE_MARGIN",
+        flag: "lease-margin",
+        value_name: "DURATION",
+        meaning: "how long after an attempt's timeout another worker may take the task over",
+        repeats: false,
+        read: |config, given| {
+            given.duration(Options::MIN_LEASE_MARGIN..=HOUR).map(|margin| config.engine.lease_margin = margin)
+        },
+        show: |config| duration(config.engine.lease_margin),
+    },
+    Setting {
+        key: "engine.shutdown_grace",
+        variable: "REDRIVE_ENGINE_SHUTDOWN_GRACE",
+        flag: "shutdown-grace",
+        value_name: "DURATION",
+        meaning: "how long attempts under way may take to finish when the service stops",
+        repeats: false,
+        read: |config, given| given.duration(Duration::ZERO..=HOUR).map(|grace| config.engine.shutdown_grace = grace),
+        show: |config| duration(config.engine.shutdown_grace),
+    },
+    Setting {
+        key: "engine.retention",
+        variable: "REDRIVE_ENGINE_RETENTION",
+        flag: "retention",
+        value_name: "DURATION",
+        meaning: "how long an ended task and its idempotency key are kept",
+        repeats: false,
+        read: |config, given| {
+            given.duration(Options::MIN_RETENTION..=YEARS).map(|retention| config.engine.retention = retention)
+        },
+        show: |config| duration(config.engine.retention),
+    },
+    Setting {
+        key: "transport.extra_ca",
+        variable: "REDRIVE_TRANSPORT_EXTRA_CA",
+        flag: "extra-ca",
+        value_name: "FILE",
+        meaning: "PEM files of authorities to trust besides the system's (in the variable: separated by ':')",
+        repeats: true,
+        read: |config, given| given.paths().map(|paths| config.transport.extra_ca = paths),
+        show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),
+    },
+    Setting {
+        key: "transport.max_connections_per_lane",
+        variable: "REDRIVE_TRANSPORT_MAX_CONNECTIONS_PER_LANE",
+        flag: "max-connections-per-lane",
+        value_name: "N",
+        meaning: "the most connections to one dependency",
+        repeats: false,
+        read: |config, given| given.count(1..=100_000).map(|count| limit_connections(config, count)),
+        show: |config| count(config.transport.max_connections_per_lane),
+    },
+    Setting {
+        key: "limits.max_body_bytes",
+        variable: "REDRIVE_LIMITS_MAX_BODY_BYTES",
+        flag: "max-body-bytes",
+        value_name: "BYTES",
+        meaning: "the largest body of a task",
+        repeats: false,
+        read: |config, given| given.count(1_024..=1_073_741_824).map(|bytes| config.limits.body_bytes = bytes),
+        show: |config| count(config.limits.body_bytes),
+    },
+];
+
+impl Setting {
+    /// The setting with this key.
+    pub fn find(key: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.key == key)
+    }
+
+    /// Its section in the file and its name there.
+    pub fn place(&self) -> (Option<&'static str>, &'static str) {
+        self.key.split_once('.').map_or((None, self.key), |(section, name)| (Some(section), name))
+    }
+
+    /// The value in force, as it would stand in the file.
+    pub fn written(&self, config: &Config) -> String {
+        (self.show)(config).to_string()
+    }
+
+    /// The value in force, for people: without quotes.
+    pub fn readable(&self, config: &Config) -> String {
+        match (self.show)(config) {
+            Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
+
+    /// The value in force, for programs.
+    pub fn to_json(&self, config: &Config) -> serde_json::Value {
+        serde_json::to_value((self.show)(config)).unwrap_or_default()
+    }
+}
+
+fn read_threads(given: &Given) -> Result<Option<usize>, Wanted> {
+    match given.text() {
+        Ok("auto") => Ok(None),
+        _ => given.count(1..=1_024).map(Some).map_err(|wanted| format!("{wanted}, or auto")),
+    }
+}
+
+fn read_log_level(given: &Given) -> Result<String, Wanted> {
+    let level = given.text()?.trim();
+    let wanted = "must be error, warn, info, debug, trace or off, also by part as in info,redrive_engine=debug";
+    // A single word that is no level would be taken for the name of a module, and nothing would be logged.
+    let words = level.split(',').map(|part| part.rsplit('=').next().unwrap_or(part).trim().to_ascii_lowercase());
+    let are_levels =
+        words.into_iter().all(|word| ["error", "warn", "info", "debug", "trace", "off"].contains(&word.as_str()));
+    match EnvFilter::try_new(level) {
+        Ok(_) if are_levels => Ok(level.to_owned()),
+        _ => Err(wanted.into()),
+    }
+}
+
+/// What may be open may be kept: a lane that works in bursts would otherwise connect anew with every burst.
+fn limit_connections(config: &mut Config, count: usize) {
+    config.transport.max_connections_per_lane = count;
+    config.transport.max_idle_per_lane = count;
+}
+
+fn name_of<T: PartialEq>(choices: &[(&'static str, T)], chosen: T) -> &'static str {
+    choices.iter().find(|(_, choice)| *choice == chosen).map_or("", |(name, _)| name)
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn path(path: &Path) -> Value {
+    Value::String(path.display().to_string())
+}
+
+fn count(count: usize) -> Value {
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn duration(duration: Duration) -> Value {
+    Value::String(duration_text(duration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_from_the_key_and_are_unique() {
+        let mut flags: Vec<_> = SETTINGS.iter().map(|setting| setting.flag).collect();
+        flags.sort_unstable();
+        flags.dedup();
+        assert_eq!(flags.len(), SETTINGS.len());
+        for setting in &SETTINGS {
+            let expected = format!("REDRIVE_{}", setting.key.replace('.', "_").to_uppercase());
+            assert_eq!(setting.variable, expected);
+            assert!(!setting.meaning.is_empty() && !setting.meaning.ends_with('.'), "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn every_value_shown_can_be_given_back() {
+        let config = Config::default();
+        for setting in &SETTINGS {
+            let mut changed = Config::default();
+            let readable = match setting.repeats {
+                true => Given::Many(Vec::new()),
+                false => Given::Plain(setting.readable(&config)),
+            };
+            assert_eq!((setting.read)(&mut changed, &readable), Ok(()), "{}", setting.key);
+            assert_eq!(changed, config, "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_not_a_filter() {
+        for right in ["info", "off", "warn,redrive_engine=debug", "ERROR"] {
+            assert!(read_log_level(&Given::Plain(right.into())).is_ok(), "{right}");
+        }
+        for wrong in ["", "verbose", "info,loud", "redrive_engine=loud", "info,"] {
+            assert!(read_log_level(&Given::Plain(wrong.into())).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! How the program ends: the exit codes that scripts rely on, and the error that carries one.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use crate::output::notice;
+
+/// How the program ends. The numbers are an interface: they never change their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done; after a wait: delivered.
+    Done = 0,
+    /// The request failed or could not be understood.
+    Failed = 1,
+    /// The command line could not be understood.
+    Usage = 2,
+    /// The task ended FAILED, EXHAUSTED or CANCELLED.
+    NotDelivered = 3,
+    /// The wait ran out before the task ended.
+    WaitRanOut = 4,
+    /// There is no such task or policy.
+    NotFound = 5,
+    /// The server could not be reached.
+    Unreachable = 6,
+    /// The configuration cannot be used (EX_CONFIG of sysexits.h).
+    BadConfiguration = 78,
+    /// Interrupted: Ctrl-C while waiting, a second signal while stopping.
+    Interrupted = 130,
+}
+
+/// The exit codes, as every `--help` lists them.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; after a wait: delivered
+  1    the request failed or could not be understood
+  2    wrong usage
+  3    the task ended FAILED, EXHAUSTED or CANCELLED
+  4    the wait ran out
+  5    no such task or policy
+  6    the server could not be reached
+  78   bad configuration
+  130  interrupted";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// An error that ends the program with a code of its own.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// What went wrong, for people; may have several lines.
+    pub message: String,
+}
+
+impl Failure {
+    /// The failure as an error.
+    pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Failure { exit, message: message.into() })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Says on standard error what went wrong, and how to end.
+pub fn report(error: &anyhow::Error) -> Exit {
+    if error.chain().any(is_broken_pipe) {
+        // Whoever read our output has enough of it (`| head`): that is no error of ours.
+        return Exit::Done;
+    }
+    notice(format!("error: {error:#}"));
+    exit_of(error)
+}
+
+/// How this error ends the program.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    error.downcast_ref::<Failure>().map_or(Exit::Failed, |failure| failure.exit)
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

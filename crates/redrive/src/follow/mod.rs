@@ -1,0 +1,113 @@
+//! Waits for a task's end, and shows its attempts as they happen.
+//!
+//! The task is asked for again and again, at a pace that follows from what it does: fast while an attempt is under way
+//! or about to begin, slowly while it waits. A server that goes away for a moment (a restart) is waited for: the task
+//! is durable, and so is the interest in it.
+
+mod poll;
+mod view;
+
+pub(crate) use poll::Wait;
+pub(crate) use view::status_text;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Client, Task};
+use crate::commands::Connection;
+use crate::exit::Exit;
+use crate::output::{Output, duration, notice};
+
+use poll::{Poll, Progress};
+use view::View;
+
+/// Somebody's interest in a task. From when it is made, Ctrl-C no longer kills the program but ends the interest.
+pub(crate) struct Follow<'a> {
+    connection: &'a Connection,
+    wait: Wait,
+    interrupt: Signal,
+    known: Option<Bytes>,
+}
+
+impl<'a> Follow<'a> {
+    /// Interest for as long as `wait` says.
+    pub(crate) fn new(connection: &'a Connection, wait: Wait) -> anyhow::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+        Ok(Follow { connection, wait, interrupt, known: None })
+    }
+
+    /// The task as it is known already, for a wait that ends before the first look.
+    pub(crate) fn knowing(self, task: Bytes) -> Self {
+        Follow { known: Some(task), ..self }
+    }
+
+    /// Waits for the task's end. For programs: prints the task as it ends.
+    pub(crate) async fn until_ended(self, client: &mut Client, id: &str) -> anyhow::Result<Exit> {
+        let view = if self.connection.json { View::Last } else { View::Lines(self.connection.output()) };
+        self.follow(client, id, view).await
+    }
+
+    /// Waits for the task's end. For programs: prints each attempt and each change as a line of JSON.
+    pub(crate) async fn watch(self, client: &mut Client, id: &str) -> anyhow::Result<Exit> {
+        let view = if self.connection.json { View::Events } else { View::Lines(self.connection.output()) };
+        self.follow(client, id, view).await
+    }
+
+    async fn follow(mut self, client: &mut Client, id: &str, view: View) -> anyhow::Result<Exit> {
+        let output = self.connection.output();
+        let mut poll = Poll::new(client, id, view, self.known.take());
+        let (exit, why) = tokio::select! {
+            ended = to_the_end(&mut poll) => {
+                let (task, document) = ended?;
+                view.ended(output, &task, &document)?;
+                return Ok(if task.status == "SUCCEEDED" { Exit::Done } else { Exit::NotDelivered });
+            }
+            why = ran_out(self.wait) => (Exit::WaitRanOut, why),
+            _ = self.interrupt.recv() => (Exit::Interrupted, "interrupted".to_owned()),
+        };
+        view.left(output, poll.last())?;
+        notice(format!("{why}; the task goes on: {}", self.connection.hint(&format!("tasks watch {id}"))));
+        Ok(exit)
+    }
+}
+
+async fn to_the_end(poll: &mut Poll<'_>) -> anyhow::Result<(Task, Bytes)> {
+    loop {
+        match poll.step().await? {
+            Progress::Ended(task, document) => return Ok((*task, document)),
+            Progress::Waiting(task) => poll.pause(&task).await?,
+        }
+    }
+}
+
+async fn ran_out(wait: Wait) -> String {
+    match wait {
+        Wait::UntilEnded => std::future::pending().await,
+        Wait::AtMost(limit) => {
+            tokio::time::sleep(limit).await;
+            format!("not ended after {}", duration(limit))
+        }
+    }
+}
+
+/// The pace at which a countdown is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Draws a countdown until the next look; where nothing can be drawn over, it only waits.
+async fn count_down(output: Option<Output>, pause: Duration, line: impl Fn() -> String) -> anyhow::Result<()> {
+    let until = Instant::now() + pause;
+    while Instant::now() < until {
+        match output {
+            Some(output) if output.live => {
+                output.overwrite(line())?;
+                sleep_until(until.min(Instant::now() + TICK)).await;
+            }
+            _ => sleep_until(until).await,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Asks for a task and its new attempts, and decides when to ask again.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::client::{Attempt, Client, Pages, Task, escape, is_unreachable};
+use crate::config::parse_duration;
+use crate::output::{notice, now_millis};
+
+use super::count_down;
+use super::view::View;
+
+/// While something is about to happen.
+const FAST: Duration = Duration::from_millis(100);
+/// While nothing is.
+const SLOW: Duration = Duration::from_secs(1);
+/// How long a server that cannot be reached is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait for a task's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// As long as it takes.
+    UntilEnded,
+    /// No longer than this.
+    AtMost(Duration),
+}
+
+impl Wait {
+    /// A duration, or nothing.
+    pub(crate) fn parse(text: &str) -> Result<Wait, String> {
+        if text.is_empty() { Ok(Wait::UntilEnded) } else { parse_duration(text).map(Wait::AtMost) }
+    }
+}
+
+pub(super) enum Progress {
+    Waiting(Box<Task>),
+    Ended(Box<Task>, Bytes),
+}
+
+pub(super) struct Poll<'a> {
+    client: &'a mut Client,
+    path: String,
+    view: View,
+    /// The state that was seen last, to look at the attempts only when there is something new.
+    seen: Option<(String, u32, Option<u64>)>,
+    /// The attempts that were shown.
+    shown: u32,
+    last: Option<Bytes>,
+    unreachable_since: Option<Instant>,
+}
+
+impl<'a> Poll<'a> {
+    pub(super) fn new(client: &'a mut Client, id: &str, view: View, known: Option<Bytes>) -> Self {
+        let path = format!("/retry-tasks/{}", escape(id));
+        Poll { client, path, view, seen: None, shown: 0, last: known, unreachable_since: None }
+    }
+
+    /// The task as it was seen last.
+    pub(super) fn last(&self) -> Option<&Bytes> {
+        self.last.as_ref()
+    }
+
+    /// Looks once, and shows what is new.
+    pub(super) async fn step(&mut self) -> anyhow::Result<Progress> {
+        let (task, document) = self.look().await?;
+        let state = (task.status.clone(), task.attempt_number, task.next_attempt_at);
+        if self.seen.as_ref() != Some(&state) {
+            self.new_attempts(&task).await?;
+            self.view.changed(&document)?;
+            self.seen = Some(state);
+        }
+        self.last = Some(document.clone());
+        let task = Box::new(task);
+        Ok(if task.is_ended() { Progress::Ended(task, document) } else { Progress::Waiting(task) })
+    }
+
+    /// Waits until it is worth looking again.
+    pub(super) async fn pause(&self, task: &Task) -> anyhow::Result<()> {
+        let until_due = task.next_attempt_at.map_or(0, |due| due.saturating_sub(now_millis()));
+        let pause = match task.status.as_str() {
+            "PENDING" => Duration::from_millis(until_due).clamp(FAST, SLOW),
+            _ => FAST,
+        };
+        count_down(self.view.output(), pause, || self.view.waiting(task, now_millis())).await
+    }
+
+    async fn look(&mut self) -> anyhow::Result<(Task, Bytes)> {
+        loop {
+            match self.client.get(&self.path).await {
+                Ok(answer) => {
+                    self.unreachable_since = None;
+                    return Ok((answer.read()?, answer.body));
+                }
+                Err(error) => self.be_patient(error).await?,
+            }
+        }
+    }
+
+    async fn be_patient(&mut self, error: anyhow::Error) -> anyhow::Result<()> {
+        // Never seen at all, the server is probably not there; once seen, it will probably be back.
+        let known = self.seen.is_some() && is_unreachable(&error);
+        let since = *self.unreachable_since.get_or_insert_with(|| {
+            if known {
+                notice(format!("the server cannot be reached, trying again for {}s", PATIENCE.as_secs()));
+            }
+            Instant::now()
+        });
+        if !known || since.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        count_down(self.view.output(), FAST * 5, || "waiting for the server".into()).await
+    }
+
+    async fn new_attempts(&mut self, task: &Task) -> anyhow::Result<()> {
+        let mut pages = Pages::new(format!("{}/attempts", self.path), Vec::new(), "attempts", usize::MAX);
+        loop {
+            let page = match pages.next(self.client).await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(()),
+                // The next look finds out whether the server is really gone.
+                Err(error) if is_unreachable(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            for (document, attempt) in page.items.iter().zip(page.read::<Attempt>()?) {
+                if attempt.attempt_number > self.shown {
+                    self.view.attempt(task, &attempt, document)?;
+                    self.shown = attempt.attempt_number;
+                }
+            }
+        }
+    }
+}

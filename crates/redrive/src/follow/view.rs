@@ -1,0 +1,201 @@
+//! How a task that is being followed looks.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use serde_json::value::RawValue;
+
+use crate::client::{Attempt, Task};
+use crate::output::{Colour, Output, duration, printable, status_colour};
+
+/// Who is watching.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum View {
+    /// A person: a line per attempt, a countdown on a terminal.
+    Lines(Output),
+    /// A program that wants every event: `{"attempt": …}` and `{"task": …}`, a line each.
+    Events,
+    /// A program that wants the task as it is in the end.
+    Last,
+}
+
+impl View {
+    /// Where a countdown can be drawn.
+    pub(super) fn output(self) -> Option<Output> {
+        match self {
+            View::Lines(output) => Some(output),
+            View::Events | View::Last => None,
+        }
+    }
+
+    pub(super) fn attempt(self, task: &Task, attempt: &Attempt, document: &RawValue) -> std::io::Result<()> {
+        match self {
+            View::Lines(output) => output.line(attempt_line(output, task, attempt)),
+            View::Events => Output::standard().json(format!("{{\"attempt\":{document}}}").as_bytes()),
+            View::Last => Ok(()),
+        }
+    }
+
+    pub(super) fn changed(self, document: &Bytes) -> std::io::Result<()> {
+        match self {
+            View::Events => Output::standard().json(&[b"{\"task\":", document.trim_ascii(), b"}"].concat()),
+            View::Lines(_) | View::Last => Ok(()),
+        }
+    }
+
+    pub(super) fn ended(self, output: Output, task: &Task, document: &Bytes) -> std::io::Result<()> {
+        match self {
+            View::Lines(output) => output.line(ended_line(output, task)),
+            View::Last => output.json(document),
+            View::Events => Ok(()),
+        }
+    }
+
+    /// The watcher leaves before the end.
+    pub(super) fn left(self, output: Output, last: Option<&Bytes>) -> std::io::Result<()> {
+        match (self, last) {
+            (View::Lines(output), _) => output.overwrite(""),
+            (View::Last, Some(document)) => output.json(document),
+            (View::Last | View::Events, _) => Ok(()),
+        }
+    }
+
+    /// What is being waited for, in a line that is drawn over again and again.
+    pub(super) fn waiting(self, task: &Task, now: u64) -> String {
+        let (next, at_most) = (task.attempt_number + 1, task.max_attempts);
+        let text = match (task.status.as_str(), task.next_attempt_at) {
+            ("PENDING", Some(due)) if due > now => {
+                format!("attempt {next}/{at_most} in {}", countdown(due - now))
+            }
+            ("PENDING", _) => format!("attempt {next}/{at_most} is due"),
+            _ => format!("attempt {}/{at_most} is under way", task.attempt_number),
+        };
+        self.output().map_or_else(String::new, |output| output.paint(&text, Colour::Busy))
+    }
+}
+
+/// `attempt 2/6: 503 Service Unavailable after 12ms; next in 840ms`
+fn attempt_line(output: Output, task: &Task, attempt: &Attempt) -> String {
+    let millis = |millis| duration(Duration::from_millis(millis));
+    let colour = match attempt.outcome.as_str() {
+        "success" => Colour::Good,
+        "unknown" => Colour::Busy,
+        _ => Colour::Bad,
+    };
+    let what = match (attempt.outcome.as_str(), attempt.response_status, &attempt.error_type) {
+        ("unknown", _, _) => "cut off, outcome unknown".into(),
+        (_, Some(code), _) => status_text(code),
+        (_, None, Some(kind)) => printable(kind),
+        (outcome, None, None) => printable(outcome),
+    };
+    let took = attempt.duration_ms.map(|took| format!(" after {}", millis(took))).unwrap_or_default();
+    let next = match (attempt.backoff_ms, attempt.outcome.as_str()) {
+        (Some(backoff), _) => format!("; next in {}", millis(backoff)),
+        (None, "permanent") => "; not to be retried".into(),
+        (None, _) => String::new(),
+    };
+    // A status says all; where there is none, the message comes last because it may be long.
+    let why = attempt.error_message.as_ref().filter(|_| attempt.response_status.is_none());
+    let why = why.map(|message| format!(" ({})", printable(message))).unwrap_or_default();
+    let (number, at_most) = (attempt.attempt_number, task.max_attempts);
+    format!("attempt {number}/{at_most}: {}{took}{next}{why}", output.paint(&what, colour))
+}
+
+/// `SUCCEEDED after 3 attempts in 2.6s`
+fn ended_line(output: Output, task: &Task) -> String {
+    let status = output.paint(&task.status_text(), status_colour(&task.status));
+    let attempts = if task.attempt_number == 1 { "attempt" } else { "attempts" };
+    let took = task.ended_at.map(|ended| Duration::from_millis(ended.saturating_sub(task.created_at)));
+    let took = took.map(|took| format!(" in {}", duration(took))).unwrap_or_default();
+    format!("{status} after {} {attempts}{took}", task.attempt_number)
+}
+
+/// Tenths of a second: enough to see that something moves, not so much that it flickers.
+fn countdown(millis: u64) -> String {
+    match millis {
+        0..10_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        _ => duration(Duration::from_millis(millis)),
+    }
+}
+
+/// `503 Service Unavailable`
+pub(crate) fn status_text(code: u16) -> String {
+    let reason = StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason());
+    reason.map_or_else(|| code.to_string(), |reason| format!("{code} {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PLAIN: Output = Output { coloured: false, live: false };
+
+    fn task(fields: serde_json::Value) -> Task {
+        let mut document = json!({"taskId": "t", "status": "PENDING", "maxAttempts": 6, "createdAt": 1_000});
+        document.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn an_attempt_is_a_line() {
+        for (attempt, expected) in [
+            (
+                json!({"outcome": "retryable", "durationMs": 12, "responseStatus": 503, "errorType": "http-status",
+                    "errorMessage": "answered 503", "backoffMs": 840}),
+                "attempt 2/6: 503 Service Unavailable after 12ms; next in 840ms",
+            ),
+            (
+                json!({"outcome": "retryable", "durationMs": 1_500, "errorType": "connection-refused",
+                    "errorMessage": "nobody\x1b[2J there", "backoffMs": 2_000}),
+                "attempt 2/6: connection-refused after 1.5s; next in 2s (nobody\u{fffd}[2J there)",
+            ),
+            (json!({"outcome": "success", "durationMs": 8, "responseStatus": 299}), "attempt 2/6: 299 after 8ms"),
+            (
+                json!({"outcome": "permanent", "durationMs": 8, "responseStatus": 404}),
+                "attempt 2/6: 404 Not Found after 8ms; not to be retried",
+            ),
+            (
+                json!({"outcome": "unknown", "errorType": "interrupted", "errorMessage": "the process died"}),
+                "attempt 2/6: cut off, outcome unknown (the process died)",
+            ),
+        ] {
+            let mut document = attempt;
+            document["attemptNumber"] = json!(2);
+            let attempt = serde_json::from_value(document).unwrap();
+            assert_eq!(attempt_line(PLAIN, &task(json!({})), &attempt), expected);
+        }
+    }
+
+    #[test]
+    fn the_end_is_a_line() {
+        for (fields, expected) in [
+            (json!({"status": "SUCCEEDED", "attemptNumber": 1, "endedAt": 3_600}), "SUCCEEDED after 1 attempt in 2.6s"),
+            (
+                json!({"status": "EXHAUSTED", "statusReason": "attempts", "attemptNumber": 6, "endedAt": 61_000}),
+                "EXHAUSTED (attempts) after 6 attempts in 1m",
+            ),
+            (
+                json!({"status": "CANCELLED", "statusReason": "cancelled", "attemptNumber": 0, "endedAt": 1_001}),
+                "CANCELLED after 0 attempts in 1ms",
+            ),
+        ] {
+            assert_eq!(ended_line(PLAIN, &task(fields)), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_waited_for_is_a_line() {
+        let view = View::Lines(PLAIN);
+        for (fields, expected) in [
+            (json!({"attemptNumber": 1, "nextAttemptAt": 9_500}), "attempt 2/6 in 9.0s"),
+            (json!({"attemptNumber": 1, "nextAttemptAt": 500}), "attempt 2/6 is due"),
+            (json!({"status": "IN_FLIGHT", "attemptNumber": 1}), "attempt 1/6 is under way"),
+        ] {
+            assert_eq!(view.waiting(&task(fields), 500), expected);
+        }
+        assert_eq!((countdown(940), countdown(9_999), countdown(45_000)), ("0.9s".into(), "9.9s".into(), "45s".into()));
+    }
+}

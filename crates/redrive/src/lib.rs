@@ -1,0 +1,25 @@
+//! The `redrive` binary as a library, so that its parts can be tested: command line, configuration, wiring.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `cli` | which commands there are |
+//! | `commands` | one file per command |
+//! | `config` | the settings of the service, and where each value came from |
+//! | `serve` | puts store, engine, transport and server together, and takes them down again |
+//! | `client` | calls a server's API |
+//! | `follow` | waits for a task and shows its attempts as they happen |
+//! | `output` | tables, colours, moments |
+//! | `exit` | the exit codes |
+//!
+//! Not here: anything about retrying. This crate reads the environment and files; the others are handed values.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod client;
+mod commands;
+pub mod config;
+pub mod exit;
+mod follow;
+mod output;
+mod serve;

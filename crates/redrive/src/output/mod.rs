@@ -1,0 +1,82 @@
+//! Everything that the commands write to standard output.
+//!
+//! People get tables and colours (only on a terminal, and not if NO_COLOR is set), programs get the server's JSON.
+//! A write can fail (`| head`), so every function says so instead of panicking.
+
+mod style;
+mod table;
+mod when;
+
+pub(crate) use style::{Colour, status_colour};
+pub(crate) use table::{Cell, Table, printable};
+pub(crate) use when::{duration, moment, now_millis, relative};
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+/// Standard output, and what it can do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// Whether colours may be used.
+    pub(crate) coloured: bool,
+    /// Whether a line can be drawn over: a person is watching.
+    pub(crate) live: bool,
+}
+
+impl Output {
+    /// This process's standard output.
+    pub(crate) fn standard() -> Self {
+        let live = io::stdout().is_terminal();
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Output { coloured: live && !no_colour && !dumb, live: live && !dumb }
+    }
+
+    /// Writes a line; on a terminal over whatever [`Output::overwrite`] left there.
+    pub(crate) fn line(&self, text: impl Display) -> io::Result<()> {
+        let clear = if self.live { "\r\x1b[2K" } else { "" };
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{clear}{text}")?;
+        stdout.flush()
+    }
+
+    /// Writes text that brings its own line ends.
+    pub(crate) fn text(&self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Shows a line that the next one replaces; nothing where that cannot be done.
+    pub(crate) fn overwrite(&self, text: impl Display) -> io::Result<()> {
+        if !self.live {
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "\r\x1b[2K{text}")?;
+        stdout.flush()
+    }
+
+    /// Writes a table.
+    pub(crate) fn table(&self, table: &Table) -> io::Result<()> {
+        self.text(&table.render(self.coloured))
+    }
+
+    /// Writes a JSON document as the server sent it.
+    pub(crate) fn json(&self, document: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(document.trim_ascii_end())?;
+        stdout.write_all(b"\n")?;
+        stdout.flush()
+    }
+
+    /// `text` in a colour, where there are colours.
+    pub(crate) fn paint(&self, text: &str, colour: Colour) -> String {
+        if self.coloured { colour.paint(text) } else { text.to_owned() }
+    }
+}
+
+/// Tells people something on standard error. Whether anybody reads it there is not our concern.
+pub(crate) fn notice(text: impl Display) {
+    writeln!(io::stderr().lock(), "{text}").ok();
+}

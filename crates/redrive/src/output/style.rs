@@ -1,0 +1,40 @@
+//! Colours: a few, each with one meaning.
+
+/// A colour with a meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// It went well.
+    Good,
+    /// It did not.
+    Bad,
+    /// It is under way.
+    Busy,
+    /// It is beside the point.
+    Faint,
+    /// It leads.
+    Strong,
+}
+
+impl Colour {
+    /// `text` between the terminal's codes for this colour.
+    pub(crate) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Colour::Good => "32",
+            Colour::Bad => "31",
+            Colour::Busy => "33",
+            Colour::Faint => "2",
+            Colour::Strong => "1",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// The colour of a task's status.
+pub(crate) fn status_colour(status: &str) -> Colour {
+    match status {
+        "SUCCEEDED" => Colour::Good,
+        "FAILED" | "EXHAUSTED" => Colour::Bad,
+        "CANCELLED" => Colour::Faint,
+        _ => Colour::Busy,
+    }
+}

@@ -1,0 +1,114 @@
+//! Aligned columns.
+
+use super::Colour;
+
+/// A table: a header and rows of as many cells.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    colour: Option<Colour>,
+}
+
+impl Cell {
+    /// A cell in a colour.
+    pub(crate) fn coloured(text: impl Into<String>, colour: Colour) -> Self {
+        Cell { text: printable(&text.into()), colour: Some(colour) }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Cell { text: printable(&text.into()), colour: None }
+    }
+}
+
+impl Table {
+    /// An empty table with these column names.
+    pub(crate) fn new(header: &[&'static str]) -> Self {
+        Table { header: header.to_vec(), rows: Vec::new() }
+    }
+
+    /// A table of names and values, without a header.
+    pub(crate) fn of_fields() -> Self {
+        Table::default()
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a row with a name and a value.
+    pub(crate) fn field(&mut self, name: &str, value: impl Into<Cell>) {
+        self.row([Cell::coloured(name, Colour::Faint), value.into()]);
+    }
+
+    /// Whether there are no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as text, a line per row.
+    pub(crate) fn render(&self, coloured: bool) -> String {
+        let header = self.header.iter().map(|name| Cell::coloured(*name, Colour::Strong)).collect::<Vec<_>>();
+        let lines = || Some(&header).into_iter().filter(|header| !header.is_empty()).chain(&self.rows);
+        let columns = lines().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| lines().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
+            .collect();
+        lines().map(|row| render_row(row, &widths, coloured)).collect()
+    }
+}
+
+fn render_row(row: &[Cell], widths: &[usize], coloured: bool) -> String {
+    let mut line = String::new();
+    for (at, cell) in row.iter().enumerate() {
+        match cell.colour {
+            Some(colour) if coloured => line += &colour.paint(&cell.text),
+            _ => line += &cell.text,
+        }
+        // The last cell needs no filling: trailing spaces only get in the way of copying.
+        if at + 1 < row.len() {
+            let fill = widths.get(at).map_or(0, |width_of_column| width_of_column.saturating_sub(width(cell)));
+            line += &" ".repeat(fill + 2);
+        }
+    }
+    line + "\n"
+}
+
+fn width(cell: &Cell) -> usize {
+    cell.text.chars().count()
+}
+
+/// What comes from elsewhere must not move the cursor or break the line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_with_and_without_colours() {
+        let mut table = Table::new(&["NAME", "N"]);
+        table.row([Cell::coloured("ab", Colour::Good), "1".into()]);
+        table.row(["a-long-name".into(), "22".into()]);
+        assert_eq!(table.render(false), "NAME         N\nab           1\na-long-name  22\n");
+        assert!(table.render(true).contains("\x1b[32mab\x1b[0m           1\n"));
+    }
+
+    #[test]
+    fn what_is_shown_cannot_move_the_cursor() {
+        let mut table = Table::of_fields();
+        table.field("a", "x\x1b[2J\ny");
+        assert_eq!(table.render(false), "a  x\u{fffd}[2J\u{fffd}y\n");
+    }
+}

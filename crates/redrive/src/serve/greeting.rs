@@ -1,0 +1,70 @@
+//! What the service says when it is ready, and what to try first.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::config::{Config, StoreKind};
+
+/// The lines that tell a newcomer where it listens and what to do next.
+pub(super) fn greeting(program: &str, config: &Config, address: SocketAddr) -> String {
+    let url = format!("http://{}", reachable(address));
+    let kept = match config.store {
+        StoreKind::Sqlite => format!("tasks are kept in {}", config.data_dir.display()),
+        StoreKind::Memory => "tasks are kept in memory: they are gone when it ends".into(),
+    };
+    let server = if url == "http://127.0.0.1:8620" { String::new() } else { format!(" --server {url}") };
+    format!(
+        "\
+redrive {version} listens on {url}
+{kept}
+
+A first thing to try, from another terminal:
+  {program} send -X GET {url}/livez --wait{server}
+  curl -i {url}/retry-tasks -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\
+    -d '{{\"targetUrl\": \"{url}/livez\", \"method\": \"GET\"}}'
+",
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// A warning if others than this machine can reach the service.
+pub(super) fn exposure(address: SocketAddr) -> Option<String> {
+    (!address.ip().is_loopback()).then(|| {
+        format!(
+            "warning: {address} can be reached from other machines, and there is no authentication yet: \
+             whoever reaches it can read tasks and have requests sent from here"
+        )
+    })
+}
+
+/// An address that a client on this machine can use: "every interface" is none.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_thing_to_try_names_an_address_that_works() {
+        let config = Config::default();
+        let text = greeting("redrive", &config, "0.0.0.0:9000".parse().unwrap());
+        assert!(text.contains("listens on http://127.0.0.1:9000\n"), "{text}");
+        assert!(text.contains("--wait --server http://127.0.0.1:9000\n"), "{text}");
+        let text = greeting("redrive", &config, "127.0.0.1:8620".parse().unwrap());
+        assert!(!text.contains("--server"), "{text}");
+    }
+
+    #[test]
+    fn only_other_machines_are_warned_of() {
+        assert!(exposure("0.0.0.0:1".parse().unwrap()).is_some());
+        assert!(exposure("192.168.1.1:1".parse().unwrap()).is_some());
+        assert!(exposure("127.0.0.1:1".parse().unwrap()).is_none());
+        assert!(exposure("[::1]:1".parse().unwrap()).is_none());
+    }
+}

@@ -1,0 +1,197 @@
+//! The running service: store, engine, transport and server put together, and taken down again.
+//!
+//! Down goes in the order that loses nothing: no new connections and no new claims, then attempts under way finish or
+//! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
+
+mod entropy;
+mod greeting;
+mod logging;
+mod open_files;
+mod signals;
+mod store;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use redrive_core::{PolicyId, TenantId, policy};
+use redrive_engine::clock::SystemClock;
+use redrive_engine::{Handle, Parts};
+use redrive_server::{App, rest};
+use redrive_store::{Expected, Store};
+use redrive_transport::HttpTransport;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::cli;
+use crate::config::{Config, StoreKind};
+use crate::exit::Exit;
+use crate::output::{Output, duration, notice};
+
+use entropy::ThreadEntropy;
+use signals::Signals;
+
+/// How often it is said what a stop waits for.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the store may take to close once nobody uses it.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs the service until a signal stops it.
+pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
+    logging::start(&config)?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = config.worker_threads {
+        builder.worker_threads(threads);
+    }
+    let runtime = builder.enable_all().thread_name("redrive").build().context("cannot start the runtime")?;
+    let ended = runtime.block_on(serve(config));
+    // Everything that matters has ended; a name that is still being looked up must not hold the exit up.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(config: Config) -> anyhow::Result<Exit> {
+    let mut signals = Signals::install()?;
+    let (service, mut server) = tokio::select! {
+        started = Service::start(config) => started?,
+        // Nothing has been accepted yet, so there is nothing to finish.
+        signal = signals.next() => {
+            notice(format!("{signal} while starting: ending at once"));
+            return Ok(Exit::Interrupted);
+        }
+    };
+    tokio::select! {
+        signal = signals.next() => {
+            signals.end_at_next();
+            service.stop(signal, Some(server)).await;
+            Ok(Exit::Done)
+        }
+        ended = &mut server => {
+            service.stop("the server ended", None).await;
+            ended.context("the server panicked")?.context("the server ended")?;
+            anyhow::bail!("the server ended for no reason")
+        }
+    }
+}
+
+async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "cannot listen on {listen}: something else does (another redrive?); --listen HOST:PORT takes another address"
+        ),
+        _ => anyhow!("cannot listen on {listen}: {error}"),
+    })?;
+    let address = listener.local_addr().context("cannot find out the port")?;
+    Ok((listener, address))
+}
+
+async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
+    let parts = Parts {
+        clock: Arc::new(SystemClock::start()),
+        entropy: Arc::new(ThreadEntropy),
+        store,
+        transport: Arc::new(transport),
+    };
+    let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
+    // A policy that is there already stays as it is: somebody may have changed it.
+    let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
+    let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
+    put.context("cannot keep the default policy")?;
+    Ok(engine)
+}
+
+type Server = JoinHandle<Result<(), rest::Error>>;
+
+fn start_server(config: &Config, listener: TcpListener, engine: Handle) -> (oneshot::Sender<()>, Server) {
+    let (stop, stopped) = oneshot::channel();
+    let app = Arc::new(App { engine, limits: config.limits.clone() });
+    let options = rest::Options { drain_timeout: config.engine.shutdown_grace, ..rest::Options::default() };
+    // A sender that is gone says the same as one that sends.
+    let shutdown = async move { stopped.await.unwrap_or_default() };
+    (stop, tokio::spawn(rest::serve(listener, app, options, shutdown)))
+}
+
+fn greet(config: &Config, address: SocketAddr) {
+    if let Some(warning) = greeting::exposure(address) {
+        notice(warning);
+    }
+    // A service whose output nobody reads still serves.
+    if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, address)) {
+        tracing::debug!(%error, "writing to standard output");
+    }
+}
+
+/// What has to be taken down.
+struct Service {
+    config: Config,
+    store: Arc<dyn Store>,
+    engine: Handle,
+    stop_server: oneshot::Sender<()>,
+}
+
+impl Service {
+    async fn start(config: Config) -> anyhow::Result<(Self, Server)> {
+        open_files::raise_limit(&config);
+        let (listener, address) = bind(&config.listen).await?;
+        let transport = HttpTransport::new(config.transport.clone()).context("cannot set up the transport")?;
+        let store = store::open(&config).await?;
+        let engine = start_engine(&config, store.clone(), transport).await?;
+        let (stop_server, server) = start_server(&config, listener, engine.clone());
+        greet(&config, address);
+        Ok((Service { config, store, engine, stop_server }, server))
+    }
+
+    /// Takes everything down; `server` is there unless it has ended by itself.
+    async fn stop(self, why: &str, server: Option<Server>) {
+        let attempts = self.engine.in_flight();
+        tracing::info!(why, attempts, "stopping");
+        self.engine.drain();
+        drop(self.stop_server);
+        if attempts > 0 {
+            let (what, grace) = (under_way(attempts), duration(self.config.engine.shutdown_grace));
+            notice(format!("stopping: {what} may take {grace} to finish; a second signal ends it at once"));
+        }
+        let everything = async { tokio::join!(self.engine.stop(), ended(server)) };
+        tokio::select! {
+            ((), ()) = everything => {}
+            () = keep_saying_what_is_waited_for(&self.engine) => {}
+        }
+        let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;
+        notice(match (self.config.store, closed) {
+            (StoreKind::Memory, _) => "stopped; what was kept in memory is gone",
+            (StoreKind::Sqlite, Ok(())) => "stopped; nothing was lost",
+            (StoreKind::Sqlite, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
+        });
+    }
+}
+
+/// The end of the requests that are being answered.
+async fn ended(server: Option<Server>) {
+    let Some(server) = server else { return };
+    match server.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the server did not end well"),
+        Err(error) => tracing::error!(%error, "the server did not end well"),
+    }
+}
+
+async fn keep_saying_what_is_waited_for(engine: &Handle) {
+    let mut ticks = tokio::time::interval(REPORT_EVERY);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let what = match engine.in_flight() {
+            0 => "requests of the API".to_owned(),
+            attempts => under_way(attempts),
+        };
+        notice(format!("still waiting for {what}"));
+    }
+}
+
+fn under_way(attempts: usize) -> String {
+    if attempts == 1 { "1 attempt under way".into() } else { format!("{attempts} attempts under way") }
+}

@@ -1,0 +1,29 @@
+//! The limit of open files: every connection is one, and most systems start a process with room for 1,024.
+
+use redrive_server::rest;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::Config;
+
+/// Files that are neither a caller's connection nor a dependency's: the store, the log, the listener.
+const OTHERS: usize = 64;
+
+/// Raises the limit as far as the system allows without asking anybody, and warns if that is too little.
+pub(super) fn raise_limit(config: &Config) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "raising the limit of open files");
+    }
+    let needed = config.engine.max_in_flight + rest::Options::default().max_connections + OTHERS;
+    // No limit at all is no number.
+    if let Some(allowed) = getrlimit(Resource::Nofile).current
+        && allowed < needed as u64
+    {
+        tracing::warn!(
+            allowed,
+            needed,
+            "the limit of open files is low: under full load connections will fail (ulimit -n, LimitNOFILE=)"
+        );
+    }
+}

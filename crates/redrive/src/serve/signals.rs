@@ -1,0 +1,38 @@
+//! SIGINT and SIGTERM: the first asks the service to stop, the second does not ask.
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::output::notice;
+
+/// The signals that stop the service.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over from the operating system's default, which is to die.
+    pub(super) fn install() -> anyhow::Result<Self> {
+        let install = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Signals { interrupt: install(SignalKind::interrupt())?, terminate: install(SignalKind::terminate())? })
+    }
+
+    /// The name of the next signal.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+
+    /// From now on a signal ends the process on the spot. What is durable already stays so.
+    pub(super) fn end_at_next(mut self) {
+        tokio::spawn(async move {
+            let name = self.next().await;
+            notice(format!("{name} again: ending at once"));
+            std::process::exit(Exit::Interrupted as i32);
+        });
+    }
+}

@@ -1,0 +1,158 @@
+//! `redrive config`, and what does not start.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::world::{Ended, Program, redrive};
+
+fn config(directory: &Path, words: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let mut command = redrive(directory, &[&["config"], words].concat());
+    command.envs(variables.iter().copied());
+    Program::start(command).end()
+}
+
+fn setting(document: &Value, key: &str) -> (Value, Value) {
+    let settings = document["settings"].as_array().unwrap();
+    let found = settings.iter().find(|setting| setting["key"] == key).unwrap();
+    (found["value"].clone(), found["from"].clone())
+}
+
+#[test]
+fn without_configuration_everything_is_at_its_default() {
+    let directory = tempfile::tempdir().unwrap();
+    let document = config(directory.path(), &["--json"], &[]).with(0).json();
+    assert_eq!(document["valid"], true);
+    for setting in document["settings"].as_array().unwrap() {
+        assert_eq!(setting["from"], json!({"kind": "default"}), "{setting}");
+    }
+    assert_eq!(setting(&document, "listen").0, "127.0.0.1:8620");
+    config(directory.path(), &[], &[]).with(0).says(&["listen", "127.0.0.1:8620", "default"]);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "looking changes nothing");
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_a_variable_over_the_file_and_the_file_over_the_default() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("my.toml"),
+        "listen = \"127.0.0.1:1\"\nstore = \"memory\"\n\n[engine]\nlane_concurrency = 11\nshutdown_grace = \"11s\"\n",
+    )
+    .unwrap();
+    let variables =
+        [("REDRIVE_LISTEN", "127.0.0.1:2"), ("REDRIVE_ENGINE_LANE_CONCURRENCY", "22"), ("REDRIVE_STORE", "")];
+    let flags = ["--json", "--config", "my.toml", "--listen", "127.0.0.1:3"];
+    let document = config(directory.path(), &flags, &variables).with(0).json();
+    for (key, value, from) in [
+        ("listen", json!("127.0.0.1:3"), json!({"kind": "flag", "flag": "--listen"})),
+        (
+            "engine.lane_concurrency",
+            json!(22),
+            json!({"kind": "environment", "variable": "REDRIVE_ENGINE_LANE_CONCURRENCY"}),
+        ),
+        ("engine.shutdown_grace", json!("11s"), json!({"kind": "file", "path": "my.toml", "line": 6})),
+        ("store", json!("memory"), json!({"kind": "file", "path": "my.toml", "line": 2})),
+        ("data_dir", json!("./redrive-data"), json!({"kind": "default"})),
+    ] {
+        assert_eq!(setting(&document, key), (value, from), "{key}");
+    }
+    let by_variable = config(directory.path(), &["--json"], &[("REDRIVE_CONFIG", "my.toml")]).with(0).json();
+    assert_eq!(setting(&by_variable, "listen").0, "127.0.0.1:1");
+    let by_accident = config(directory.path(), &["--json"], &[]).with(0).json();
+    assert_eq!(setting(&by_accident, "store").0, "sqlite", "no file is read that nobody named");
+}
+
+#[test]
+fn what_makes_no_sense_does_not_start_and_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a-file"), "x").unwrap();
+    for (file, variable, flags, expected) in [
+        ("listn = 1", ("", ""), &[][..], "c.toml:1: listn = 1: there is no such setting; did you mean listen?"),
+        ("\nlisten = 8620", ("", ""), &[], "c.toml:2: listen = 8620: must be a string, not a number"),
+        ("listen = ", ("", ""), &[], "c.toml:1: is not TOML: "),
+        (
+            "[engine]\nlane_concurrency = 0",
+            ("", ""),
+            &[],
+            "c.toml:2: engine.lane_concurrency = 0: must be a whole number from 1 to 100000",
+        ),
+        ("[engine]\nlane_concurrency = \"5\"", ("", ""), &[], "without quotes"),
+        ("[engine]\nlease_margin = 5000", ("", ""), &[], "must be a duration with its unit, in quotes: \"5000ms\""),
+        ("[engine]\nlease_margin = \"500ms\"", ("", ""), &[], "engine.lease_margin = \"500ms\": must be from 1s to 1h"),
+        (
+            "[engine]\nmax_in_flight = 5",
+            ("", ""),
+            &[],
+            "engine.max_in_flight = 5: must be at least lane_concurrency (128)",
+        ),
+        ("", ("REDRIVE_STORE", "mongodb"), &[], "REDRIVE_STORE: store = \"mongodb\": must be sqlite or memory"),
+        ("", ("REDRIVE_LOG_LEVEL", "loud"), &[], "REDRIVE_LOG_LEVEL: log.level = \"loud\": must be error, warn"),
+        (
+            "",
+            ("REDRIVE_CONFIG", "missing.toml"),
+            &[],
+            "missing.toml: the file that REDRIVE_CONFIG names cannot be read: No such file",
+        ),
+        ("", ("", ""), &["--listen", "localhost"], "--listen: listen = \"localhost\": must be HOST:PORT"),
+        ("", ("", ""), &["--worker-threads", "0"], "must be a whole number from 1 to 1024, or auto"),
+        ("", ("", ""), &["--data-dir", "a-file"], "--data-dir: data_dir = \"a-file\": must be a directory"),
+        ("", ("", ""), &["--extra-ca", "a-file"], "could not use the certificates in a-file"),
+        (
+            "",
+            ("", ""),
+            &["--extra-ca", "no.pem"],
+            "transport.extra_ca = [\"no.pem\"]: could not read the certificates in no.pem: No such file",
+        ),
+    ] {
+        fs::write(directory.path().join("c.toml"), file).unwrap();
+        let with_file: &[&str] = if file.is_empty() { &[] } else { &["--config", "c.toml"] };
+        for command in ["config", "serve"] {
+            let mut command = redrive(directory.path(), &[&[command], with_file, flags].concat());
+            if !variable.0.is_empty() {
+                command.env(variable.0, variable.1);
+            }
+            let ended = Program::start(command).end().with(78).says(&[expected]);
+            assert!(!ended.stderr.contains("panicked") && !ended.stderr.contains("RUST_BACKTRACE"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn all_problems_are_said_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("c.toml"), "colour = \"red\"\nlisten = \"x\"\n[engine]\nretention = true\n")
+        .unwrap();
+    let flags = ["--config", "c.toml", "--store", "paper"];
+    let ended = config(directory.path(), &flags, &[("REDRIVE_LOG_FORMAT", "xml")]).with(78);
+    ended.says(&[
+        "c.toml:1: colour",
+        "c.toml:2: listen",
+        "c.toml:4: engine.retention",
+        "REDRIVE_LOG_FORMAT",
+        "--store",
+    ]);
+    let document = config(directory.path(), &["--json", "--store", "paper"], &[]).with(78).json();
+    assert_eq!((&document["valid"], document["problems"].as_array().unwrap().len()), (&json!(false), 1));
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning_with_the_nearest_name() {
+    let directory = tempfile::tempdir().unwrap();
+    config(directory.path(), &[], &[("REDRIVE_DATADIR", "x")])
+        .with(0)
+        .says(&["warning: the environment variable REDRIVE_DATADIR means nothing; did you mean REDRIVE_DATA_DIR?"]);
+}
+
+#[test]
+fn the_example_can_be_used_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let example = config(directory.path(), &["--example"], &[]).with(0).stdout;
+    fs::write(directory.path().join("redrive.toml"), example).unwrap();
+    let document = config(directory.path(), &["--json", "--config", "redrive.toml"], &[]).with(0).json();
+    let defaults = config(directory.path(), &["--json"], &[]).with(0).json();
+    for each in defaults["settings"].as_array().unwrap() {
+        let (value, from) = setting(&document, each["key"].as_str().unwrap());
+        assert_eq!((&value, &from["kind"]), (&each["value"], &json!("file")));
+    }
+}

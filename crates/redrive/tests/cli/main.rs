@@ -1,0 +1,16 @@
+//! The real binary, as a user meets it: started in a temporary directory, asked over its own command line, sending to
+//! real HTTP targets. Nothing here sleeps to wait: printed lines, exits and arrivals are what is waited for.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
+
+mod completions;
+mod config;
+mod help;
+mod lists;
+mod policies;
+mod send;
+mod shutdown;
+mod start;
+mod tasks;
+mod watch;
+mod world;

@@ -1,0 +1,161 @@
+//! `redrive send`.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::world::{Program, Service, Target, redrive};
+
+#[test]
+fn a_delivery_is_shown_attempt_by_attempt_and_ends_with_0() {
+    let (service, target) = (Service::start(), Target::answering(&[503, 503, 200]));
+    let ended = service.run(&["send", &target.url, "-d", "hello", "--set", "initialDelayMs=1", "--wait"]).with(0);
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    assert!(lines[0].starts_with("accepted "), "{lines:?}");
+    assert!(lines[2].contains("(made by the server), policy default v1, at most 6 attempts within 1d"), "{lines:?}");
+    assert!(lines[3].starts_with("attempt 1/6: 503 Service Unavailable after "), "{lines:?}");
+    assert!(lines[3].contains("; next in "), "{lines:?}");
+    assert!(lines[4].starts_with("attempt 2/6: 503 "), "{lines:?}");
+    assert!(lines[5].starts_with("attempt 3/6: 200 OK after "), "{lines:?}");
+    assert!(lines[6].starts_with("SUCCEEDED after 3 attempts in "), "{lines:?}");
+    assert_eq!(lines.len(), 7, "{lines:?}");
+}
+
+#[test]
+fn a_task_that_is_not_delivered_ends_with_3() {
+    let service = Service::start();
+    let refusing = Target::answering(&[400]);
+    service.run(&["send", &refusing.url, "--wait"]).with(3).says(&[
+        "400 Bad Request",
+        "; not to be retried",
+        "FAILED (not-retryable) after 1 attempt in ",
+    ]);
+    let failing = Target::answering(&[500]);
+    let flags = ["--set", "maxAttempts=2", "--set", "initialDelayMs=1", "--wait"];
+    service
+        .run(&[&["send", &failing.url], &flags[..]].concat())
+        .with(3)
+        .says(&["attempt 2/2: 500", "EXHAUSTED (attempts) after 2 attempts"]);
+    service
+        .run(&[&["send", "http://127.0.0.1:1/"], &flags[..]].concat())
+        .with(3)
+        .says(&["attempt 1/2: connection-refused after "]);
+}
+
+#[test]
+fn a_wait_that_runs_out_ends_with_4_and_says_how_to_go_on() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let ended = service.run(&["send", &target.url, "--delay", "1h", "--wait=50ms"]).with(4);
+    ended.says(&["not ended after 50ms; the task goes on: ", " tasks watch "]);
+    assert_eq!(target.unseen(), 0);
+}
+
+#[test]
+fn without_waiting_it_says_how_to_watch() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let ended = service.run(&["send", &target.url]).with(0);
+    let hint = ended.stdout.lines().find_map(|line| line.strip_prefix("watch it: ")).unwrap().to_owned();
+    let words: Vec<_> = hint.split(' ').skip(1).collect();
+    let elsewhere = tempfile::tempdir().unwrap();
+    Program::start(redrive(elsewhere.path(), &words)).end().with(0).says(&["SUCCEEDED after 1 attempt"]);
+}
+
+#[test]
+fn what_is_sent_is_what_was_said() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let url = format!("{}/a/b?c=d", target.url);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("bytes");
+    fs::write(&file, [0xff, 0, 0xfe]).unwrap();
+    let at_file = format!("@{}", file.display());
+    for (words, input, body) in [
+        (&["-d", "hello"][..], "", &b"hello"[..]),
+        (&["-d", "-"], "from standard input", b"from standard input"),
+        (&["-d", &at_file], "", &[0xff, 0, 0xfe]),
+        (&["--data", ""], "", b""),
+        (&["--json-body", "{\"b\" : 1.0,  \"a\":2}"], "", b"{\"b\" : 1.0,  \"a\":2}"),
+        (&["--json-body", "-"], "[1, 2]", b"[1, 2]"),
+    ] {
+        let words = [&["send", &url, "-X", "PATCH", "--wait", "-H", "X-One: 1", "-H", "X-One: 2"], words].concat();
+        service.run_with_input(&words, input.as_bytes()).with(0);
+        let arrival = target.arrival();
+        assert_eq!((arrival.method.as_str(), arrival.path.as_str()), ("PATCH", "/a/b?c=d"));
+        assert_eq!(arrival.body, body, "{words:?}");
+        assert_eq!(arrival.headers["x-one"], ["1", "2"]);
+    }
+}
+
+#[test]
+fn key_policy_dependency_and_labels_reach_the_task() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let words = ["--key", "order-7", "--dependency", "billing", "--label", "team=pay", "--set", "jitterType=NONE"];
+    let words = [&["send", &target.url, "--json", "--wait"], &words[..]].concat();
+    let task = service.run(&words).with(0).json();
+    assert_eq!(task["status"], "SUCCEEDED");
+    assert_eq!((&task["idempotencyKey"], &task["dependency"]), (&json!("order-7"), &json!("billing")));
+    assert_eq!(task["labels"], json!({"team": "pay"}));
+    assert_eq!(task["policy"], json!({"jitterType": "NONE"}));
+    assert_eq!(target.arrival().header("idempotency-key"), Some("order-7"));
+
+    let another = service.send(&[&target.url]);
+    assert_ne!(Some(another.as_str()), task["taskId"].as_str(), "without a key it is another task");
+    let same = [&["send", &target.url, "--wait"], &words[4..]].concat();
+    service.run(&same).with(0).says(&["accepted before", task["taskId"].as_str().unwrap()]);
+    let other = [&["send", &target.url, "-d", "other"], &words[4..]].concat();
+    service.run(&other).with(1).says(&["error: The key belongs to another request", task["taskId"].as_str().unwrap()]);
+}
+
+#[test]
+fn what_the_server_does_not_understand_ends_with_1_and_names_the_field() {
+    let service = Service::start();
+    for (words, expected) in [
+        (&["not-a-url"][..], "targetUrl"),
+        (&["http://localhost/", "--set", "maxTries=3"], "maxTries"),
+        (&["http://localhost/", "--set", "maxAttempts=0"], "maxAttempts"),
+        (&["http://localhost/", "--policy", "nobody"], "nobody"),
+        (&["http://localhost/", "-H", "Idempotency-Key: x"], "headers"),
+    ] {
+        let ended = service.run(&[&["send"], words].concat()).with(1).says(&["error: ", expected]);
+        assert!(ended.stdout.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_clap_does_not_understand_ends_with_2() {
+    let service = Service::start();
+    for words in [
+        &["send"][..],
+        &["send", "http://x/", "-H", "no colon"],
+        &["send", "http://x/", "--label", "nothing"],
+        &["send", "http://x/", "-d", "a", "--json-body", "1"],
+        &["send", "http://x/", "--delay", "soon"],
+        &["send", "http://x/", "--wait=soon"],
+        &["tasks", "list", "--status", "DONE"],
+        &["tasks", "list", "--limit", "0"],
+        &["policies", "apply"],
+        &["nonsense"],
+        &[],
+    ] {
+        service.run(words).with(2);
+    }
+}
+
+#[test]
+fn a_body_that_cannot_be_read_is_said_before_anything_is_sent() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    service.run(&["send", &target.url, "-d", "@missing"]).with(1).says(&["cannot read missing"]);
+    service.run(&["send", &target.url, "--json-body", "{"]).with(1).says(&["--json-body is not JSON"]);
+    assert_eq!(service.run(&["tasks", "list", "--json"]).with(0).json()["tasks"], json!([]));
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_with_6() {
+    let directory = tempfile::tempdir().unwrap();
+    for words in [&["send", "http://x/"][..], &["tasks", "list"], &["tasks", "watch", "x"], &["policies", "list"]] {
+        let words = [words, &["--server", "http://127.0.0.1:1"]].concat();
+        Program::start(redrive(directory.path(), &words))
+            .end()
+            .with(6)
+            .says(&["cannot reach the server at http://127.0.0.1:1", "is `redrive serve` running?"]);
+    }
+}

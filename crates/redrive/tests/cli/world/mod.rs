@@ -1,0 +1,14 @@
+//! What the tests are played in: a running service, targets to send to, and the command line.
+
+mod program;
+mod service;
+mod target;
+
+pub(crate) use program::{Ended, Program, redrive};
+pub(crate) use service::Service;
+pub(crate) use target::{Reply, Target};
+
+use std::time::Duration;
+
+/// How long anything may take before a test is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

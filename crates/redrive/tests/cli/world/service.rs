@@ -1,0 +1,81 @@
+//! `redrive serve` on a free port.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Ended, Program, redrive};
+
+/// A running service and the directory that it was started in.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) program: Program,
+    pub(crate) url: String,
+    directory: PathBuf,
+    _temporary: Option<TempDir>,
+}
+
+impl Service {
+    /// A new service in an empty directory.
+    pub(crate) fn start() -> Service {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut service = Service::start_in(temporary.path(), &[]);
+        service._temporary = Some(temporary);
+        service
+    }
+
+    /// A service in a directory that may have been used before.
+    pub(crate) fn start_in(directory: &Path, flags: &[&str]) -> Service {
+        Service::start_at("127.0.0.1:0", directory, flags)
+    }
+
+    pub(crate) fn start_at(listen: &str, directory: &Path, flags: &[&str]) -> Service {
+        let words = [&["serve", "--listen", listen], flags].concat();
+        let mut program = Program::start(redrive(directory, &words));
+        let line = program.stdout.wait_for("listens on http://");
+        let url = line.split_whitespace().last().unwrap().to_owned();
+        Service { program, url, directory: directory.to_owned(), _temporary: None }
+    }
+
+    /// The address without the scheme.
+    pub(crate) fn authority(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    /// Starts a client command.
+    pub(crate) fn begin(&self, words: &[&str]) -> Program {
+        let mut command = redrive(&self.directory, words);
+        command.env("REDRIVE_SERVER", &self.url);
+        Program::start(command)
+    }
+
+    /// Runs a client command.
+    pub(crate) fn run(&self, words: &[&str]) -> Ended {
+        self.begin(words).end()
+    }
+
+    /// Runs a client command with something on its standard input.
+    pub(crate) fn run_with_input(&self, words: &[&str], input: &[u8]) -> Ended {
+        let mut command = redrive(&self.directory, words);
+        command.env("REDRIVE_SERVER", &self.url);
+        Program::start_with_input(command, input).end()
+    }
+
+    /// Sends a request and says the task's id.
+    pub(crate) fn send(&self, words: &[&str]) -> String {
+        let ended = self.run(&[&["send", "--json"], words].concat()).with(0);
+        ended.json()["taskId"].as_str().unwrap().to_owned()
+    }
+
+    /// The task as the server has it.
+    pub(crate) fn task(&self, id: &str) -> Value {
+        self.run(&["tasks", "show", id, "--json"]).with(0).json()
+    }
+
+    /// Stops it as an operator would.
+    pub(crate) fn stop(self) -> Ended {
+        self.program.signal("TERM");
+        self.program.end()
+    }
+}
