@@ -182,3 +182,16 @@ async fn an_unknown_query_parameter_is_refused_everywhere() {
         assert_eq!(problem["field"], "state", "{method} {path}");
     }
 }
+
+#[tokio::test]
+async fn a_page_of_another_site_changes_nothing() {
+    let world = World::start().await;
+    let document = r#"{"targetUrl":"https://example.com/"}"#;
+    for site in ["cross-site", "same-site"] {
+        let ask = Ask::post("/retry-tasks", document).header("sec-fetch-site", site);
+        world.ask(ask).await.problem(403, "cross-site");
+    }
+    assert_eq!(world.ask(Ask::get("/retry-tasks").header("sec-fetch-site", "cross-site")).await.status, 200);
+    let own = Ask::post("/retry-tasks", document).header("sec-fetch-site", "same-origin");
+    assert_eq!(world.ask(own).await.status, 201);
+}

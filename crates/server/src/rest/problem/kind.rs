@@ -46,6 +46,8 @@ kinds! {
         "A query parameter or a header is unknown here, given too often or not of the form that it must have. `field` names it.";
     KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
         "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
+    CROSS_SITE = 403 "cross-site" "A page of another site must not do this":
+        "A browser says that a page of another site made this request. Such a page could reach a service on the visitor's own machine; it is not let in to change anything.";
     NOT_FOUND = 404 "not-found" "There is nothing here":
         "No such path. The API is described at /docs and in /openapi.json.";
     TASK_NOT_FOUND = 404 "task-not-found" "No such task":

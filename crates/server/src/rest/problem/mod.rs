@@ -17,6 +17,7 @@ use crate::wire::{FieldFault, Malformed, Problem};
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
     match refusal {
         Refusal::Failure(failure) => kind_of_failure(failure),
+        Refusal::CrossSite => &kind::CROSS_SITE,
         Refusal::NoSuchPath => &kind::NOT_FOUND,
         Refusal::MethodNotAllowed { .. } => &kind::METHOD_NOT_ALLOWED,
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,

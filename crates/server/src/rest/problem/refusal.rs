@@ -48,6 +48,9 @@ pub(crate) enum Refusal {
     /// The handler panicked.
     #[error("the handler panicked")]
     Panicked,
+    /// A page of another site, in somebody's browser, wants to change something.
+    #[error("a page of another site made this request")]
+    CrossSite,
 }
 
 impl Refusal {
