@@ -46,7 +46,7 @@ async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Roo
     }
     // The dependency is done with it: the lane's room is free while the result is written down.
     drop(room);
-    let ended = judge(shared, &claimed, policy, sent, took);
+    let ended = judge(shared, &claimed, policy, sent, took, place);
     settle_or_leave(shared, &claimed, ended).await;
 }
 
@@ -134,7 +134,14 @@ async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Du
 }
 
 /// What the send means for the task: the line for the attempt log, and what happens next.
-fn judge(shared: &Shared, claimed: &Claimed, policy: &Resolved, sent: Sent, took: Duration) -> Settlement {
+fn judge(
+    shared: &Shared,
+    claimed: &Claimed,
+    policy: &Resolved,
+    sent: Sent,
+    took: Duration,
+    place: &Place,
+) -> Settlement {
     let now = shared.clock.now();
     let standing = standing(shared, claimed);
     let unit = shared.entropy.unit();
@@ -156,7 +163,11 @@ fn judge(shared: &Shared, claimed: &Claimed, policy: &Resolved, sent: Sent, took
             return cut_off(claimed, decision, Some(took), now);
         }
     };
-    let decision = decide::after_attempt(&policy.policy, &standing, &verdict, now, unit);
+    let decision = match decide::after_attempt(&policy.policy, &standing, &verdict, now, unit) {
+        // The store would see to it as well, but it has no answer to keep for a task that it thinks is to be retried.
+        Decision::Retry { .. } if place.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
+        decision => decision,
+    };
     let attempt = Attempt {
         number: claimed.task.attempt_number,
         started_at: claimed.lease.since,

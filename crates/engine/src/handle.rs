@@ -130,8 +130,8 @@ impl Handle {
         .await
     }
 
-    /// The task as soon as it has ended, or as it is when `within` has passed or the engine stops; `None` if there is
-    /// no such task.
+    /// The task as soon as it has ended, or as it is when `within` has passed or the engine gives attempts up; `None` if
+    /// there is no such task.
     pub async fn ended(&self, tenant: TenantId, id: TaskId, within: Duration) -> Result<Option<TaskDetail>, Error> {
         let waiter = self.shared.waiters.wait_for(id);
         let end = waiter.end();
@@ -142,7 +142,7 @@ impl Handle {
         tokio::select! {
             biased;
             () = end => {}
-            () = self.shared.reached(Phase::Draining) => {}
+            () = self.shared.reached(Phase::Returning) => {}
             () = self.shared.clock.sleep(within) => {}
         }
         self.shared.store.task(tenant, id).await
@@ -178,7 +178,7 @@ impl Handle {
         claimer::rebuild(&self.shared).await
     }
 
-    /// Stops claiming and waiters' waits; attempts under way go on.
+    /// Stops claiming; attempts under way go on.
     pub fn drain(&self) {
         self.shared
             .phase

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_core::Status;
+use redrive_core::{Reason, Status};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
 use crate::shared::Shared;
@@ -20,15 +20,11 @@ pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settleme
 /// Settles, however long the store takes to recover, as long as the lease lasts. Tells whoever waits, and notes when the
 /// next attempt is due. A lease that somebody else holds by now is not an error: the task is in good hands.
 pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Error> {
-    let due = match &settlement.next {
-        Next::RetryAt { at, .. } => Some(*at),
-        Next::End { .. } => None,
-    };
     loop {
         match shared.store.settle(vec![settlement.clone()]).await {
             Ok(settled) => {
                 match settled.first() {
-                    Some(Settled::Done(status)) => follow_up(shared, claimed, *status, due),
+                    Some(Settled::Done(status)) => follow_up(shared, claimed, *status, &settlement),
                     Some(Settled::LeaseLost) | None => {
                         tracing::warn!(task = %claimed.task.id, lane = %claimed.task.lane, "lease lost before the settle");
                     }
@@ -44,21 +40,22 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
     }
 }
 
-fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, due: Option<redrive_core::Timestamp>) {
+fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
-    if let (Status::Pending, Some(due)) = (status, due) {
-        shared.lanes.note_due(&task.lane, due);
+    if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
+        shared.lanes.note_due(&task.lane, *at);
     }
     if status.is_dead_letter() {
         shared.count_dead_letter();
         // The alert of rule R-8: whoever watches the log for this event learns of every dead letter.
         tracing::error!(
             alert = "dead-letter",
-            task = %task.id,
+            correlation_id = %task.id,
             tenant = %task.lane.tenant,
             dependency = %task.lane.dependency,
             status = status.as_str(),
-            attempt = task.attempt_number,
+            reason = reason(&settlement.next).map(Reason::as_str),
+            attempt = settlement.attempt.as_ref().map(|attempt| attempt.number),
             max_attempts = task.max_attempts,
             idempotency_key = %task.idempotency_key,
             "dead letter"
@@ -66,5 +63,12 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, due: Option<red
     }
     if status.is_ended() {
         shared.waiters.ended(task.id);
+    }
+}
+
+fn reason(next: &Next) -> Option<Reason> {
+    match next {
+        Next::End { reason, .. } => *reason,
+        Next::RetryAt { .. } => None,
     }
 }

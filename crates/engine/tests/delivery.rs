@@ -214,7 +214,10 @@ async fn a_cancel_in_flight_allows_no_further_attempt() {
         let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
         assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::InFlight));
         world.dependency.release(1);
-        assert_eq!(world.ended(task.id).await.task.status, expected, "answered {reply}");
+        let ended = world.ended(task.id).await;
+        assert_eq!(ended.task.status, expected, "answered {reply}");
+        assert_eq!(ended.answer.unwrap().status, reply, "the answer is kept whatever the end");
+        assert_eq!(world.attempts(task.id).await[0].backoff, None, "nothing was planned after it");
         assert_eq!(world.dependency.sends().len(), 1);
     }
 }

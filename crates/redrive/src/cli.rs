@@ -1,7 +1,7 @@
 //! Which commands there are.
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{completions, config, policies, send, serve, tasks};
 use crate::exit::{EXIT_CODES, Exit, report};
@@ -66,7 +66,12 @@ pub fn main() -> Exit {
         Ok(cli) => run(cli),
         Err(error) => return usage(&error),
     };
-    done.unwrap_or_else(|error| report(&error))
+    done.unwrap_or_else(|error| report(&error, wants_json(&matches)))
+}
+
+fn wants_json(matches: &ArgMatches) -> bool {
+    let here = matches.try_get_one("json").ok().flatten().copied().unwrap_or(false);
+    here || matches.subcommand().is_some_and(|(_, matches)| wants_json(matches))
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {

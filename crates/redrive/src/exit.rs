@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use crate::output::notice;
+use bytes::Bytes;
+
+use crate::output::{Output, notice};
 
 /// How the program ends. The numbers are an interface: they never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +57,14 @@ pub struct Failure {
     pub exit: Exit,
     /// What went wrong, for people; may have several lines.
     pub message: String,
+    /// The server's problem document, for programs.
+    pub document: Option<Bytes>,
 }
 
 impl Failure {
     /// The failure as an error.
     pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(Failure { exit, message: message.into() })
+        anyhow::Error::new(Failure { exit, message: message.into(), document: None })
     }
 }
 
@@ -72,13 +76,20 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Says on standard error what went wrong, and how to end.
-pub fn report(error: &anyhow::Error) -> Exit {
+/// Says on standard error what went wrong, and how to end. A program that asked for JSON gets the server's problem
+/// document on standard output as well.
+pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     if error.chain().any(is_broken_pipe) {
         // Whoever read our output has enough of it (`| head`): that is no error of ours.
         return Exit::Done;
     }
     notice(format!("error: {error:#}"));
+    let document = error.downcast_ref::<Failure>().and_then(|failure| failure.document.as_ref());
+    if let Some(document) = document.filter(|_| wants_json)
+        && let Err(error) = Output::standard().json(document)
+    {
+        notice(format!("error: {error:#}"));
+    }
     exit_of(error)
 }
 

@@ -93,8 +93,10 @@ impl Client {
         if answer.status.is_success() {
             return Ok(answer);
         }
-        let exit = if answer.status == StatusCode::NOT_FOUND { Exit::NotFound } else { Exit::Failed };
-        Err(Failure::error(exit, Problem::read(&answer).to_string()))
+        let problem = Problem::read(&answer);
+        let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
+        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
     }
 
     async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {

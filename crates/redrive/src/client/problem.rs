@@ -13,6 +13,8 @@ const SHOWN: usize = 300;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Problem {
+    #[serde(rename = "type")]
+    kind: String,
     title: String,
     detail: String,
     field: Option<String>,
@@ -39,6 +41,13 @@ impl Problem {
                 ..Problem::default()
             },
         }
+    }
+}
+
+impl Problem {
+    /// Whether a submission named a policy that does not exist.
+    pub fn is_unknown_policy(&self) -> bool {
+        self.kind == "/problems/unknown-policy"
     }
 }
 

@@ -149,15 +149,19 @@ impl Service {
     async fn stop(self, why: &str, server: Option<Server>) {
         let attempts = self.engine.in_flight();
         tracing::info!(why, attempts, "stopping");
+        // From here on /readyz says no; whoever asks for a task, or waits for one, is still answered.
         self.engine.drain();
-        drop(self.stop_server);
         if attempts > 0 {
             let (what, grace) = (under_way(attempts), duration(self.config.engine.shutdown_grace));
             notice(format!("stopping: {what} may take {grace} to finish; a second signal ends it at once"));
         }
-        let everything = async { tokio::join!(self.engine.stop(), ended(server)) };
+        let everything = async {
+            self.engine.stop().await;
+            drop(self.stop_server);
+            ended(server).await;
+        };
         tokio::select! {
-            ((), ()) = everything => {}
+            () = everything => {}
             () = keep_saying_what_is_waited_for(&self.engine) => {}
         }
         let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;

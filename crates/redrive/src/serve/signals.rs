@@ -1,10 +1,15 @@
 //! SIGINT and SIGTERM: the first asks the service to stop, the second does not ask.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::output::notice;
+
+/// Signals this close together are one: `timeout` and some shells signal both the process and its group.
+const ONE_AND_THE_SAME: Duration = Duration::from_millis(150);
 
 /// The signals that stop the service.
 pub(super) struct Signals {
@@ -30,7 +35,11 @@ impl Signals {
     /// From now on a signal ends the process on the spot. What is durable already stays so.
     pub(super) fn end_at_next(mut self) {
         tokio::spawn(async move {
-            let name = self.next().await;
+            let first = Instant::now();
+            let mut name = self.next().await;
+            while first.elapsed() < ONE_AND_THE_SAME {
+                name = self.next().await;
+            }
             notice(format!("{name} again: ending at once"));
             std::process::exit(Exit::Interrupted as i32);
         });

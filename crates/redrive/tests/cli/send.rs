@@ -112,12 +112,26 @@ fn what_the_server_does_not_understand_ends_with_1_and_names_the_field() {
         (&["not-a-url"][..], "targetUrl"),
         (&["http://localhost/", "--set", "maxTries=3"], "maxTries"),
         (&["http://localhost/", "--set", "maxAttempts=0"], "maxAttempts"),
-        (&["http://localhost/", "--policy", "nobody"], "nobody"),
         (&["http://localhost/", "-H", "Idempotency-Key: x"], "headers"),
     ] {
         let ended = service.run(&[&["send"], words].concat()).with(1).says(&["error: ", expected]);
         assert!(ended.stdout.is_empty(), "{ended:?}");
     }
+}
+
+#[test]
+fn a_policy_that_does_not_exist_ends_with_5() {
+    let service = Service::start();
+    service.run(&["send", "http://localhost/", "--policy", "nobody"]).with(5).says(&["error: ", "nobody"]);
+}
+
+#[test]
+fn programs_get_the_problem_document() {
+    let service = Service::start();
+    let ended = service.run(&["send", "http://localhost/", "--set", "maxAttempts=0", "--json"]).with(1);
+    let problem: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(problem["type"], "/problems/invalid-value");
+    assert_eq!(problem["errors"][0]["field"], "policy.maxAttempts");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) fn document() -> Value {
             "description": "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
                 out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.",
             "version": env!("CARGO_PKG_VERSION"),
-            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": [{ "url": "/" }],
         "tags": Group::ALL.map(|group| json!({ "name": group.name(), "description": group.description() })),

@@ -25,6 +25,9 @@ pub struct PolicyInput<'a> {
 /// The name of the field that is not part of the spec.
 const POLICY_ID: &str = "policyId";
 
+/// What a policy is shown with besides: ignored, so that one can be read, changed and written back.
+const SHOWN_ONLY: [&str; 3] = ["version", "createdAt", "versions"];
+
 /// serde's `flatten` cannot refuse unknown fields, so the id is picked out here on the way to the spec, which can.
 impl<'de: 'a, 'a> Deserialize<'de> for PolicyInput<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -60,6 +63,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for SpecFields<'_, 'de, A> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         while let Some(name) = self.map.next_key::<Text<'de>>()? {
+            if SHOWN_ONLY.contains(&&*name) {
+                self.map.next_value::<de::IgnoredAny>()?;
+                continue;
+            }
             if &*name != POLICY_ID {
                 return seed.deserialize(CowStrDeserializer::new(name.0)).map(Some);
             }

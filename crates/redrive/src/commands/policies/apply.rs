@@ -18,6 +18,7 @@ Examples:
   redrive policies apply policies/a.json policies/b.toml
   redrive policies apply - < webhooks.json
 
+Policies are applied one after the other; those before an error stay applied.
 A file has one policy, or several under `policies`:
   [policies.webhooks]
   maxAttempts = 8
