@@ -86,6 +86,12 @@ fn what_makes_no_sense_does_not_start_and_says_why() {
             &[],
             "engine.max_in_flight = 5: must be at least lane_concurrency (128)",
         ),
+        (
+            "[transport]\nmax_connections_per_lane = 64",
+            ("", ""),
+            &[],
+            "engine.lane_concurrency = 128: must be at most transport.max_connections_per_lane (64)",
+        ),
         ("", ("REDRIVE_STORE", "mongodb"), &[], "REDRIVE_STORE: store = \"mongodb\": must be sqlite or memory"),
         ("", ("REDRIVE_LOG_LEVEL", "loud"), &[], "REDRIVE_LOG_LEVEL: log.level = \"loud\": must be error, warn"),
         (

@@ -22,6 +22,23 @@ fn an_attempt_under_way_finishes_and_is_settled() {
 }
 
 #[test]
+fn a_stopping_service_says_so_and_still_answers() {
+    let (directory, target) = (tempfile::tempdir().unwrap(), Target::holding());
+    let mut service = Service::start_in(directory.path(), &["--shutdown-grace", "1h"]);
+    let id = service.send(&[&target.url]);
+    target.arrival();
+    service.program.signal("TERM");
+    service.program.stderr.wait_for("stopping: 1 attempt under way");
+    let mut asking = std::net::TcpStream::connect(service.authority()).unwrap();
+    std::io::Write::write_all(&mut asking, b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let answer = std::io::read_to_string(&mut asking).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert_eq!(service.task(&id)["status"], "IN_FLIGHT");
+    target.release();
+    service.program.end().with(0).says(&["nothing was lost"]);
+}
+
+#[test]
 fn an_attempt_that_overruns_the_grace_is_returned_and_delivered_after_a_restart() {
     let (directory, target) = (tempfile::tempdir().unwrap(), Target::holding());
     let service = Service::start_in(directory.path(), &["--shutdown-grace", "50ms"]);
