@@ -18,7 +18,8 @@ pub use memory::MemoryStore;
 pub use types::*;
 
 use async_trait::async_trait;
-use redrive_core::{Attempt, Lane, PolicyId, TaskId, TenantId, Timestamp, policy};
+use redrive_core::request::Fingerprint;
+use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
 
 /// Where tasks, attempts and policies are kept.
 ///
@@ -58,6 +59,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// One task with its request and, once it has ended, the dependency's answer.
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error>;
+
+    /// The task that an idempotency key belongs to, and what made its request.
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error>;
 
     /// A page of tasks, newest first. A page may be short, even empty, and still have a `next`: one call looks at a
     /// bounded number of rows.

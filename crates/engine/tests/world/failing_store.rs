@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
-use redrive_core::{Attempt, Lane, PolicyId, TaskId, TenantId, Timestamp};
+use redrive_core::request::Fingerprint;
+use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
 use redrive_store::memory::MemoryStore;
 use redrive_store::*;
 use tokio::sync::Notify;
@@ -115,6 +116,7 @@ passed_on! {
     expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
     pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
     task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
+    by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
     tasks(query: TaskQuery) -> TaskPage;
     counts(tenant: TenantId) -> Counts;
     attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;

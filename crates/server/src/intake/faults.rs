@@ -24,6 +24,12 @@ impl Faults {
         self.0.is_empty()
     }
 
+    /// These faults, and then the others.
+    pub(crate) fn and(mut self, others: Faults) -> Faults {
+        self.0.extend(others.0);
+        self
+    }
+
     pub(crate) fn into_failure(self) -> Failure {
         Failure::Invalid(self.0)
     }

@@ -16,19 +16,31 @@ mod target;
 use std::sync::Arc;
 
 use redrive_core::{Dependency, Lane, PolicyId, Request, TenantId, policy};
-use redrive_engine::Draft;
 use redrive_engine::policies::Resolved;
+use redrive_engine::{Draft, Submission as Submitted};
 
 use self::faults::Faults;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::wire::{Submission, Text};
 
-/// A draft, and what the answer to its submission must say.
-pub(crate) struct Prepared {
-    pub(crate) draft: Draft,
-    /// Whether the caller gave no key, so that one was made.
-    pub(crate) key_generated: bool,
+/// What a submission turned out to be.
+pub(crate) enum Prepared {
+    /// Something that can be accepted.
+    New {
+        /// For the engine.
+        draft: Draft,
+        /// Whether the caller gave no key, so that one was made.
+        key_generated: bool,
+    },
+    /// Something that could not be accepted today, but its key says that it was accepted before: the policy has been
+    /// changed or deleted since, and the same request is still the same task.
+    Before {
+        /// What the key's owner says to it.
+        submitted: Submitted,
+        /// What it asked for.
+        request: Arc<Request>,
+    },
 }
 
 /// Judges a submission. `key_beside` is a key that came beside the document.
@@ -38,12 +50,15 @@ pub(crate) async fn prepare(
     mut submission: Submission<'_>,
     key_beside: Option<&str>,
 ) -> Result<Prepared, Failure> {
-    let base = base_policy(app, tenant, submission.policy_id.as_ref()).await?;
+    let policy_id = policy_id(submission.policy_id.as_ref())?;
+    let base = app.engine.policies().current(tenant, &policy_id).await?;
     let now = app.engine.now();
     let mut faults = Faults::default();
+    // What is wrong only with the policy as it is today.
+    let mut today = Faults::default();
 
     let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside, &mut faults)?;
-    let policy = with_overrides(base, submission.policy.as_ref(), &mut faults);
+    let policy = base.and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
     let method = method::check(submission.method.as_deref(), &mut faults);
     let origin = target::check(&submission.target_url, app.limits.url_bytes, &mut faults);
     let dependency = dependency(submission.dependency.as_deref(), origin, &mut faults);
@@ -51,12 +66,11 @@ pub(crate) async fn prepare(
     let headers = headers::check(submission.headers.take(), body.implied_type, &app.limits, &mut faults);
     let labels = labels::check(submission.labels.take(), &app.limits, &mut faults);
     let budget = policy.as_ref().map(|policy| policy.policy.total_budget);
-    let not_before = start::check(submission.delay_ms, submission.not_before, now, budget, &mut faults);
+    let not_before = start::check(submission.delay_ms, submission.not_before, now, budget, &mut today);
 
-    let (Some(policy), Some(dependency)) = (policy, dependency) else { return Err(faults.into_failure()) };
-    if !faults.is_empty() {
-        return Err(faults.into_failure());
-    }
+    let Some(dependency) = dependency.filter(|_| faults.is_empty()) else {
+        return Err(faults.and(today).into_failure());
+    };
 
     let request = Request {
         target_url: submission.target_url.0.into_owned(),
@@ -67,27 +81,42 @@ pub(crate) async fn prepare(
         labels,
     };
     let beside = fingerprint::Beside {
-        policy: &policy.reference.id,
+        policy: &policy_id,
         dependency: submission.dependency.as_deref(),
         delay_ms: submission.delay_ms,
         not_before: submission.not_before,
     };
     let fingerprint = fingerprint::of(&request, &beside);
+    let Some(policy) = policy.filter(|_| today.is_empty()) else {
+        if let Some(key) = given_key
+            && let Some((owner, accepted)) = app.engine.store().by_key(tenant.clone(), key).await?
+        {
+            let submitted = match accepted == fingerprint {
+                true => Submitted::Replayed(Box::new(owner)),
+                false => Submitted::KeyReused(owner.id),
+            };
+            return Ok(Prepared::Before { submitted, request: Arc::new(request) });
+        }
+        return Err(if today.is_empty() { unknown_policy(&policy_id) } else { today.into_failure() });
+    };
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
     let draft = Draft { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
-    Ok(Prepared { draft, key_generated })
+    Ok(Prepared::New { draft, key_generated })
 }
 
-async fn base_policy(app: &App, tenant: &TenantId, id: Option<&Text<'_>>) -> Result<Arc<Resolved>, Failure> {
-    const FIELD: &str = "policyId";
-    let id = match id {
-        Some(text) => PolicyId::try_new(&**text).map_err(|invalid| Failure::invalid(FIELD, invalid.to_string()))?,
-        None => PolicyId::default_policy(),
-    };
-    let current = app.engine.policies().current(tenant, &id).await?;
-    current.ok_or_else(|| Failure::UnknownPolicy { field: FIELD.into(), id: id.to_string() })
+const POLICY_ID: &str = "policyId";
+
+fn policy_id(given: Option<&Text<'_>>) -> Result<PolicyId, Failure> {
+    match given {
+        Some(text) => PolicyId::try_new(&**text).map_err(|invalid| Failure::invalid(POLICY_ID, invalid.to_string())),
+        None => Ok(PolicyId::default_policy()),
+    }
+}
+
+fn unknown_policy(id: &PolicyId) -> Failure {
+    Failure::UnknownPolicy { field: POLICY_ID.into(), id: id.to_string() }
 }
 
 fn with_overrides(base: Arc<Resolved>, overrides: Option<&policy::Spec>, faults: &mut Faults) -> Option<Arc<Resolved>> {

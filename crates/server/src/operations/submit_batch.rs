@@ -5,7 +5,7 @@ use redrive_core::TenantId;
 use super::submit_task::{Accepted, Asked, missing_answer};
 use crate::app::App;
 use crate::failure::Failure;
-use crate::intake;
+use crate::intake::{self, Prepared};
 use crate::wire::{Malformed, Submission};
 
 /// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
@@ -25,8 +25,14 @@ pub async fn submit_batch(
     for (at, item) in items.into_iter().enumerate() {
         match judge(app, tenant, item).await {
             Ok(prepared) => {
-                judged.push(Ok(Asked::of(&prepared)));
-                drafts.push(prepared.draft);
+                let asked = Asked::of(&prepared);
+                judged.push(Ok(match prepared {
+                    Prepared::New { draft, .. } => {
+                        drafts.push(draft);
+                        (asked, None)
+                    }
+                    Prepared::Before { submitted, .. } => (asked, Some(submitted)),
+                }));
             }
             // A store that fails fails the whole: there will be no commit.
             Err(Failure::Store(error)) => return Err(error.into()),
@@ -42,8 +48,8 @@ pub async fn submit_batch(
     for (at, item) in judged.into_iter().enumerate() {
         results.push(match item {
             Err(failure) => Err(failure),
-            Ok(asked) => {
-                let submitted = submitted.next().ok_or_else(missing_answer)?;
+            Ok((asked, before)) => {
+                let submitted = before.or_else(|| submitted.next()).ok_or_else(missing_answer)?;
                 let answered = asked.answered(app, tenant, submitted).await;
                 answered.map_err(|failure| failure.within(&format!("tasks[{at}]")))
             }
@@ -52,10 +58,6 @@ pub async fn submit_batch(
     Ok(results)
 }
 
-async fn judge(
-    app: &App,
-    tenant: &TenantId,
-    item: Result<Submission<'_>, Malformed>,
-) -> Result<intake::Prepared, Failure> {
+async fn judge(app: &App, tenant: &TenantId, item: Result<Submission<'_>, Malformed>) -> Result<Prepared, Failure> {
     intake::prepare(app, tenant, item?, None).await
 }

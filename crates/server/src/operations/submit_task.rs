@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use redrive_core::{Request, TenantId};
 use redrive_engine::Submission as Submitted;
+use redrive_engine::policies::Resolved;
 use redrive_store::TaskDetail;
 
 use super::get_task::get_task;
 use crate::app::App;
 use crate::failure::Failure;
-use crate::intake;
+use crate::intake::{self, Prepared};
 use crate::wire::Submission;
 
 /// A task that was accepted, now or before.
@@ -42,10 +43,11 @@ pub async fn submit_task(
 ) -> Result<Accepted, Failure> {
     let prepared = intake::prepare(app, tenant, submission, key_beside).await?;
     let asked = Asked::of(&prepared);
-    match app.engine.submit(vec![prepared.draft]).await?.pop() {
-        Some(submitted) => asked.answered(app, tenant, submitted).await,
-        None => Err(missing_answer()),
-    }
+    let submitted = match prepared {
+        Prepared::New { draft, .. } => app.engine.submit(vec![draft]).await?.pop().ok_or_else(missing_answer)?,
+        Prepared::Before { submitted, .. } => submitted,
+    };
+    asked.answered(app, tenant, submitted).await
 }
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.
@@ -56,16 +58,20 @@ pub(super) fn missing_answer() -> Failure {
 /// What is kept of a submission while the engine has the draft.
 pub(super) struct Asked {
     request: Arc<Request>,
-    policy: String,
+    /// The policy that it was judged by, if it was.
+    policy: Option<Arc<Resolved>>,
     key_generated: bool,
 }
 
 impl Asked {
-    pub(super) fn of(prepared: &intake::Prepared) -> Self {
-        Asked {
-            request: prepared.draft.request.clone(),
-            policy: prepared.draft.policy.reference.id.to_string(),
-            key_generated: prepared.key_generated,
+    pub(super) fn of(prepared: &Prepared) -> Self {
+        match prepared {
+            Prepared::New { draft, key_generated } => Asked {
+                request: draft.request.clone(),
+                policy: Some(draft.policy.clone()),
+                key_generated: *key_generated,
+            },
+            Prepared::Before { request, .. } => Asked { request: request.clone(), policy: None, key_generated: false },
         }
     }
 
@@ -90,7 +96,10 @@ impl Asked {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed)
             }
             Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
-            Submitted::PolicyGone => Err(Failure::UnknownPolicy { field: "policyId".into(), id: policy }),
+            Submitted::PolicyGone => {
+                let id = policy.map(|policy| policy.reference.id.to_string()).unwrap_or_default();
+                Err(Failure::UnknownPolicy { field: "policyId".into(), id })
+            }
         }
     }
 }

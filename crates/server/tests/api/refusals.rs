@@ -141,8 +141,6 @@ async fn all_faults_are_told_at_once() {
         problem["errors"].as_array().unwrap().iter().map(|fault| fault["field"].as_str().unwrap()).collect();
     let expected = [
         "idempotencyKey",
-        "policy.multiplier",
-        "policy.maxAttempts",
         "method",
         "targetUrl",
         "body",
@@ -150,6 +148,8 @@ async fn all_faults_are_told_at_once() {
         "headers.te",
         "headers.a",
         "labels.",
+        "policy.multiplier",
+        "policy.maxAttempts",
     ];
     assert_eq!(fields, expected);
     assert!(problem["errors"].as_array().unwrap().iter().all(|fault| fault["message"].is_string()));

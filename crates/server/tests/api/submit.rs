@@ -177,3 +177,27 @@ async fn what_is_sent_is_what_was_given() {
     assert_eq!(sent.lane.dependency.as_str(), "radio");
     assert_eq!(sent.task.to_string(), id);
 }
+
+#[tokio::test]
+async fn the_same_request_is_the_same_task_whatever_became_of_its_policy() {
+    let world = World::start().await;
+    world.post("/retry-policies", r#"{"policyId":"brief","totalBudgetMs":3600000}"#).await;
+    let document = r#"{"targetUrl":"http://a.test/","policyId":"brief","delayMs":600000,"idempotencyKey":"k"}"#;
+    let other = document.replace("600000", "500000");
+    let id = world.submit(document).await;
+
+    world.post("/retry-policies", r#"{"policyId":"brief","totalBudgetMs":60000}"#).await;
+    let again = world.post("/retry-tasks", document).await;
+    assert_eq!((again.status, again.json()["taskId"].as_str()), (200, Some(&*id)), "{}", again.text());
+    assert_eq!(world.post("/retry-tasks", &other).await.problem(422, "idempotency-key-reused")["taskId"], id);
+    let fresh = document.replace("\"k\"", "\"fresh\"");
+    world.post("/retry-tasks", &fresh).await.problem(422, "invalid-value");
+
+    world.delete(&format!("/retry-tasks/{id}")).await;
+    assert_eq!(world.delete("/retry-policies/brief").await.status, 204);
+    let again = world.post("/retry-tasks", document).await;
+    assert_eq!((again.status, again.json()["taskId"].as_str()), (200, Some(&*id)), "{}", again.text());
+    let batch = world.post("/retry-tasks/batch", &format!(r#"{{"tasks":[{document},{fresh},{other}]}}"#)).await.json();
+    let statuses: Vec<_> = batch["results"].as_array().unwrap().iter().map(|result| result["status"].clone()).collect();
+    assert_eq!(statuses, [200, 422, 422], "{batch:#}");
+}

@@ -125,6 +125,7 @@ macro_rules! __for_each_fact {
             $make,
             submit {
                 a_submitted_task_is_found_as_it_was_given
+                a_key_leads_to_its_task_as_it_is_now
                 a_task_that_starts_claimed_counts_its_first_attempt
                 a_task_that_starts_claimed_is_not_pending_for_anybody
                 the_same_key_and_request_is_answered_with_the_task_as_it_is_now

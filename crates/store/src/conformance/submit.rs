@@ -51,6 +51,17 @@ pub(super) async fn the_same_key_with_another_request_is_refused_and_changes_not
     assert_eq!(counts(store, acme()).await, [1, 0, 0, 0, 0, 0]);
 }
 
+pub(super) async fn a_key_leads_to_its_task_as_it_is_now(store: &dyn Store) {
+    let sample = task(1).key("k");
+    keep(store, [sample.clone()]).await;
+    let claimed = claim(store, billing(), 1, at(1_000_000)).await.remove(0);
+    let key = sample.0.task.idempotency_key.clone();
+    let found = store.by_key(acme(), key.clone()).await.unwrap();
+    assert_eq!(found, Some((claimed.task, sample.0.fingerprint)));
+    assert_eq!(store.by_key(tenant("other"), key).await.unwrap(), None);
+    assert_eq!(store.by_key(acme(), task(2).key("unknown").0.task.idempotency_key).await.unwrap(), None);
+}
+
 pub(super) async fn a_key_belongs_to_the_tenant_and_not_to_the_dependency(store: &dyn Store) {
     keep(store, [task(1).key("k").to("one")]).await;
     let elsewhere = task(2).key("k").to("two").body("other");

@@ -18,7 +18,8 @@ mod take_back;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use redrive_core::{Attempt, Lane, PolicyId, TaskId, TenantId, Timestamp, policy};
+use redrive_core::request::Fingerprint;
+use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
 
 use crate::{
     BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected, LaneDue,
@@ -127,6 +128,13 @@ impl Store for MemoryStore {
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
         Ok(self.open()?.clean(ended_before, from, limit))
+    }
+
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
+        let state = self.open()?;
+        let id = state.indexes.tenants.get(&tenant).and_then(|tenant| tenant.keys.get(&key));
+        let entry = id.and_then(|id| state.tasks.get(id));
+        Ok(entry.map(|entry| (entry.task.clone(), entry.fingerprint)))
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {

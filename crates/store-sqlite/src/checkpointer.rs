@@ -1,0 +1,156 @@
+//! Moving what was committed from the write-ahead log into the database file, on a thread of its own.
+//!
+//! A checkpoint writes and syncs the database file, which takes many times as long as a commit: done by the writer it
+//! would be everybody's worst latency. Here it is PASSIVE, which waits for nobody and keeps nobody waiting. Under
+//! sustained load it never quite catches up, and the log only starts over when it has: so when the log grows beyond its
+//! limit, the writer is asked to do the small rest itself, between two transactions.
+//!
+//! No commits, no wake-ups.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use redrive_store::Error;
+use rusqlite::Connection;
+
+use crate::failure::Failure;
+use crate::lock::DirectoryLock;
+use crate::options::Options;
+
+/// How long to leave a disk alone that refused a checkpoint.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// The handle to the thread. Dropping it makes a last checkpoint and ends the thread.
+pub(crate) struct Checkpointer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// There were commits since the last checkpoint began.
+    dirty: AtomicBool,
+    /// The log is beyond its limit.
+    restart: AtomicBool,
+    stopped: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Checkpointer {
+    /// Starts the thread. It shares the directory's lock, so that nobody opens the database before the last checkpoint.
+    pub(crate) fn start(
+        connection: Connection,
+        options: &Options,
+        lock: Arc<DirectoryLock>,
+    ) -> Result<Self, std::io::Error> {
+        let shared = Arc::new(Shared::default());
+        let work = Work {
+            shared: Arc::clone(&shared),
+            connection,
+            after: options.checkpoint_after,
+            limit_bytes: options.wal_limit_bytes,
+        };
+        let thread = std::thread::Builder::new().name("redrive-checkpoint".to_owned()).spawn(move || {
+            work.run();
+            drop(work);
+            drop(lock);
+        })?;
+        Ok(Checkpointer { shared, thread: Some(thread) })
+    }
+
+    /// Says that there is something to move.
+    pub(crate) fn committed(&self) {
+        if !self.shared.dirty.swap(true, Ordering::AcqRel) {
+            // Under the lock, or the thread could be between looking at `dirty` and waiting.
+            let _stopped = self.shared.lock();
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// Whether the writer should restart the log now; asks once per checkpoint.
+    pub(crate) fn wants_restart(&self) -> bool {
+        self.shared.restart.load(Ordering::Relaxed) && self.shared.restart.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        *self.shared.lock() = true;
+        self.shared.wake.notify_one();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the checkpointing thread panicked");
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a commit; `false` if it is time to stop instead.
+    fn wait_for_commit(&self) -> bool {
+        let waiting = self.wake.wait_while(self.lock(), |stopped| !*stopped && !self.dirty.load(Ordering::Acquire));
+        !*waiting.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets some time pass; `false` if it is time to stop instead.
+    fn pause(&self, time: Duration) -> bool {
+        let paused = self.wake.wait_timeout_while(self.lock(), time, |stopped| !*stopped);
+        !*paused.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// What the thread owns.
+struct Work {
+    shared: Arc<Shared>,
+    connection: Connection,
+    after: Duration,
+    limit_bytes: u64,
+}
+
+impl Work {
+    fn run(&self) {
+        let mut is_failing = false;
+        while self.shared.wait_for_commit() && self.shared.pause(self.after) {
+            self.shared.dirty.store(false, Ordering::Release);
+            let outcome = self.checkpoint();
+            match &outcome {
+                Err(error) if !is_failing => {
+                    tracing::warn!(%error, "a checkpoint failed; the log is kept, and the next checkpoint tries again");
+                }
+                Ok(()) if is_failing => tracing::info!("checkpoints succeed again"),
+                _ => {}
+            }
+            is_failing = outcome.is_err();
+            if is_failing {
+                self.shared.dirty.store(true, Ordering::Release);
+                if !self.shared.pause(AFTER_FAILURE) {
+                    break;
+                }
+            }
+        }
+        if let Err(failure) = self.move_log("PRAGMA wal_checkpoint(TRUNCATE)") {
+            let error = failure.into_error("the last checkpoint");
+            tracing::warn!(%error, "the last checkpoint failed; the log is kept and the next start reads it");
+        }
+    }
+
+    fn checkpoint(&self) -> Result<(), Error> {
+        let moved = self.move_log("PRAGMA wal_checkpoint(PASSIVE)");
+        let bytes = moved.map_err(|failure| failure.into_error("moving the log into the database"))?;
+        if bytes > self.limit_bytes {
+            self.shared.restart.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Runs one of the checkpoints; returns the size of the log.
+    fn move_log(&self, checkpoint: &str) -> Result<u64, Failure> {
+        let frames: i64 = self.connection.prepare_cached(checkpoint)?.query_row([], |row| row.get(1))?;
+        let page_bytes: u64 = self.connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
+        Ok(u64::try_from(frames).unwrap_or(0).saturating_mul(page_bytes))
+    }
+}

@@ -1,0 +1,39 @@
+//! What a dependency answered last.
+
+use bytes::Bytes;
+use redrive_core::Answer;
+use redrive_store::Error;
+use rusqlite::Row;
+
+use super::request::{blob, json, parsed};
+use crate::failure::Failure;
+
+/// An answer whose headers are JSON already.
+#[derive(Debug)]
+pub(crate) struct EncodedAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: Option<String>,
+    pub(crate) body: Bytes,
+    pub(crate) truncated: bool,
+}
+
+impl EncodedAnswer {
+    pub(crate) fn new(answer: Answer) -> Result<Self, Error> {
+        let headers = json(&answer.headers, answer.headers.is_empty())?;
+        Ok(EncodedAnswer { status: answer.status, headers, body: answer.body, truncated: answer.truncated })
+    }
+}
+
+/// Reads the columns from `first` on: status, headers, body, truncated; none of them if there was no answer.
+pub(crate) fn answer(row: &Row<'_>, first: usize, task: i64) -> Result<Option<Answer>, Failure> {
+    let read = || {
+        let Some(status) = row.get(first)? else { return Ok(None) };
+        Ok::<_, rusqlite::Error>(Some(Answer {
+            status,
+            headers: parsed(row, first + 1)?.unwrap_or_default(),
+            body: blob(row, first + 2)?,
+            truncated: row.get(first + 3)?,
+        }))
+    };
+    read().map_err(|error| Failure::corrupt(format_args!("answer of task {task}"), error))
+}

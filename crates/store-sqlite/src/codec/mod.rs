@@ -1,0 +1,13 @@
+//! Rows to domain types and back.
+
+mod answer;
+mod attempt;
+mod request;
+mod scalar;
+mod task;
+
+pub(crate) use answer::{EncodedAnswer, answer};
+pub(crate) use attempt::attempt;
+pub(crate) use request::{EncodedRequest, request, request_columns};
+pub(crate) use scalar::{micros, millis, sequence, status, status_code, timestamp, whole_millis};
+pub(crate) use task::{TASK_COLUMN_COUNT, TaskRow, task_columns};

@@ -1,0 +1,71 @@
+//! The cold half of a task: what it sends.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use redrive_core::Request;
+use redrive_store::Error;
+use rusqlite::Row;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+/// The columns of a request, in the order that [`request`] expects, from a table that is called `requests`.
+macro_rules! request_columns {
+    () => {
+        "requests.target_url, requests.method, requests.headers, requests.body, requests.overrides, requests.labels"
+    };
+}
+pub(crate) use request_columns;
+
+/// The parts of a request that are kept as JSON, `None` where there is nothing to keep. Made by the caller, so that
+/// the writer's time is spent on writing.
+#[derive(Debug)]
+pub(crate) struct EncodedRequest {
+    pub(crate) headers: Option<String>,
+    pub(crate) overrides: Option<String>,
+    pub(crate) labels: Option<String>,
+}
+
+impl EncodedRequest {
+    pub(crate) fn new(request: &Request) -> Result<Self, Error> {
+        Ok(EncodedRequest {
+            headers: json(&request.headers, request.headers.is_empty())?,
+            overrides: json(&request.overrides, request.overrides.is_none())?,
+            labels: json(&request.labels, request.labels.is_empty())?,
+        })
+    }
+}
+
+/// Reads the columns from `first` on as [`request_columns`].
+pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request, Failure> {
+    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("request of task {task}"), what);
+    Ok(Request {
+        target_url: row.get(first).map_err(|error| place(&error))?,
+        method: row.get(first + 1).map_err(|error| place(&error))?,
+        headers: parsed(row, first + 2).map_err(|error| place(&error))?.unwrap_or_default(),
+        body: blob(row, first + 3).map_err(|error| place(&error))?,
+        overrides: parsed(row, first + 4).map_err(|error| place(&error))?,
+        labels: parsed::<BTreeMap<_, _>>(row, first + 5).map_err(|error| place(&error))?.unwrap_or_default(),
+    })
+}
+
+pub(super) fn json(value: &impl Serialize, is_empty: bool) -> Result<Option<String>, Error> {
+    if is_empty {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(value);
+    text.map(Some).map_err(|error| Error::Unavailable(format!("writing a value as JSON: {error}")))
+}
+
+pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, rusqlite::Error> {
+    let cell = row.get_ref(column)?;
+    let Some(text) = cell.as_str_or_null()? else { return Ok(None) };
+    let value = serde_json::from_str(text);
+    value.map(Some).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, cell.data_type(), error.into()))
+}
+
+pub(super) fn blob(row: &Row<'_>, column: usize) -> Result<Bytes, rusqlite::Error> {
+    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
+}

@@ -1,0 +1,119 @@
+//! The hot row of a task.
+
+use std::time::Duration;
+
+use redrive_core::attempt::LastError;
+use redrive_core::{ErrorType, IdempotencyKey, Reason, Status, Task, TaskId, Timestamp};
+use redrive_store::{Lease, Token};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Row};
+
+use super::{status, timestamp};
+use crate::failure::Failure;
+use crate::names::Names;
+
+/// The columns of a task, in the order that [`TaskRow::read`] expects, from a table that is called `tasks`.
+macro_rules! task_columns {
+    () => {
+        "tasks.id, tasks.tail, tasks.tenant, tasks.lane, tasks.policy, tasks.status, tasks.attempt_number,
+         tasks.max_attempts, tasks.attempt_timeout_ms, tasks.created_at, tasks.deadline_at, tasks.next_attempt_at,
+         tasks.ended_at, tasks.token, tasks.lease_since, tasks.lease_until, tasks.cancel_requested, tasks.backoff_us,
+         tasks.reason, tasks.error_kind, tasks.error_message, tasks.idempotency_key"
+    };
+}
+pub(crate) use task_columns;
+
+/// How many columns that is: where a joined table's begin.
+pub(crate) const TASK_COLUMN_COUNT: usize = 22;
+
+/// A task as its row has it, with the numbers that stand for names.
+#[derive(Debug)]
+pub(crate) struct TaskRow {
+    pub(crate) task: Task,
+    pub(crate) lease: Lease,
+    pub(crate) tenant: i64,
+    pub(crate) version: i64,
+}
+
+impl TaskRow {
+    /// Reads the first columns of `row` as [`task_columns`].
+    pub(crate) fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Self, Failure> {
+        let sequence: i64 = row.get(0)?;
+        let cells = Cells { row, sequence };
+        let id = TaskId::from_parts(cells.unsigned(0)?, cells.unsigned(1)?);
+        let version = cells.get(4)?;
+        let lane = names.lane(connection, cells.get(3)?).map_err(|failure| cells.place(failure))?;
+        let policy = names.version(connection, version).map_err(|failure| cells.place(failure))?;
+        let task = Task {
+            id,
+            lane,
+            idempotency_key: cells.parsed(21, |text| IdempotencyKey::try_new(text).ok())?,
+            policy,
+            status: cells.status(5)?,
+            reason: cells.optional(18, Reason::from_name)?,
+            attempt_number: cells.get(6)?,
+            max_attempts: cells.get(7)?,
+            attempt_timeout: Duration::from_millis(cells.unsigned(8)?),
+            created_at: cells.timestamp(9)?,
+            deadline_at: cells.timestamp(10)?,
+            next_attempt_at: cells.optional_timestamp(11)?,
+            ended_at: cells.optional_timestamp(12)?,
+            backoff: cells.get::<Option<u64>>(17)?.map(Duration::from_micros),
+            cancel_requested: cells.get(16)?,
+            last_error: match cells.optional(19, ErrorType::from_name)? {
+                Some(kind) => Some(LastError { kind, message: cells.get(20)? }),
+                None => None,
+            },
+        };
+        let lease =
+            Lease { token: Token(cells.unsigned(13)?), since: cells.timestamp(14)?, until: cells.timestamp(15)? };
+        Ok(TaskRow { task, lease, tenant: cells.get(2)?, version })
+    }
+}
+
+/// A row's cells, read so that what cannot be understood says where it stands.
+struct Cells<'a> {
+    row: &'a Row<'a>,
+    sequence: i64,
+}
+
+impl Cells<'_> {
+    fn get<T: FromSql>(&self, column: usize) -> Result<T, Failure> {
+        self.row.get(column).map_err(|error| self.place(error))
+    }
+
+    fn unsigned(&self, column: usize) -> Result<u64, Failure> {
+        self.get(column)
+    }
+
+    fn status(&self, column: usize) -> Result<Status, Failure> {
+        let code = self.get(column)?;
+        status(code).ok_or_else(|| self.place(format_args!("status {code}")))
+    }
+
+    fn timestamp(&self, column: usize) -> Result<Timestamp, Failure> {
+        let millis = self.get(column)?;
+        timestamp(millis).ok_or_else(|| self.place(format_args!("time {millis} in column {column}")))
+    }
+
+    fn optional_timestamp(&self, column: usize) -> Result<Option<Timestamp>, Failure> {
+        self.get::<Option<u64>>(column).map(|millis| millis.map(Timestamp::from_millis))
+    }
+
+    fn parsed<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Failure> {
+        let cell = self.row.get_ref(column).map_err(|error| self.place(error))?;
+        let text = cell.as_str().map_err(|error| self.place(error))?;
+        parse(text).ok_or_else(|| self.place(format_args!("{text:?} in column {column}")))
+    }
+
+    fn optional<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+        match self.row.get_ref(column).map_err(|error| self.place(error))? {
+            rusqlite::types::ValueRef::Null => Ok(None),
+            _ => self.parsed(column, parse).map(Some),
+        }
+    }
+
+    fn place(&self, what: impl std::fmt::Display) -> Failure {
+        Failure::corrupt(format_args!("task {}", self.sequence), what)
+    }
+}

@@ -1,0 +1,104 @@
+//! What can go wrong in SQLite, and what each of it means.
+//!
+//! A failed sync ends the process. After it nobody knows what is on the disk: the kernel may have dropped the pages and
+//! would report the next sync as fine. Starting again reads what is really there.
+
+use redrive_store::Error;
+use rusqlite::ffi;
+
+/// Why a job on a connection failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// SQLite said no.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// A value that nobody here can have written.
+    #[error("{0}")]
+    Corrupt(String),
+}
+
+impl Failure {
+    /// A value that cannot be understood, and where it stands.
+    pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        Failure::Corrupt(format!("{place}: {what}"))
+    }
+
+    /// The contract's error for this failure while `doing` something; does not return from a failed sync.
+    pub(crate) fn into_error(self, doing: &str) -> Error {
+        let error = match self {
+            Failure::Corrupt(what) => return Error::Corrupt(format!("{doing}: {what}")),
+            Failure::Sqlite(error) => error,
+        };
+        let text = format!("{doing}: {error}");
+        match Kind::of(&error) {
+            Kind::SyncFailed => end_process(&text),
+            Kind::Full => Error::Full(text),
+            Kind::Corrupt => Error::Corrupt(text),
+            Kind::Other => Error::Unavailable(text),
+        }
+    }
+}
+
+/// What an error of SQLite means to a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Full,
+    Corrupt,
+    SyncFailed,
+    Other,
+}
+
+impl Kind {
+    fn of(error: &rusqlite::Error) -> Kind {
+        match error {
+            rusqlite::Error::SqliteFailure(code, _) => Kind::of_code(code.extended_code),
+            rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..) => Kind::Corrupt,
+            _ => Kind::Other,
+        }
+    }
+
+    fn of_code(extended: i32) -> Kind {
+        const PRIMARY: i32 = 0xFF;
+        match extended {
+            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => Kind::SyncFailed,
+            // Growing the shared index of the write-ahead log fails this way on a full disk.
+            ffi::SQLITE_IOERR_SHMSIZE => Kind::Full,
+            code => match code & PRIMARY {
+                ffi::SQLITE_FULL => Kind::Full,
+                ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Kind::Corrupt,
+                _ => Kind::Other,
+            },
+        }
+    }
+}
+
+fn end_process(what: &str) -> ! {
+    tracing::error!(error = what, "the disk failed to sync; ending the process");
+    // The log's writer may be another thread, which an abort does not wait for.
+    eprintln!("redrive: the disk failed to sync; ending the process: {what}");
+    std::process::abort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_mean_what_they_should() {
+        for (code, kind) in [
+            (ffi::SQLITE_FULL, Kind::Full),
+            (ffi::SQLITE_IOERR_SHMSIZE, Kind::Full),
+            (ffi::SQLITE_IOERR_FSYNC, Kind::SyncFailed),
+            (ffi::SQLITE_IOERR_DIR_FSYNC, Kind::SyncFailed),
+            (ffi::SQLITE_IOERR_WRITE, Kind::Other),
+            (ffi::SQLITE_BUSY, Kind::Other),
+            (ffi::SQLITE_CORRUPT_INDEX, Kind::Corrupt),
+            (ffi::SQLITE_NOTADB, Kind::Corrupt),
+        ] {
+            assert_eq!(Kind::of_code(code), kind, "code {code}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Moving keys from memory to the table, a slice with each commit.
+//!
+//! A slice is somewhat more than what the commit adds, so the frozen keys are gone before as many recent ones have come:
+//! memory holds at most twice the limit, and every commit does about the same work.
+
+use rusqlite::Connection;
+
+use super::buckets::Buckets;
+use super::filter::Filter;
+use super::{Entry, Keys, Undo};
+use crate::failure::Failure;
+use crate::ops::meta::{self, Name};
+
+/// The least number of keys that a commit moves while there are frozen ones.
+const SLICE: usize = 64;
+
+/// Keys on their way to the table; looked up in here until all are there.
+#[derive(Debug)]
+pub(super) struct Frozen {
+    pub(super) entries: Buckets,
+    /// The first bucket that is not in the table yet.
+    next: usize,
+}
+
+/// What one transaction moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Slice {
+    /// All buckets before this one.
+    Before(usize),
+    /// The last ones.
+    Final,
+}
+
+impl Keys {
+    /// Moves a slice into the open transaction.
+    pub(crate) fn write_slice(&mut self, connection: &Connection) -> Result<(), Failure> {
+        let Some((entries, slice)) = self.next_slice() else { return Ok(()) };
+        self.insert_into_table(connection, &entries)?;
+        if matches!(slice, Slice::Final) {
+            meta::set(connection, Name::KeysCompleteUpTo, self.covered)?;
+        }
+        self.slice = Some(slice);
+        Ok(())
+    }
+
+    /// The keys to move now, in the order of the table.
+    fn next_slice(&self) -> Option<(Vec<Entry>, Slice)> {
+        let frozen = self.frozen.as_ref()?;
+        let size = SLICE.max(self.undo.len() + self.undo.len() / 4);
+        let mut entries = Vec::with_capacity(2 * size);
+        let mut next = frozen.next;
+        while entries.len() < size {
+            let Some(bucket) = frozen.entries.sorted(next) else { return Some((entries, Slice::Final)) };
+            entries.extend(bucket);
+            next += 1;
+        }
+        Some((entries, Slice::Before(next)))
+    }
+
+    /// The open transaction was committed.
+    pub(crate) fn committed(&mut self) {
+        self.undo.clear();
+        match self.slice.take() {
+            Some(Slice::Final) => self.frozen = None,
+            Some(Slice::Before(next)) => self.frozen.iter_mut().for_each(|frozen| frozen.next = next),
+            None => {}
+        }
+        if self.frozen.is_none() && self.recent.len() > self.limit {
+            let entries = std::mem::replace(&mut self.recent, Buckets::for_about(self.limit));
+            self.frozen = Some(Frozen { entries, next: 0 });
+            self.covered = self.newest;
+        }
+        self.improve_filter();
+    }
+
+    fn improve_filter(&mut self) {
+        if let Some(building) = self.building.take_if(|building| building.is_finished()) {
+            match building.finish() {
+                Some(better) => self.filter = Some(better),
+                None => self.gave_up_building = true,
+            }
+        }
+        let wants_better = self.filter.as_ref().is_some_and(Filter::is_crowded);
+        if wants_better && self.building.is_none() && !self.gave_up_building {
+            self.start_building();
+        }
+    }
+
+    /// The open transaction was rolled back.
+    pub(crate) fn rolled_back(&mut self) {
+        self.slice = None;
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Added(entry) => {
+                    self.recent.remove(entry);
+                }
+                Undo::RemovedRecent(entry) => self.recent.insert(entry),
+                Undo::RemovedFrozen(entry) => self.frozen.iter_mut().for_each(|frozen| frozen.entries.insert(entry)),
+            }
+        }
+    }
+}

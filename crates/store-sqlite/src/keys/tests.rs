@@ -1,0 +1,177 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::schema;
+
+struct Database {
+    connection: Connection,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+fn database() -> Database {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let mut connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.pragma_update(None, "synchronous", "OFF").unwrap();
+    schema::migrate(&mut connection).unwrap();
+    connection.execute("INSERT INTO tenants (id, name) VALUES (1, 'acme')", []).unwrap();
+    Database { connection, path, _directory: directory }
+}
+
+impl Database {
+    fn load(&self, limit: usize) -> Keys {
+        Keys::load(&self.connection, &self.path, limit).unwrap()
+    }
+}
+
+fn key(n: u64) -> String {
+    format!("key-{n}")
+}
+
+fn hash(n: u64) -> KeyHash {
+    KeyHash::of("acme", &key(n))
+}
+
+/// A row with what the index is made from.
+fn insert_task(connection: &Connection, task: i64, n: u64) {
+    connection
+        .execute(
+            "INSERT INTO tasks VALUES (?1, 0, 1, 1, 1, 2, 0, 1, 1, 1, 1, 1, NULL, 0, 1, 1, 0, NULL, NULL, NULL, NULL, ?2)",
+            (task, key(n)),
+        )
+        .unwrap();
+}
+
+fn commit(connection: &Connection, keys: &mut Keys) {
+    keys.write_slice(connection).unwrap();
+    connection.execute_batch("COMMIT").unwrap();
+    keys.committed();
+}
+
+fn roll_back(connection: &Connection, keys: &mut Keys) {
+    connection.execute_batch("ROLLBACK").unwrap();
+    keys.rolled_back();
+}
+
+/// All candidates for a key that are still tasks, as a caller finds them.
+fn owners(connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
+    let mut owners = keys.candidates(connection, hash(n)).unwrap();
+    owners.retain(|task| {
+        let mut select = connection.prepare_cached("SELECT idempotency_key FROM tasks WHERE id = ?1").unwrap();
+        select.query_row([task], |row| row.get::<_, String>(0)).is_ok_and(|found| found == key(n))
+    });
+    owners.sort_unstable();
+    owners.dedup();
+    owners
+}
+
+/// Whatever is added, removed, committed, rolled back and read again: each key leads to its task.
+#[test]
+fn every_key_leads_to_its_task_through_a_long_random_life() {
+    for (seed, limit) in [(1, 1), (2, 10), (3, 100), (4, 1_000)] {
+        let database = database();
+        let connection = &database.connection;
+        let mut keys = database.load(limit);
+        let mut random = seed;
+        let mut below = move |bound: u64| {
+            random = u64::wrapping_add(u64::wrapping_mul(random, 6_364_136_223_846_793_005), 1_442_695_040_888_963_407);
+            (random >> 33) % bound
+        };
+        let mut model: BTreeMap<u64, i64> = BTreeMap::new();
+        let mut made = 0;
+        for step in 0..400 {
+            let before = model.clone();
+            connection.execute_batch("BEGIN").unwrap();
+            for _ in 0..below(12) {
+                made += 1;
+                // Tasks do not come quite in the order of their ids.
+                let task = (made + below(40)) as i64 * 1_000 + made as i64;
+                insert_task(connection, task, made);
+                keys.add(connection, hash(made), task).unwrap();
+                model.insert(made, task);
+            }
+            for _ in 0..below(6) {
+                let n = below(made + 1);
+                if let Some(task) = model.remove(&n) {
+                    connection.execute("DELETE FROM tasks WHERE id = ?1", [task]).unwrap();
+                    keys.remove(connection, hash(n), task).unwrap();
+                }
+            }
+            match below(10) {
+                0..3 => {
+                    roll_back(connection, &mut keys);
+                    model = before;
+                }
+                3 => {
+                    commit(connection, &mut keys);
+                    keys = database.load(limit);
+                }
+                _ => commit(connection, &mut keys),
+            }
+            if step % 20 == 0 {
+                for n in 0..=made {
+                    let expected: Vec<i64> = model.get(&n).copied().into_iter().collect();
+                    assert_eq!(owners(connection, &keys, n), expected, "seed {seed}, step {step}, key {n}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_in_memory_stays_within_its_bound() {
+    let database = database();
+    let connection = &database.connection;
+    let mut keys = database.load(1_000);
+    for n in 0..20_000 {
+        if n % 10 == 0 {
+            connection.execute_batch("BEGIN").unwrap();
+        }
+        keys.add(connection, hash(n), n as i64).unwrap();
+        if n % 10 == 9 {
+            commit(connection, &mut keys);
+        }
+        let frozen = keys.frozen.as_ref().map_or(0, |frozen| frozen.entries.len());
+        assert!(keys.recent.len() + frozen <= 2_000, "{} recent and {frozen} frozen keys", keys.recent.len());
+    }
+    let moved: u64 = connection.query_row("SELECT count(*) FROM keys", [], |row| row.get(0)).unwrap();
+    assert!(moved >= 18_000, "{moved}");
+}
+
+#[test]
+fn a_filter_is_made_of_the_table_and_of_what_came_meanwhile() {
+    let database = database();
+    let connection = &database.connection;
+    let mut keys = database.load(10);
+    for n in 0..1_000 {
+        connection.execute_batch("BEGIN").unwrap();
+        insert_task(connection, n as i64, n);
+        keys.add(connection, hash(n), n as i64).unwrap();
+        commit(connection, &mut keys);
+    }
+    keys = database.load(10);
+    assert!(keys.filter.is_none(), "the table has rows that nobody has read yet");
+    for n in 1_000.. {
+        connection.execute_batch("BEGIN").unwrap();
+        insert_task(connection, n as i64, n);
+        keys.add(connection, hash(n), n as i64).unwrap();
+        let finished = keys.building.as_ref().is_none_or(Building::is_finished);
+        commit(connection, &mut keys);
+        if finished {
+            assert!(keys.filter.is_some());
+            for n in 0..=n {
+                assert_eq!(owners(connection, &keys, n), [n as i64]);
+            }
+            return;
+        }
+    }
+}
+
+#[test]
+fn the_hash_of_a_key_never_changes() {
+    // It is on disk.
+    assert_eq!(KeyHash::of("acme", "key-1").0, -2_781_478_728_997_953_948);
+    assert_ne!(KeyHash::of("acme", "key-1"), KeyHash::of("acmek", "ey-1"));
+}

@@ -1,0 +1,44 @@
+//! Ownership of the data directory: one process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use crate::open::OpenError;
+
+const FILE: &str = "lock";
+
+/// Held while the store is open; the operating system lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Makes the directory if needed and takes its lock, without waiting.
+    pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| OpenError::Directory { path, source }
+        };
+        make_private(directory).map_err(at(directory))?;
+        let path = directory.join(FILE);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true);
+        let file = options.open(&path).map_err(at(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(DirectoryLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: directory.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(OpenError::Directory { path, source }),
+        }
+    }
+}
+
+/// Bodies and headers carry secrets: nobody else may look in. A directory that is there keeps the rights it has.
+fn make_private(directory: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}

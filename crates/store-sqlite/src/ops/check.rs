@@ -1,0 +1,10 @@
+//! Whether the store can be written to right now: a commit is the only honest answer.
+
+use crate::failure::Failure;
+use crate::ops::meta::{self, Name};
+use crate::writer::Writer;
+
+pub(crate) fn check(writer: &mut Writer) -> Result<(), Failure> {
+    let checks = meta::get(&writer.connection, Name::Checks)?.unwrap_or(0);
+    meta::set(&writer.connection, Name::Checks, checks.wrapping_add(1))
+}

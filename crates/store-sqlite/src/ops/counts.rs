@@ -1,0 +1,23 @@
+//! How many tasks a tenant has in each status.
+
+use redrive_core::TenantId;
+use redrive_store::Counts;
+
+use crate::codec::status;
+use crate::failure::Failure;
+use crate::readers::Reader;
+
+pub(crate) fn counts(reader: &mut Reader, tenant: &TenantId) -> Result<Counts, Failure> {
+    let Reader { connection, names } = reader;
+    let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Counts::new()) };
+    let mut select =
+        connection.prepare_cached("SELECT status, tasks FROM task_counts WHERE tenant = ?1 AND tasks > 0")?;
+    let mut rows = select.query([tenant])?;
+    let mut counts = Counts::new();
+    while let Some(row) = rows.next()? {
+        let code = row.get(0)?;
+        let status = status(code).ok_or_else(|| Failure::corrupt("counts", format_args!("status {code}")))?;
+        counts.insert(status, row.get(1)?);
+    }
+    Ok(counts)
+}

@@ -1,0 +1,60 @@
+//! One task by its id, for its tenant only.
+
+use redrive_core::{TaskId, TenantId};
+use redrive_store::TaskDetail;
+use rusqlite::{Connection, Row};
+
+use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, request_columns, sequence, task_columns};
+use crate::failure::Failure;
+use crate::names::Names;
+use crate::readers::Reader;
+
+/// How many columns a request has: where an answer's begin.
+const REQUEST_COLUMN_COUNT: usize = 6;
+
+/// The task's row, if there is such a task and it is this tenant's.
+pub(crate) fn row(
+    connection: &Connection,
+    names: &mut Names,
+    tenant: &TenantId,
+    id: TaskId,
+) -> Result<Option<TaskRow>, Failure> {
+    let mut select = connection.prepare_cached(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ?1"))?;
+    let mut rows = select.query([sequence(id)])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let found = TaskRow::read(connection, names, row)?;
+    Ok(Some(found).filter(|found| found.task.id == id && found.task.lane.tenant == *tenant))
+}
+
+/// The task with its request and its answer.
+pub(crate) fn task(reader: &mut Reader, tenant: &TenantId, id: TaskId) -> Result<Option<TaskDetail>, Failure> {
+    let found = detail(reader, sequence(id))?;
+    Ok(found.filter(|found| found.task.id == id && found.task.lane.tenant == *tenant))
+}
+
+/// The task in this row, whoever's it is.
+pub(crate) fn detail(reader: &mut Reader, task: i64) -> Result<Option<TaskDetail>, Failure> {
+    let Reader { connection, names } = reader;
+    let mut select = connection.prepare_cached(concat!(
+        "SELECT ",
+        task_columns!(),
+        ", ",
+        request_columns!(),
+        ", answers.status, answers.headers, answers.body, answers.truncated
+         FROM tasks
+         JOIN requests ON requests.task = tasks.id
+         LEFT JOIN answers ON answers.task = tasks.id
+         WHERE tasks.id = ?1"
+    ))?;
+    let mut rows = select.query([task])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    read_detail(connection, names, row, task).map(Some)
+}
+
+fn read_detail(connection: &Connection, names: &mut Names, row: &Row<'_>, task: i64) -> Result<TaskDetail, Failure> {
+    Ok(TaskDetail {
+        task: TaskRow::read(connection, names, row)?.task,
+        request: codec::request(row, TASK_COLUMN_COUNT, task)?.into(),
+        answer: codec::answer(row, TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT, task)?,
+    })
+}

@@ -1,0 +1,141 @@
+//! A page of tasks, newest first.
+//!
+//! Dead letters and what is in flight have indexes. Everything else walks the tasks themselves, newest first, and stops
+//! after [`ROWS_PER_PAGE`]: an index for every question would be paid for by every task.
+
+use std::collections::BTreeMap;
+
+use redrive_core::{Lane, Status, TaskId};
+use redrive_store::{TaskPage, TaskQuery};
+use rusqlite::Row;
+
+use crate::codec::{sequence, status};
+use crate::failure::Failure;
+use crate::ops::find;
+use crate::readers::Reader;
+
+/// The most rows that one page looks at before it says "go on from here".
+const ROWS_PER_PAGE: usize = 10_000;
+
+pub(crate) const WALK_ALL: &str = "SELECT id, tail, tenant, lane, policy, status, created_at FROM tasks
+     WHERE id <= ?2 AND ?1 IS NOT NULL
+     ORDER BY id DESC";
+
+pub(crate) const WALK_DEAD_LETTERS: &str = "SELECT id, tail, tenant, lane, policy, status, created_at FROM tasks
+     WHERE status IN (5, 6) AND tenant = ?1 AND id <= ?2
+     ORDER BY id DESC";
+
+/// What is in flight is little, so that sorting it by id is no matter.
+pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, status, created_at
+     FROM tasks INDEXED BY tasks_in_flight
+     WHERE status = 3 AND tenant = ?1 AND id <= ?2
+     ORDER BY id DESC";
+
+pub(crate) fn tasks(reader: &mut Reader, query: &TaskQuery) -> Result<TaskPage, Failure> {
+    let mut page = TaskPage::default();
+    let Some(tenant) = reader.names.tenant_key(&reader.connection, &query.tenant)? else { return Ok(page) };
+    let (found, next) = find_matches(reader, query, tenant)?;
+    for task in found {
+        page.tasks.extend(find::detail(reader, task)?);
+    }
+    page.next = next;
+    Ok(page)
+}
+
+/// The rows of the page, and where the next one begins.
+fn find_matches(reader: &mut Reader, query: &TaskQuery, tenant: i64) -> Result<(Vec<i64>, Option<TaskId>), Failure> {
+    let Reader { connection, names } = reader;
+    let below = query.below.map_or(i64::MAX, |id| sequence(id) - 1);
+    let mut select = connection.prepare_cached(walk(&query.statuses))?;
+    let mut rows = select.query((tenant, below))?;
+    let mut found = Vec::new();
+    let mut last = None;
+    let mut looked_at = 0;
+    while looked_at < ROWS_PER_PAGE && found.len() < query.limit.max(1) {
+        let Some(row) = rows.next()? else { return Ok((found, None)) };
+        let candidate = Candidate::read(row)?;
+        looked_at += 1;
+        last = Some(candidate.cursor(tenant));
+        if candidate.tenant != tenant || !candidate.matches(query)? {
+            continue;
+        }
+        let lane: Lane = names.lane(connection, candidate.lane)?;
+        let policy = names.version(connection, candidate.version)?;
+        if query.dependency.as_ref().is_none_or(|dependency| *dependency == lane.dependency)
+            && query.policy.as_ref().is_none_or(|id| *id == policy.id)
+            && has_labels(connection, candidate.task, &query.labels)?
+        {
+            found.push(candidate.task);
+        }
+    }
+    let more = rows.next()?.is_some();
+    Ok((found, last.filter(|_| more)))
+}
+
+fn walk(statuses: &[Status]) -> &'static str {
+    match statuses {
+        [] => WALK_ALL,
+        all if all.iter().all(|status| status.is_dead_letter()) => WALK_DEAD_LETTERS,
+        all if all.iter().all(|status| *status == Status::InFlight) => WALK_IN_FLIGHT,
+        _ => WALK_ALL,
+    }
+}
+
+/// A row on the way.
+struct Candidate {
+    task: i64,
+    tail: u64,
+    tenant: i64,
+    lane: i64,
+    version: i64,
+    status: i64,
+    created_at: u64,
+}
+
+impl Candidate {
+    fn read(row: &Row<'_>) -> Result<Self, Failure> {
+        Ok(Candidate {
+            task: row.get(0)?,
+            tail: row.get(1)?,
+            tenant: row.get(2)?,
+            lane: row.get(3)?,
+            version: row.get(4)?,
+            status: row.get(5)?,
+            created_at: row.get(6)?,
+        })
+    }
+
+    /// Where a page that ends here goes on. A row of another tenant lends only its place, not its id.
+    fn cursor(&self, tenant: i64) -> TaskId {
+        let tail = if self.tenant == tenant { self.tail } else { 0 };
+        TaskId::from_parts(self.task.cast_unsigned(), tail)
+    }
+
+    fn matches(&self, query: &TaskQuery) -> Result<bool, Failure> {
+        let code = self.status;
+        let place = format_args!("task {}", self.task);
+        let status = status(code).ok_or_else(|| Failure::corrupt(place, format_args!("status {code}")))?;
+        Ok((query.statuses.is_empty() || query.statuses.contains(&status))
+            && query.created_from.is_none_or(|from| self.created_at >= from.as_millis())
+            && query.created_before.is_none_or(|before| self.created_at < before.as_millis()))
+    }
+}
+
+fn has_labels(
+    connection: &rusqlite::Connection,
+    task: i64,
+    wanted: &BTreeMap<String, String>,
+) -> Result<bool, Failure> {
+    if wanted.is_empty() {
+        return Ok(true);
+    }
+    let mut select = connection.prepare_cached("SELECT labels FROM requests WHERE task = ?1")?;
+    let mut rows = select.query([task])?;
+    let Some(row) = rows.next()? else { return Ok(false) };
+    let Some(text) = row.get_ref(0)?.as_str_or_null().map_err(|error| Failure::corrupt("labels", error))? else {
+        return Ok(false);
+    };
+    let labels: BTreeMap<String, String> =
+        serde_json::from_str(text).map_err(|error| Failure::corrupt(format_args!("labels of task {task}"), error))?;
+    Ok(wanted.iter().all(|(name, value)| labels.get(name) == Some(value)))
+}

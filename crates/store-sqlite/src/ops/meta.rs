@@ -1,0 +1,40 @@
+//! Single numbers that the store keeps about itself.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::failure::Failure;
+
+/// What the numbers are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Name {
+    /// The task up to which the table `keys` has every key.
+    KeysCompleteUpTo,
+    /// The newest task that was cleaned away while it was the newest of all, in two parts.
+    NewestCleaned,
+    /// The random part of its id.
+    NewestCleanedTail,
+    /// How often somebody asked whether the store can be written to.
+    Checks,
+}
+
+impl Name {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Name::KeysCompleteUpTo => "keys_complete_up_to",
+            Name::NewestCleaned => "newest_cleaned",
+            Name::NewestCleanedTail => "newest_cleaned_tail",
+            Name::Checks => "checks",
+        }
+    }
+}
+
+pub(crate) fn get(connection: &Connection, name: Name) -> Result<Option<i64>, Failure> {
+    let mut select = connection.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+pub(crate) fn set(connection: &Connection, name: Name, value: i64) -> Result<(), Failure> {
+    let mut upsert = connection.prepare_cached("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)")?;
+    upsert.execute((name.as_str(), value))?;
+    Ok(())
+}

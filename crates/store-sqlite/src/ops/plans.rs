@@ -1,0 +1,51 @@
+//! How SQLite answers the statements whose cost must not depend on how much there is.
+
+use rusqlite::Connection;
+
+use super::{claim, expired, list, pending_lanes};
+use crate::schema;
+
+fn plan(sql: &str) -> Vec<String> {
+    let mut connection = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut connection).unwrap();
+    let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let parameters = vec![rusqlite::types::Value::Null; explain.parameter_count()];
+    let lines = explain.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap();
+    lines.map(Result::unwrap).collect()
+}
+
+#[test]
+fn due_work_is_found_in_the_index_alone() {
+    let covering = "SEARCH tasks USING COVERING INDEX tasks_due";
+    assert_eq!(plan(claim::DUE), [format!("{covering} (lane=? AND next_attempt_at<?)")]);
+    assert_eq!(plan(claim::EARLIEST), [format!("{covering} (lane=?)")]);
+}
+
+#[test]
+fn lanes_are_walked_in_their_order() {
+    assert_eq!(
+        plan(pending_lanes::LANES),
+        [
+            "SEARCH tenants USING COVERING INDEX sqlite_autoindex_tenants_1 (name>?)",
+            "SEARCH lanes USING COVERING INDEX sqlite_autoindex_lanes_1 (tenant=?)",
+        ]
+    );
+}
+
+#[test]
+fn expired_leases_are_found_by_their_end() {
+    assert_eq!(
+        plan(expired::EXPIRED),
+        [
+            "SEARCH tasks USING INDEX tasks_in_flight (lease_until<?)",
+            "SEARCH requests USING INTEGER PRIMARY KEY (rowid=?)",
+        ]
+    );
+}
+
+#[test]
+fn lists_walk_the_index_that_fits_them_backwards() {
+    assert_eq!(plan(list::WALK_ALL), ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"]);
+    assert_eq!(plan(list::WALK_DEAD_LETTERS), ["SEARCH tasks USING INDEX tasks_dead_letters (tenant=? AND rowid<?)"]);
+    assert_eq!(plan(list::WALK_IN_FLIGHT), ["SCAN tasks USING INDEX tasks_in_flight", "USE TEMP B-TREE FOR ORDER BY"]);
+}

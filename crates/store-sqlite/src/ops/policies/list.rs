@@ -1,0 +1,33 @@
+//! The current version of each policy.
+
+use redrive_core::{PolicyId, TenantId};
+use redrive_store::PolicyVersion;
+
+use super::read;
+use crate::failure::Failure;
+use crate::readers::Reader;
+
+pub(crate) fn policies(
+    reader: &mut Reader,
+    tenant: &TenantId,
+    after: Option<&PolicyId>,
+    limit: usize,
+) -> Result<Vec<PolicyVersion>, Failure> {
+    let Reader { connection, names } = reader;
+    let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Vec::new()) };
+    // Beside max(), SQLite takes the other columns from the row that has the maximum.
+    let mut select = connection.prepare_cached(
+        "SELECT policy, max(version), spec, created_at FROM policy_versions
+         WHERE tenant = ?1 AND policy > ?2 AND NOT deleted
+         GROUP BY policy
+         ORDER BY policy
+         LIMIT ?3",
+    )?;
+    let after = after.map_or("", PolicyId::as_str);
+    let mut rows = select.query((tenant, after, i64::try_from(limit).unwrap_or(i64::MAX)))?;
+    let mut policies = Vec::new();
+    while let Some(row) = rows.next()? {
+        policies.push(read(row)?);
+    }
+    Ok(policies)
+}

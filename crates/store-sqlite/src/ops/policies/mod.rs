@@ -1,0 +1,47 @@
+//! Policies and their versions.
+
+mod delete;
+mod list;
+mod put;
+mod versions;
+
+pub(crate) use delete::delete_policy;
+pub(crate) use list::policies;
+pub(crate) use put::put_policy;
+pub(crate) use versions::policy;
+
+use redrive_core::{PolicyId, Timestamp};
+use redrive_store::{Expected, PolicyVersion};
+use rusqlite::Row;
+
+use crate::failure::Failure;
+
+/// The current version of a policy, as a check needs it.
+struct Current {
+    version: u32,
+    spec: String,
+    created_at: Timestamp,
+}
+
+/// Whether the current version, if there is one, is what the writer expects.
+fn is_as(current: Option<u32>, expected: Expected) -> bool {
+    match expected {
+        Expected::Anything => true,
+        Expected::Version(version) => current == Some(version),
+        Expected::Absent => current.is_none(),
+    }
+}
+
+/// Reads policy, version, spec and creation.
+fn read(row: &Row<'_>) -> Result<PolicyVersion, Failure> {
+    let (name, version): (String, u32) = (row.get(0)?, row.get(1)?);
+    let place =
+        |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("policy {name:?} version {version}"), what);
+    let spec = row.get_ref(2)?.as_str().map_err(|error| place(&error))?;
+    Ok(PolicyVersion {
+        id: PolicyId::try_new(&name).map_err(|error| place(&error))?,
+        version,
+        spec: serde_json::from_str(spec).map_err(|error| place(&error))?,
+        created_at: Timestamp::from_millis(row.get(3)?),
+    })
+}

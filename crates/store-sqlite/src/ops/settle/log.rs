@@ -1,0 +1,56 @@
+//! What is kept of an attempt: its line in the log, and the answer that ended the task.
+
+use std::sync::LazyLock;
+
+use redrive_core::Attempt;
+use rusqlite::Connection;
+
+use super::Prepared;
+use crate::bulk::Bulk;
+use crate::codec::{EncodedAnswer, micros, millis, sequence};
+use crate::failure::Failure;
+
+pub(super) fn write(connection: &Connection, ends: &[Prepared]) -> Result<(), Failure> {
+    let attempts: Vec<_> = ends.iter().filter_map(|end| Some((end, end.attempt.as_ref()?))).collect();
+    insert_attempts(connection, &attempts)?;
+    let answers: Vec<_> = ends.iter().filter_map(|end| Some((end, end.answer()?))).collect();
+    insert_answers(connection, &answers)
+}
+
+fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) -> Result<(), Failure> {
+    static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
+        Bulk::new(
+            "INSERT OR FAIL INTO attempts (
+                 task, token, number, started_at, duration_us, outcome, response_status, error_kind, error_message,
+                 backoff_us
+             )",
+            10,
+        )
+    });
+    INSERT.insert(connection, attempts, |values, (end, attempt)| {
+        let error = attempt.error.as_ref();
+        values.put(sequence(end.id))?;
+        values.put(end.token.0)?;
+        values.put(attempt.number)?;
+        values.put(millis(attempt.started_at))?;
+        values.put(attempt.duration.map(micros))?;
+        values.put(attempt.outcome.as_str())?;
+        values.put(attempt.response_status)?;
+        values.put(error.map(|error| error.kind.as_str()))?;
+        values.put(error.map(|error| error.message.as_str()))?;
+        values.put(attempt.backoff.map(micros))
+    })
+}
+
+/// A task that ends again, after a replay, has another answer then.
+fn insert_answers(connection: &Connection, answers: &[(&Prepared, &EncodedAnswer)]) -> Result<(), Failure> {
+    static INSERT: LazyLock<Bulk> =
+        LazyLock::new(|| Bulk::new("INSERT OR REPLACE INTO answers (task, status, headers, truncated, body)", 5));
+    INSERT.insert(connection, answers, |values, (end, answer)| {
+        values.put(sequence(end.id))?;
+        values.put(answer.status)?;
+        values.put(&answer.headers)?;
+        values.put(answer.truncated)?;
+        values.put(&answer.body[..])
+    })
+}

@@ -1,0 +1,77 @@
+//! Keeping new tasks.
+
+mod rows;
+
+pub(crate) use rows::{Row, write};
+
+use redrive_core::Status;
+use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
+
+use crate::codec::{EncodedRequest, sequence};
+use crate::failure::Failure;
+use crate::in_flight::Claim;
+use crate::keys::KeyHash;
+use crate::ops::by_key::by_key;
+use crate::writer::Writer;
+
+/// A new task with all that can be worked out before the writer has its turn.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    new: NewTask,
+    request: EncodedRequest,
+    key: KeyHash,
+}
+
+impl Prepared {
+    pub(crate) fn new(new: NewTask) -> Result<Self, Error> {
+        let request = EncodedRequest::new(&new.request)?;
+        let key = KeyHash::of(new.task.lane.tenant.as_str(), new.task.idempotency_key.as_str());
+        Ok(Prepared { new, request, key })
+    }
+}
+
+/// Decides what becomes of each; the rows of those that are kept are written with the commit.
+pub(crate) fn submit(writer: &mut Writer, tasks: Vec<Prepared>) -> Result<Vec<Submitted>, Failure> {
+    tasks.into_iter().map(|prepared| submit_one(writer, prepared)).collect()
+}
+
+fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Failure> {
+    if let Some(taken) = taken(writer, &prepared)? {
+        return Ok(taken);
+    }
+    let task = &prepared.new.task;
+    let Some(tenant) = writer.names.tenant_key(&writer.connection, &task.lane.tenant)? else {
+        return Ok(Submitted::PolicyGone);
+    };
+    let Some(version) = writer.names.version_key(&writer.connection, tenant, &task.policy)? else {
+        return Ok(Submitted::PolicyGone);
+    };
+    let lane = writer.names.lane_key_or_new(&writer.connection, &task.lane)?;
+    let lease = match prepared.new.start {
+        Start::Pending => None,
+        Start::Claimed(terms, now) => {
+            Some(Lease { token: Token(1), since: now, until: terms.until(now, task.attempt_timeout) })
+        }
+    };
+    writer.keys.add(&writer.connection, prepared.key, sequence(task.id))?;
+    match lease {
+        Some(lease) => {
+            writer.counters.added(tenant, version, Status::InFlight);
+            writer.in_flight.remember(task.id, Claim { tenant, token: lease.token, version });
+        }
+        None => writer.counters.added(tenant, version, Status::Pending),
+    }
+    let Prepared { new, request, .. } = prepared;
+    writer.unwritten.tasks.push(Row { new, request, lane, version, lease });
+    Ok(Submitted::Created(lease))
+}
+
+/// What the key's owner says to a second submission.
+fn taken(writer: &mut Writer, prepared: &Prepared) -> Result<Option<Submitted>, Failure> {
+    let task = &prepared.new.task;
+    let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;
+    Ok(owner.map(|(owner, fingerprint)| match fingerprint == prepared.new.fingerprint {
+        true => Submitted::Replayed(Box::new(owner)),
+        false => Submitted::KeyReused(owner.id),
+    }))
+}

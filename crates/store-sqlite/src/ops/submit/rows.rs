@@ -1,0 +1,87 @@
+//! The rows of new tasks.
+
+use std::sync::LazyLock;
+
+use redrive_core::Status;
+use redrive_store::{Lease, NewTask};
+use rusqlite::Connection;
+
+use crate::bulk::Bulk;
+use crate::codec::{EncodedRequest, micros, millis, sequence, status_code, whole_millis};
+use crate::failure::Failure;
+use crate::names::LaneKey;
+
+/// A task that is kept, with the numbers that stand for its names.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(super) new: NewTask,
+    pub(super) request: EncodedRequest,
+    pub(super) lane: LaneKey,
+    pub(super) version: i64,
+    pub(super) lease: Option<Lease>,
+}
+
+/// Writes the rows, table by table, in the order of the tables.
+pub(crate) fn write(connection: &Connection, rows: &mut [Row]) -> Result<(), Failure> {
+    rows.sort_unstable_by_key(|row| row.new.task.id);
+    insert_tasks(connection, rows)?;
+    insert_requests(connection, rows)
+}
+
+fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
+    static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
+        Bulk::new(
+            "INSERT OR FAIL INTO tasks (
+                 id, tail, tenant, lane, policy, status, attempt_number, max_attempts, attempt_timeout_ms, created_at,
+                 deadline_at, next_attempt_at, token, lease_since, lease_until, cancel_requested, backoff_us,
+                 idempotency_key
+             )",
+            18,
+        )
+    });
+    INSERT.insert(connection, rows, |values, Row { new, lane, version, lease, .. }| {
+        let task = &new.task;
+        let status = if lease.is_some() { Status::InFlight } else { Status::Pending };
+        let attempts = u32::from(lease.is_some());
+        // A task that waits holds a place for its lease: its row will not grow when it is claimed (see `status_code`).
+        let place = task.created_at;
+        let (since, until) = lease.map_or((place, place), |lease| (lease.since, lease.until));
+        values.put(sequence(task.id))?;
+        values.put(task.id.tail())?;
+        values.put(lane.tenant)?;
+        values.put(lane.lane)?;
+        values.put(version)?;
+        values.put(status_code(status))?;
+        values.put(task.attempt_number + attempts)?;
+        values.put(task.max_attempts)?;
+        values.put(whole_millis(task.attempt_timeout))?;
+        values.put(millis(task.created_at))?;
+        values.put(millis(task.deadline_at))?;
+        values.put(millis(task.next_attempt_at.unwrap_or(task.created_at)))?;
+        values.put(attempts)?;
+        values.put(millis(since))?;
+        values.put(millis(until))?;
+        values.put(false)?;
+        values.put(task.backoff.map(micros))?;
+        values.put(task.idempotency_key.as_str())
+    })
+}
+
+fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
+    static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
+        Bulk::new(
+            "INSERT OR FAIL INTO requests (task, target_url, method, headers, overrides, labels, fingerprint, body)",
+            8,
+        )
+    });
+    INSERT.insert(connection, rows, |values, Row { new, request, .. }| {
+        values.put(sequence(new.task.id))?;
+        values.put(&new.request.target_url)?;
+        values.put(&new.request.method)?;
+        values.put(&request.headers)?;
+        values.put(&request.overrides)?;
+        values.put(&request.labels)?;
+        values.put(new.fingerprint.0)?;
+        values.put(&new.request.body[..])
+    })
+}

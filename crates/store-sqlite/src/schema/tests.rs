@@ -1,0 +1,71 @@
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+fn tables(connection: &Connection) -> Vec<String> {
+    let mut select = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").unwrap();
+    select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn open(path: &Path) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection
+}
+
+#[test]
+fn a_new_database_is_of_the_newest_version_and_ours() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection).unwrap();
+    assert_eq!(version(&connection).unwrap(), newest());
+    let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).unwrap();
+    assert_eq!(id, APPLICATION_ID);
+}
+
+#[test]
+fn steps_that_were_taken_are_not_taken_again() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    take_steps(&mut connection, &["CREATE TABLE first (x)"]).unwrap();
+    take_steps(&mut connection, &["CREATE TABLE first (x)", "CREATE TABLE second (x)"]).unwrap();
+    assert_eq!(tables(&connection), ["first", "second"]);
+    assert_eq!(version(&connection).unwrap(), 2);
+}
+
+#[test]
+fn a_step_that_fails_half_way_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = open(&directory.path().join("db"));
+    take_steps(&mut connection, &["CREATE TABLE first (x); INSERT INTO first VALUES (1)"]).unwrap();
+    let bad = "CREATE TABLE second (x); UPDATE first SET x = 2; PRAGMA user_version = 7; INSERT INTO absent VALUES (1)";
+    let good_then_bad = ["CREATE TABLE first (x); INSERT INTO first VALUES (1)", "CREATE TABLE middle (x)", bad];
+    take_steps(&mut connection, &good_then_bad).unwrap_err();
+    assert_eq!(tables(&connection), ["first", "middle"], "what came before the failure stays");
+    assert_eq!(version(&connection).unwrap(), 2);
+    let x: i64 = connection.query_row("SELECT x FROM first", [], |row| row.get(0)).unwrap();
+    assert_eq!(x, 1);
+}
+
+#[test]
+fn a_process_that_dies_half_way_leaves_the_version_before() {
+    let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut connection = open(&directory.path().join("db"));
+    take_steps(&mut connection, &["CREATE TABLE first (x); INSERT INTO first VALUES (zeroblob(100000))"]).unwrap();
+    // So small a cache makes SQLite write pages of the open transaction to the log before it is committed.
+    connection.pragma_update(None, "cache_size", 2).unwrap();
+    let transaction = connection.transaction().unwrap();
+    let step = "CREATE TABLE second (x); UPDATE first SET x = zeroblob(200000); INSERT INTO second SELECT x FROM first";
+    transaction.execute_batch(step).unwrap();
+    transaction.pragma_update(None, "user_version", 2).unwrap();
+    let status = Command::new("cp").arg("-r").arg(directory.path().join(".")).arg(crashed.path()).status().unwrap();
+    assert!(status.success());
+    assert!(std::fs::metadata(crashed.path().join("db-wal")).unwrap().len() > 200_000, "nothing was under way");
+
+    let mut after = open(&crashed.path().join("db"));
+    assert_eq!(version(&after).unwrap(), 1);
+    assert_eq!(tables(&after), ["first"]);
+    let length: i64 = after.query_row("SELECT length(x) FROM first", [], |row| row.get(0)).unwrap();
+    assert_eq!(length, 100_000);
+    take_steps(&mut after, &["never taken again", step]).unwrap();
+    assert_eq!(version(&after).unwrap(), 2);
+}

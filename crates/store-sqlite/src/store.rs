@@ -1,0 +1,189 @@
+//! The contract, each call handed to the writer or to a reader.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use redrive_core::request::Fingerprint;
+use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_store::group_commit::GroupCommit;
+use redrive_store::{
+    BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected, LaneDue,
+    LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Settled, Settlement, Store, Submitted, TaskDetail,
+    TaskPage, TaskQuery,
+};
+
+use crate::failure::Failure;
+use crate::keys::KeyHash;
+use crate::open::{OpenError, Parts, open};
+use crate::ops;
+use crate::options::Options;
+use crate::readers::Readers;
+use crate::writer::Writer;
+
+/// A store in one directory of this machine, owned by this process.
+pub struct SqliteStore {
+    writer: GroupCommit<Writer>,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the store, or makes it if the directory has none. Blocks while it reads the newest idempotency keys.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let Parts { writer, readers } = open(&options)?;
+        Ok(SqliteStore { writer, readers })
+    }
+
+    /// Runs a job that finds all rows of its transaction written.
+    async fn write<R: Send + 'static>(
+        &self,
+        doing: &'static str,
+        job: impl FnOnce(&mut Writer) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Error> {
+        self.gather(doing, move |writer| {
+            writer.write_rows()?;
+            job(writer)
+        })
+        .await
+    }
+
+    /// Runs a job that knows what to do about rows that are not written yet.
+    async fn gather<R: Send + 'static>(
+        &self,
+        doing: &'static str,
+        job: impl FnOnce(&mut Writer) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Error> {
+        self.writer.run(move |writer| job(writer).map_err(|failure| failure.into_error(doing))).await
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("writer", &self.writer).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
+        let tasks: Vec<_> = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
+        self.gather("submitting tasks", move |writer| ops::submit::submit(writer, tasks)).await
+    }
+
+    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
+        self.write("claiming tasks", move |writer| ops::claim::claim(writer, lanes, lease, now)).await
+    }
+
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
+        let ends: Vec<_> = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
+        self.gather("settling attempts", move |writer| ops::settle::settle(writer, ends)).await
+    }
+
+    async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
+        self.write("cancelling a task", move |writer| ops::cancel::cancel(writer, &tenant, id, now)).await
+    }
+
+    async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
+        self.write("bringing a task forward", move |writer| ops::bring_forward::bring_forward(writer, &tenant, id, now))
+            .await
+    }
+
+    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
+        self.readers.run("finding expired leases", move |reader| ops::expired::expired(reader, now, limit)).await
+    }
+
+    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        self.readers
+            .run("finding pending lanes", move |reader| {
+                ops::pending_lanes::pending_lanes(reader, after.as_ref(), limit)
+            })
+            .await
+    }
+
+    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
+        self.readers.run("reading a task", move |reader| ops::find::task(reader, &tenant, id)).await
+    }
+
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
+        let hash = KeyHash::of(tenant.as_str(), key.as_str());
+        self.gather("finding a key", move |writer| ops::by_key::by_key(writer, &tenant, &key, hash)).await
+    }
+
+    async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
+        self.readers.run("listing tasks", move |reader| ops::list::tasks(reader, &query)).await
+    }
+
+    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error> {
+        self.readers.run("counting tasks", move |reader| ops::counts::counts(reader, &tenant)).await
+    }
+
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: TaskId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<Attempt>>, Error> {
+        self.readers
+            .run("reading attempts", move |reader| ops::attempts::attempts(reader, &tenant, id, after, limit))
+            .await
+    }
+
+    async fn put_policy(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: policy::Spec,
+        expected: Expected,
+        now: Timestamp,
+    ) -> Result<PutPolicy, Error> {
+        let json = serde_json::to_string(&spec)
+            .map_err(|error| Error::Unavailable(format!("writing a policy as JSON: {error}")))?;
+        self.write("keeping a policy", move |writer| {
+            ops::policies::put_policy(writer, &tenant, id, (spec, &json), expected, now)
+        })
+        .await
+    }
+
+    async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
+        self.readers.run("reading a policy", move |reader| ops::policies::policy(reader, &tenant, &id)).await
+    }
+
+    async fn policies(
+        &self,
+        tenant: TenantId,
+        after: Option<PolicyId>,
+        limit: usize,
+    ) -> Result<Vec<PolicyVersion>, Error> {
+        self.readers
+            .run("listing policies", move |reader| ops::policies::policies(reader, &tenant, after.as_ref(), limit))
+            .await
+    }
+
+    async fn delete_policy(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
+        self.write("deleting a policy", move |writer| ops::policies::delete_policy(writer, &tenant, &id, expected))
+            .await
+    }
+
+    async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
+        self.write("cleaning", move |writer| ops::clean::clean(writer, ended_before, from, limit)).await
+    }
+
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
+        self.readers.run("finding the newest task", ops::newest_task::newest_task).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.write("checking that the store can be written to", ops::check::check).await
+    }
+
+    /// The directory's lock keeps others out.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    async fn close(&self) {
+        // Readers first: the last checkpoint needs the log to itself.
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

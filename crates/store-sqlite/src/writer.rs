@@ -1,0 +1,119 @@
+//! What the writing thread owns.
+//!
+//! Beside the connection there are things in memory that mirror the database. Each of them follows the transaction: it
+//! takes part in the commit, and it forgets what was rolled back.
+
+use redrive_store::Error;
+use redrive_store::group_commit::Backend;
+use rusqlite::Connection;
+
+use crate::checkpointer::Checkpointer;
+use crate::connection;
+use crate::counters::Counters;
+use crate::failure::Failure;
+use crate::in_flight::InFlight;
+use crate::keys::Keys;
+use crate::names::Names;
+use crate::ops::{settle, submit};
+
+/// The one connection that writes, and what mirrors it in memory.
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    pub(crate) names: Names,
+    pub(crate) keys: Keys,
+    pub(crate) counters: Counters,
+    pub(crate) in_flight: InFlight,
+    pub(crate) unwritten: Unwritten,
+    /// What SQLite had counted when the open transaction began: a job may turn out to change nothing.
+    changes_before: u64,
+    /// Dropped after the connection: its last checkpoint is not in anybody's way.
+    checkpointer: Checkpointer,
+}
+
+/// Rows of the open transaction that are decided and not written yet.
+///
+/// Most jobs bring one task, and finding a prepared statement for each of its rows costs as much as some of the rows.
+/// So the rows of a whole batch are gathered here and written table by table, before the commit or before anybody looks.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    pub(crate) tasks: Vec<submit::Row>,
+    pub(crate) successes: Vec<settle::Prepared>,
+}
+
+impl Writer {
+    pub(crate) fn new(connection: Connection, keys: Keys, checkpointer: Checkpointer) -> Self {
+        Writer {
+            connection,
+            names: Names::default(),
+            keys,
+            counters: Counters::default(),
+            in_flight: InFlight::default(),
+            unwritten: Unwritten::default(),
+            changes_before: 0,
+            checkpointer,
+        }
+    }
+
+    /// Writes the rows that are gathered: for everybody who reads or changes a task's row.
+    pub(crate) fn write_rows(&mut self) -> Result<(), Failure> {
+        let Unwritten { tasks, successes } = &mut self.unwritten;
+        if !tasks.is_empty() {
+            submit::write(&self.connection, tasks)?;
+            tasks.clear();
+        }
+        if !successes.is_empty() {
+            settle::write(&self.connection, successes)?;
+            successes.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.write_rows()?;
+        self.keys.write_slice(&self.connection)?;
+        self.counters.write(&self.connection)?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Backend for Writer {
+    fn begin(&mut self) -> Result<(), Error> {
+        if self.checkpointer.wants_restart()
+            && let Err(failure) = connection::restart_log(&self.connection)
+        {
+            // No reason to refuse work: a disk that is really broken refuses the commit.
+            let error = failure.into_error("restarting the log");
+            tracing::warn!(%error, "the log could not be restarted and goes on growing");
+        }
+        self.changes_before = self.connection.total_changes();
+        let begun = self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        begun.map_err(|error| Failure::from(error).into_error("beginning a transaction")).map(drop)
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        self.finish().map_err(|failure| failure.into_error("committing a transaction"))?;
+        self.keys.committed();
+        self.names.committed();
+        if self.connection.total_changes() != self.changes_before {
+            self.checkpointer.committed();
+        }
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        self.keys.rolled_back();
+        self.names.rolled_back();
+        self.counters.clear();
+        self.in_flight.rolled_back();
+        self.unwritten = Unwritten::default();
+        // After some errors, a full disk among them, SQLite has rolled back already.
+        if self.connection.is_autocommit() {
+            return;
+        }
+        if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+            let error = Failure::from(error).into_error("rolling back");
+            tracing::error!(%error, "a rollback failed");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What was acknowledged is there after a restart, however the process ended.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod support;
+
+use redrive_core::{Status, Timestamp};
+use redrive_store::conformance::samples::{acme, allow, at, billing, claim, id, keep, now_of, succeed, task};
+use redrive_store::conformance::{Snapshot, snapshot, workload};
+use redrive_store::{Settled, Store, Submitted};
+use redrive_store_sqlite::{Options, SqliteStore};
+
+use support::{copy, open};
+
+/// A restart ends all leases: nobody is left who could hold one.
+fn after_restart(mut snapshot: Snapshot) -> Snapshot {
+    for claimed in &mut snapshot.in_flight {
+        claimed.lease.until = Timestamp::from_millis(0);
+    }
+    snapshot
+}
+
+#[tokio::test]
+async fn everything_survives_closing() {
+    for (seed, recent_keys) in [(11, 10_000), (12, 5)] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { recent_keys, ..Options::new(directory.path()) };
+        let store = SqliteStore::open(options.clone()).unwrap();
+        let before = workload::run(&store, seed, 500).await;
+        store.close().await;
+        let store = SqliteStore::open(options).unwrap();
+        let after = snapshot(&store, workload::tenants()).await;
+        after.assert_is(&after_restart(before), &format!("seed {seed}"));
+    }
+}
+
+#[tokio::test]
+async fn everything_survives_a_crash() {
+    let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(directory.path());
+    let before = workload::run(&store, 13, 500).await;
+    copy(directory.path(), crashed.path());
+    let after = snapshot(&open(crashed.path()), workload::tenants()).await;
+    after.assert_is(&after_restart(before), "after a crash");
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file_that_holds_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    keep(&store, [task(1)]).await;
+    store.close().await;
+    let mut files: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["lock", "redrive.db"]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_dropped_lets_go_of_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    keep(&store, [task(1)]).await;
+    drop(store);
+    // Its threads end by themselves, soon.
+    let store = loop {
+        match SqliteStore::open(Options::new(directory.path())) {
+            Ok(store) => break store,
+            Err(error) => assert!(error.to_string().contains("in use"), "{error}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(now_of(&store, &task(1).0.task).await.status, Status::Pending);
+}
+
+#[tokio::test]
+async fn a_task_in_flight_has_an_expired_lease_after_a_restart_and_its_token_still_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    keep(&store, [task(1).claimed(at(0)), task(2)]).await;
+    let held = claim(&store, billing(), 1, at(0)).await.remove(0);
+    assert!(store.expired(at(1), 10).await.unwrap().is_empty());
+    store.close().await;
+
+    let store = open(directory.path());
+    let expired = store.expired(at(0), 10).await.unwrap();
+    assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), [id(1), id(2)]);
+    assert_eq!(expired[1].lease.token, held.lease.token);
+    assert_eq!(store.settle(vec![succeed(&expired[0], at(2))]).await.unwrap(), [Settled::Done(Status::Succeeded)]);
+}
+
+#[tokio::test]
+async fn a_key_is_found_after_any_number_of_restarts_wherever_it_is_by_then() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { recent_keys: 40, ..Options::new(directory.path()) };
+    let mut kept = 0;
+    for round in 0..6 {
+        let store = SqliteStore::open(options.clone()).unwrap();
+        if round == 0 {
+            allow(&store, acme()).await;
+        }
+        // Newer ids first, so that some arrive when the keys of later tasks are on their way to disk or there already.
+        for n in (kept + 1..=kept + 60).rev() {
+            keep(&store, [task(n)]).await;
+        }
+        kept += 60;
+        for n in 1..=kept {
+            let again = store.submit(vec![task(n).0]).await.unwrap().remove(0);
+            assert!(
+                matches!(&again, Submitted::Replayed(task) if task.id == id(n)),
+                "round {round}, key {n}: {again:?}"
+            );
+        }
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_found_after_a_crash_at_any_step_of_moving_keys_to_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { recent_keys: 100, ..Options::new(directory.path()) };
+    let store = SqliteStore::open(options).unwrap();
+    allow(&store, acme()).await;
+    keep(&store, (1..=101).map(task)).await;
+    for n in 102..=110 {
+        // Each of these commits moves a slice of the first hundred.
+        keep(&store, [task(n)]).await;
+        let crashed = tempfile::tempdir().unwrap();
+        copy(directory.path(), crashed.path());
+        let after = open(crashed.path());
+        let again = after.submit((1..=n).map(|n| task(n).0).collect()).await.unwrap();
+        let found = again.iter().filter(|submitted| matches!(submitted, Submitted::Replayed(_))).count();
+        assert_eq!(found as u64, n, "after commit {n}");
+    }
+}

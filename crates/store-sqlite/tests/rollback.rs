@@ -1,0 +1,152 @@
+//! A transaction that fails leaves nothing behind, neither on disk nor in the memory that mirrors it.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod support;
+
+use redrive_core::Status;
+use redrive_store::conformance::samples::{
+    acme, allow, at, claim, counts, everything, id, keep, keep_and_claim, keep_and_end, lane, list, policy_id, succeed,
+    task, tenant,
+};
+use redrive_store::{
+    Claimed, CleanFrom, DeletePolicy, Error, Expected, Lease, NewTask, Settled, Store, Submitted, Token,
+};
+use redrive_store_sqlite::{Options, SqliteStore};
+
+use support::open;
+
+/// A task with an id that another one has: no generator of ids makes it, and the database refuses it.
+fn impossible() -> NewTask {
+    task(1).key("another-key").0
+}
+
+#[tokio::test]
+async fn a_failed_call_leaves_no_task_no_key_no_lane_and_no_count() {
+    for recent_keys in [1, 1_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(Options { recent_keys, ..Options::new(directory.path()) }).unwrap();
+        allow(&store, acme()).await;
+        keep(&store, [task(1)]).await;
+        let new_lane = || task(2).to("https://new.example");
+        for _ in 0..3 {
+            let failed = store.submit(vec![new_lane().0, task(3).claimed(at(0)).0, impossible()]).await;
+            assert!(matches!(failed, Err(Error::Unavailable(_))), "{failed:?}");
+        }
+        assert_eq!(counts(&store, acme()).await, [1, 0, 0, 0, 0, 0]);
+        assert_eq!(list(&store, everything(acme())).await.len(), 1);
+        assert_eq!(store.pending_lanes(None, 10).await.unwrap().len(), 1);
+        assert!(store.expired(at(1_000_000), 10).await.unwrap().is_empty());
+
+        // Another lane takes the number that the failed one had: nothing may still know it by that name.
+        keep(&store, [task(4).to("https://other.example")]).await;
+        assert_eq!(claim(&store, lane("acme", "https://new.example"), 1, at(0)).await, []);
+        assert_eq!(claim(&store, lane("acme", "https://other.example"), 1, at(0)).await[0].task.id, id(4));
+        let created = store.submit(vec![new_lane().0]).await.unwrap();
+        assert_eq!(created, [Submitted::Created(None)]);
+        assert_eq!(claim(&store, lane("acme", "https://new.example"), 1, at(0)).await[0].task.id, id(2));
+        assert_eq!(counts(&store, acme()).await, [1, 2, 0, 0, 0, 0]);
+    }
+}
+
+#[tokio::test]
+async fn what_shares_a_transaction_with_a_failure_did_not_happen_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    keep(&store, [task(1)]).await;
+    let held = keep_and_claim(&store, task(2).to("https://b.example")).await;
+    // The writer takes the first of these alone or with others; whatever shares a fate shares an answer.
+    let calls = tokio::join!(
+        store.submit(vec![task(3).0]),
+        store.settle(vec![succeed(&held, at(1))]),
+        store.submit(vec![impossible()]),
+        store.submit(vec![task(4).0]),
+    );
+    assert!(calls.2.is_err());
+    let pending = 1 + u64::from(calls.0.is_ok()) + u64::from(calls.3.is_ok());
+    let settled = u64::from(calls.1.is_ok());
+    assert_eq!(counts(&store, acme()).await, [pending, 1 - settled, settled, 0, 0, 0]);
+    // What failed can be done again.
+    for n in [3, 4] {
+        store.submit(vec![task(n).0]).await.unwrap();
+    }
+    store.settle(vec![succeed(&held, at(1))]).await.unwrap();
+    assert_eq!(counts(&store, acme()).await, [3, 0, 1, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_cleaning_that_was_rolled_back_leaves_the_tasks_keys() {
+    for recent_keys in [1, 1_000_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(Options { recent_keys, ..Options::new(directory.path()) }).unwrap();
+        allow(&store, acme()).await;
+        keep(&store, [task(1)]).await;
+        let ended = || task(2).to("https://b.example");
+        keep_and_end(&store, ended(), Status::Succeeded, at(1)).await;
+        for round in 1..1_000 {
+            // A call that takes a while, so that the two behind it share the next transaction.
+            let many = (0..500).map(|n| task(round * 1_000 + n).0).collect();
+            let (_, cleaned, failed) = tokio::join!(
+                store.submit(many),
+                store.clean(at(9), CleanFrom::Start, 10),
+                store.submit(vec![impossible()])
+            );
+            assert!(failed.is_err());
+            if cleaned.is_err() {
+                break;
+            }
+            keep_and_end(&store, ended(), Status::Succeeded, at(1)).await;
+        }
+        let again = store.submit(vec![ended().0]).await.unwrap();
+        assert!(matches!(&again[..], [Submitted::Replayed(task)] if task.id == id(2)), "{again:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_was_rolled_back_settles_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    keep(&store, [task(1)]).await;
+    assert!(store.submit(vec![task(2).claimed(at(0)).0, impossible()]).await.is_err());
+    // The same task again, waiting this time; the claim of the failed call would have had the first token.
+    keep(&store, [task(2)]).await;
+    let NewTask { task, request, .. } = task(2).0;
+    let lease = Lease { token: Token(1), since: at(0), until: at(1) };
+    let settled = store.settle(vec![succeed(&Claimed { task, request, lease }, at(1))]).await.unwrap();
+    assert_eq!(settled, [Settled::LeaseLost]);
+    assert_eq!(counts(&store, acme()).await, [2, 0, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_policy_is_pinned_by_what_was_kept_and_not_by_what_was_rolled_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    allow(&store, tenant("globex")).await;
+    keep(&store, [task(1)]).await;
+    let failed = store.submit(vec![task(2).of("globex").0, impossible()]).await;
+    assert!(failed.is_err());
+    let policy = policy_id("default");
+    let deleted = store.delete_policy(tenant("globex"), policy.clone(), Expected::Anything).await.unwrap();
+    assert_eq!(deleted, DeletePolicy::Done);
+    let pinned = store.delete_policy(acme(), policy, Expected::Anything).await.unwrap();
+    assert_eq!(pinned, DeletePolicy::Pinned(1));
+    let refused = store.submit(vec![task(3).of("globex").0]).await.unwrap();
+    assert_eq!(refused, [Submitted::PolicyGone]);
+}
+
+#[tokio::test]
+async fn an_ended_task_keeps_the_name_of_a_policy_that_was_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    let held = keep_and_claim(&store, task(1)).await;
+    store.settle(vec![succeed(&held, at(1))]).await.unwrap();
+    store.delete_policy(acme(), policy_id("default"), Expected::Anything).await.unwrap();
+    // A pass that removes nothing must not remove what the task refers to.
+    store.clean(at(0), CleanFrom::Start, 100).await.unwrap();
+    let found = store.task(acme(), id(1)).await.unwrap().unwrap().task;
+    assert_eq!((found.policy, found.status), (held.task.policy, Status::Succeeded));
+}
