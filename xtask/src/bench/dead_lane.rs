@@ -1,0 +1,123 @@
+//! One dead dependency with a mountain of due work: what do the others notice?
+//!
+//! The dead lane's slots are all taken by sends that hang, and everything behind them is due. Two services run side by
+//! side, one with the mountain and one without, and take turns under the same load for other lanes.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use serde_json::json;
+
+use super::deliveries::DEAD_PATH;
+use super::pipeline::{self, Load};
+use super::stats::Spread;
+use super::template::Shape;
+use super::world::{Service, Variant, World};
+
+/// Tasks in one request: the most that the API takes.
+const BATCH: u64 = 1_000;
+/// How long a hanging send may hang: longer than the whole measurement, so that the lane stays full.
+const HANG: Duration = Duration::from_secs(600);
+/// How long the lane may take to fill its slots.
+const HOLD_LIMIT: Duration = Duration::from_secs(30);
+/// The lanes that the load is spread over.
+const OTHER_LANES: usize = 8;
+
+/// The other lanes' deliveries with and without a dead one beside them.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLane {
+    /// Due tasks in the dead lane.
+    pub tasks: u64,
+    /// Sends of it that hang.
+    pub hanging: u64,
+    /// How long it took to fill the lane.
+    pub fill_seconds: f64,
+    /// Deliveries per second without it.
+    pub without: Spread,
+    /// Deliveries per second with it.
+    pub with: Spread,
+    /// The second over the first, round by round.
+    pub ratio: Spread,
+}
+
+/// Measures `rounds` rounds, with and without `tasks` due tasks in a dead lane.
+pub fn measure(world: &World, load: &Load, rounds: usize, tasks: u64) -> Result<DeadLane> {
+    let load = Load { shape: Shape { lanes: OTHER_LANES, ..load.shape.clone() }, ..load.clone() };
+    let variant = Variant::Sqlite;
+    let free_dir = world.dir.join("free-lanes");
+    let free = world.start_on(variant, &free_dir, Some(free_dir.clone()))?;
+    let burdened_dir = world.dir.join("dead-lane");
+    let burdened = world.start_on(variant, &burdened_dir, Some(burdened_dir.clone()))?;
+    let begin = Instant::now();
+    let hanging = fill(world, &burdened, tasks, load.shape.body)?;
+    let fill_seconds = begin.elapsed().as_secs_f64();
+
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        without.push(pipeline::measure(world, variant, &free, &load)?.tasks_per_second);
+        with.push(pipeline::measure(world, variant, &burdened, &load)?.tasks_per_second);
+    }
+    let waiting = burdened.ask(async |api| api.counts().await)?.get("PENDING").copied().unwrap_or(0);
+    if waiting + hanging < tasks {
+        bail!("the lane did not stay dead: of {tasks} tasks {waiting} are waiting and {hanging} hang");
+    }
+    Ok(DeadLane {
+        tasks,
+        hanging,
+        fill_seconds,
+        ratio: Spread::ratio(&with, &without),
+        without: Spread::of(without),
+        with: Spread::of(with),
+    })
+}
+
+/// Submits `tasks` tasks to a path that never answers; says how many sends hang once the lane is full.
+fn fill(world: &World, service: &Service, tasks: u64, body: usize) -> Result<u64> {
+    world.deliveries.reset();
+    let task = json!({
+        "targetUrl": format!("http://{}{DEAD_PATH}", world.target.address()),
+        "method": "POST",
+        "body": "x".repeat(body),
+        "dependency": "dead",
+        "policy": { "attemptTimeoutMs": HANG.as_millis() as u64 },
+    })
+    .to_string();
+    service.ask(async |api| {
+        let mut left = tasks;
+        while left > 0 {
+            let count = left.min(BATCH);
+            let batch = format!("{{\"tasks\":[{}]}}", vec![task.as_str(); count as usize].join(","));
+            let answer = api.call("POST", "/retry-tasks/batch", &batch).await?;
+            let document: serde_json::Value = answer.document()?;
+            let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if let Some(refused) = results.iter().find(|result| result["status"] != 201) {
+                bail!("a task for the dead lane was refused: {refused}");
+            }
+            if results.len() as u64 != count {
+                bail!("a batch for the dead lane was refused: {}", answer.describe());
+            }
+            left -= count;
+        }
+        Ok(())
+    })?;
+    wait_until_held(world)
+}
+
+/// Waits until no further send arrives at the dead path: the lane has no room left.
+fn wait_until_held(world: &World) -> Result<u64> {
+    let begin = Instant::now();
+    let mut held = world.deliveries.held();
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let now = world.deliveries.held();
+        if now > 0 && now == held {
+            return Ok(held);
+        }
+        if begin.elapsed() > HOLD_LIMIT {
+            bail!("the dead lane did not fill up: {now} sends hang after {HOLD_LIMIT:?}");
+        }
+        held = now;
+    }
+}

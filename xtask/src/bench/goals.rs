@@ -1,0 +1,132 @@
+//! The goals of DESIGN.md ("Speed and size"), and whether this run reached them.
+
+use serde::Serialize;
+
+use super::latency::DueToWire;
+use super::results::Results;
+
+/// One goal.
+#[derive(Debug, Clone, Serialize)]
+pub struct Goal {
+    /// What is measured.
+    pub what: &'static str,
+    /// What was asked for.
+    pub goal: &'static str,
+    /// What came out; nothing if this run did not measure it.
+    pub measured: Option<String>,
+    /// Whether that is good enough.
+    pub reached: Option<bool>,
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Every goal, in the order of the document.
+pub fn all(results: &Results) -> Vec<Goal> {
+    let ratios = results.ratios.as_ref();
+    let ended = results.ended.as_ref();
+    let pending = results.pending.as_ref();
+    let dead_lane = results.dead_lane.as_ref();
+    let at_least = |goal: f64| move |value: f64| value >= goal;
+    vec![
+        goal(
+            "pipeline: sqlite / memory, tasks/s",
+            "≥ 0.70",
+            ratios.map(|ratios| (ratios.sqlite_to_memory.median, format!("{:.2}", ratios.sqlite_to_memory.median))),
+            at_least(0.70),
+        ),
+        goal(
+            "pipeline: sqlite / ceiling, tasks/s",
+            "≥ 0.50",
+            ratios.map(|ratios| (ratios.sqlite_to_ceiling.median, format!("{:.2}", ratios.sqlite_to_ceiling.median))),
+            at_least(0.50),
+        ),
+        goal(
+            "due → on the wire at half the top rate, p99",
+            "≤ 5 ms",
+            at_half_rate(results).map(|measured| {
+                let worst = measured.delayed.p99_us as f64 / 1e3;
+                (worst, format!("{worst:.1} ms"))
+            }),
+            |value| value <= 5.0,
+        ),
+        goal(
+            "life cycles/s of the store with 5 million tasks / empty",
+            "≥ 0.80",
+            ended.map(|ended| (ended.store_ratio.median, format!("{:.2}", ended.store_ratio.median))),
+            at_least(0.80),
+        )
+        .only_with(5_000_000, ended.map(|ended| ended.tasks)),
+        goal(
+            "10 million pending: resident memory",
+            "≤ 1 GiB",
+            pending.map(|pending| {
+                (pending.peak_rss_bytes as f64, format!("{:.0} MiB", pending.peak_rss_bytes as f64 / MIB))
+            }),
+            |value| value <= 1024.0 * MIB,
+        )
+        .only_with(10_000_000, pending.map(|pending| pending.tasks)),
+        goal(
+            "10 million pending: from start to the first send",
+            "≤ 5 s",
+            pending.map(|pending| (pending.first_send_seconds, format!("{:.2} s", pending.first_send_seconds))),
+            |value| value <= 5.0,
+        )
+        .only_with(10_000_000, pending.map(|pending| pending.tasks)),
+        goal(
+            "beside a dead lane with 1 million due tasks / without",
+            "≥ 0.90",
+            dead_lane.map(|lane| (lane.ratio.median, format!("{:.2}", lane.ratio.median))),
+            at_least(0.90),
+        )
+        .only_with(1_000_000, dead_lane.map(|lane| lane.tasks)),
+        goal(
+            "idle: part of a core",
+            "< 1 %",
+            results.idle.as_ref().map(|idle| {
+                let text = format!("{:.2} %, {:.1} wake-ups/s", idle.core * 100.0, idle.wakeups_per_second);
+                (idle.core, text)
+            }),
+            |value| value < 0.01,
+        ),
+    ]
+}
+
+/// The latencies, if they were measured at half the top rate at least, and not at a rate that somebody chose.
+fn at_half_rate(results: &Results) -> Option<&DueToWire> {
+    let top = results.variants.iter().find(|variant| variant.name == "sqlite")?.tasks_per_second.median;
+    results.due_to_wire.as_ref().filter(|measured| measured.rate >= top * 0.49)
+}
+
+fn goal(
+    what: &'static str,
+    goal: &'static str,
+    measured: Option<(f64, String)>,
+    is_reached: impl FnOnce(f64) -> bool,
+) -> Goal {
+    let (value, measured) = measured.unzip();
+    Goal { what, goal, measured, reached: value.map(is_reached) }
+}
+
+impl Goal {
+    /// Says nothing about the goal if there were fewer tasks than it speaks of.
+    fn only_with(mut self, tasks: u64, measured_with: Option<u64>) -> Self {
+        if let Some(fewer) = measured_with.filter(|&measured_with| measured_with < tasks) {
+            self.reached = None;
+            self.measured = self.measured.map(|measured| format!("{measured} (with only {fewer} tasks)"));
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_judged_only_at_its_size() {
+        let measured = || goal("what", "≥ 0.80", Some((0.9, "0.90".to_owned())), |value| value >= 0.8);
+        assert_eq!(measured().only_with(5, Some(5)).reached, Some(true));
+        let smaller = measured().only_with(5, Some(4));
+        assert_eq!((smaller.reached, smaller.measured.as_deref()), (None, Some("0.90 (with only 4 tasks)")));
+    }
+}

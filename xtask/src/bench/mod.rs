@@ -1,0 +1,110 @@
+//! `cargo xtask bench`: how fast and how large Redrive is, as ratios measured in one run on one machine.
+//!
+//! Everything runs on loopback. The callers and the target live in this process, each on a thread of its own and as
+//! cheap as we can make them; what is measured runs in a process of its own, so that its CPU time and memory are its
+//! own. The variants take turns, because the machine is not equally fast all the time.
+
+mod callers;
+mod ceiling;
+mod dead_lane;
+mod deliveries;
+mod goals;
+mod idle;
+mod latency;
+mod machine;
+mod options;
+mod pipeline;
+mod preload;
+mod report;
+mod results;
+mod stats;
+mod template;
+mod world;
+
+pub use ceiling::{Options as CeilingOptions, run as run_ceiling};
+pub use options::Options;
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::binaries::{self, Profile};
+use options::PreloadKind;
+use results::{Measured, Ratios, Results};
+use world::{Variant, World};
+
+/// Measures and reports; in a dev build, builds everything in release and lets that take over.
+pub fn run(options: &Options) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return run_in_release();
+    }
+    crate::process::guard(options.time_limit())?;
+    let redrive = binaries::target_dir()?.join("release/redrive");
+    let world = World::new(redrive, options.serve_argument.clone())?;
+    let results = measure(&world, options)?.judged();
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&results)?);
+    } else {
+        report::print(&results);
+    }
+    Ok(())
+}
+
+/// A dev build of the callers would cost more than the service: replaces this process by its release build.
+fn run_in_release() -> Result<()> {
+    let release = ["-p", "redrive", "-p", "xtask", "--features", "xtask/preload"];
+    let binaries = binaries::build(Profile::Release, &release)?;
+    let error = Command::new(binaries.join("xtask")).args(std::env::args_os().skip(1)).exec();
+    Err(error).context("starting the release build of xtask")
+}
+
+fn measure(world: &World, options: &Options) -> Result<Results> {
+    let load = options.load();
+    let mut results = Results::new(machine::Machine::measure(&world.dir)?);
+    if !options.skip_pipeline {
+        measure_pipelines(world, options, &mut results)?;
+    }
+    for (kind, tasks) in options.preloads() {
+        eprintln!("preload: {tasks} tasks, {kind:?}");
+        match kind {
+            PreloadKind::Ended => results.ended = Some(preload::measure_ended(world, &load, options.rounds, tasks)?),
+            PreloadKind::Pending => results.pending = Some(preload::measure_pending(world, &load, tasks)?),
+        }
+    }
+    if let Some(tasks) = options.dead_lane() {
+        eprintln!("dead lane: {tasks} due tasks");
+        results.dead_lane = Some(dead_lane::measure(world, &load, options.rounds, tasks)?);
+    }
+    if options.idle || options.all {
+        eprintln!("idle: {} s", options.idle_seconds);
+        results.idle = Some(idle::measure(world, Duration::from_secs_f64(options.idle_seconds))?);
+    }
+    Ok(results)
+}
+
+fn measure_pipelines(world: &World, options: &Options, results: &mut Results) -> Result<()> {
+    let load = options.load();
+    let mut rounds = [Variant::Ceiling, Variant::Memory, Variant::Sqlite].map(|variant| (variant, Vec::new()));
+    for round in 1..=options.rounds {
+        for (variant, measured) in &mut rounds {
+            let of = pipeline::measure_fresh(world, *variant, &load)?;
+            eprintln!(
+                "round {round}/{}: {:<8} {:>7.0} tasks/s, {:.1} CPU µs/task",
+                options.rounds,
+                variant.name(),
+                of.tasks_per_second,
+                of.cpu_us_per_task
+            );
+            measured.push(of);
+        }
+    }
+    let [ceiling, memory, sqlite] = rounds.map(|(variant, rounds)| Measured::of(variant, rounds));
+    results.ratios = Some(Ratios::of(&ceiling, &memory, &sqlite));
+    let rate = options.rate.unwrap_or(sqlite.tasks_per_second.median / 2.0);
+    results.variants = vec![ceiling, memory, sqlite];
+    eprintln!("due → on the wire at {rate:.0} tasks/s");
+    results.due_to_wire = Some(latency::measure(world, Variant::Sqlite, &load, rate)?);
+    Ok(())
+}

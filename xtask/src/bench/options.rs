@@ -1,0 +1,104 @@
+//! What `cargo xtask bench` can be told.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::pipeline::Load;
+use super::template::Shape;
+
+/// The options of `cargo xtask bench`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Rounds; in each, every variant is measured once
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// How long the callers submit in a round
+    #[arg(long, default_value_t = 8.0, value_name = "SECONDS")]
+    pub seconds: f64,
+    /// How long they do so before, unmeasured
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    pub warm_up: f64,
+    /// Callers at once, each with one kept connection
+    #[arg(long, default_value_t = 256)]
+    pub callers: usize,
+    /// The size of a task's body, in bytes
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    pub body: usize,
+    /// Give each task a random idempotency key of its own (otherwise the service makes one)
+    #[arg(long)]
+    pub keys: bool,
+    /// Measure due-to-wire at this rate instead of half the top rate
+    #[arg(long, value_name = "TASKS_PER_SECOND")]
+    pub rate: Option<f64>,
+    /// Leave the ceiling, the pipelines and due-to-wire out
+    #[arg(long)]
+    pub skip_pipeline: bool,
+    /// Also measure the embedded store with this many tasks in it (kept under target/bench/ for the next run)
+    #[arg(long, value_name = "TASKS")]
+    pub preload: Option<u64>,
+    /// What the preloaded tasks are
+    #[arg(long, value_enum, default_value_t = PreloadKind::Ended)]
+    pub preload_kind: PreloadKind,
+    /// Also measure the other lanes beside a dead one with this many due tasks
+    #[arg(long, value_name = "TASKS")]
+    pub dead_lane: Option<u64>,
+    /// Also measure a service with nothing to do
+    #[arg(long)]
+    pub idle: bool,
+    /// How long the idle service is watched
+    #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
+    pub idle_seconds: f64,
+    /// Measure everything that DESIGN.md has a goal for: also idle, a dead lane with 1 million tasks, 5 million ended
+    /// and 10 million pending tasks (filling the stores takes some minutes the first time, and 20 GB of disk)
+    #[arg(long)]
+    pub all: bool,
+    /// A further argument for `redrive serve`, to try a setting out (repeatable)
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub serve_argument: Vec<String>,
+    /// Print one JSON document on standard output; progress goes to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What preloaded tasks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PreloadKind {
+    /// Delivered long ago: measures life cycles against the empty store's
+    Ended,
+    /// Due far in the future: measures the start and the memory
+    Pending,
+}
+
+impl Options {
+    /// The load that they describe.
+    pub fn load(&self) -> Load {
+        Load {
+            callers: self.callers.max(1),
+            duration: Duration::from_secs_f64(self.seconds.max(0.1)),
+            warm_up: Duration::from_secs_f64(self.warm_up.max(0.1)),
+            shape: Shape { body: self.body, keys: self.keys, delays: false, lanes: 1 },
+        }
+    }
+
+    /// The stores to measure with tasks in them.
+    pub fn preloads(&self) -> Vec<(PreloadKind, u64)> {
+        match self.preload {
+            Some(tasks) => vec![(self.preload_kind, tasks)],
+            None if self.all => vec![(PreloadKind::Ended, 5_000_000), (PreloadKind::Pending, 10_000_000)],
+            None => Vec::new(),
+        }
+    }
+
+    /// The size of the dead lane to measure.
+    pub fn dead_lane(&self) -> Option<u64> {
+        self.dead_lane.or(self.all.then_some(1_000_000))
+    }
+
+    /// Longer than any of this should take.
+    pub fn time_limit(&self) -> Duration {
+        let rounds = self.rounds as f64 * (self.seconds + self.warm_up + 10.0) * 4.0;
+        let tasks = self.preloads().iter().map(|(_, tasks)| tasks).sum::<u64>() + self.dead_lane().unwrap_or(0);
+        Duration::from_secs_f64(600.0 + rounds * 3.0 + self.idle_seconds + tasks as f64 / 2_000.0)
+    }
+}

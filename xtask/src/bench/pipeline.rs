@@ -1,0 +1,97 @@
+//! The pipeline: submit → deliver → settle, as fast as the callers can.
+//!
+//! A task counts once it was delivered *and* settled, so the measured window is closed: it begins when nothing is under
+//! way and ends when everything that was submitted in it has been delivered and settled, the drain included. Callers
+//! that outrun delivery gain nothing.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::callers::{Callers, Pace};
+use super::stats::Latency;
+use super::template::{Shape, Template};
+use super::world::{Service, Variant, World};
+use crate::procfs::machine_cpu;
+
+/// How the pipeline is loaded.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Callers at once.
+    pub callers: usize,
+    /// How long they submit in a round.
+    pub duration: Duration,
+    /// How long they do so before, unmeasured.
+    pub warm_up: Duration,
+    /// What they submit.
+    pub shape: Shape,
+}
+
+/// One measured window.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Round {
+    /// Tasks delivered and settled.
+    pub tasks: u64,
+    /// The same per second of the whole window, drain included.
+    pub tasks_per_second: f64,
+    /// Tasks acknowledged per second while the callers were at work.
+    pub accepted_per_second: f64,
+    /// Tasks that were acknowledged and not yet delivered when the callers stopped.
+    pub backlog: u64,
+    /// CPU time of the service per task.
+    pub cpu_us_per_task: f64,
+    /// CPU time of the whole machine per task: callers, service, target and kernel.
+    pub machine_cpu_us_per_task: f64,
+    /// From the request to its acknowledgement.
+    pub submit: Latency,
+    /// The most memory that the service had resident.
+    pub peak_rss_bytes: u64,
+}
+
+/// Starts `variant` afresh, loads it and measures one window.
+pub fn measure_fresh(world: &World, variant: Variant, load: &Load) -> Result<Round> {
+    let service = world.start(variant)?;
+    measure(world, variant, &service, load)
+}
+
+/// Loads a running service and measures one window.
+pub fn measure(world: &World, variant: Variant, service: &Service, load: &Load) -> Result<Round> {
+    let before = match variant {
+        Variant::Ceiling => 0,
+        _ => service.ask(async |api| api.counts().await)?.get("SUCCEEDED").copied().unwrap_or(0),
+    };
+    world.deliveries.reset();
+    let target = world.target.address();
+    let mut callers = Callers::connect(service.address, load.callers, |caller| match variant {
+        Variant::Ceiling => Template::plain(&load.shape),
+        _ => Template::task(target, &load.shape, caller),
+    })?;
+    callers.run(Pace::ClosedLoop, load.warm_up)?;
+    service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
+    let warmed_up = callers.acknowledged();
+
+    let (cpu, machine, begin) = (service.process.usage()?.cpu, machine_cpu()?, Instant::now());
+    let sent = callers.run(Pace::ClosedLoop, load.duration)?;
+    let submitting = begin.elapsed();
+    let backlog = callers.acknowledged() - world.deliveries.count();
+    service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
+    let window = begin.elapsed();
+    let usage = service.process.usage()?;
+    let machine = machine_cpu()?.saturating_sub(machine);
+    world.deliveries.verify(callers.acknowledged())?;
+
+    let tasks = callers.acknowledged() - warmed_up;
+    let per_task = |time: Duration| time.as_secs_f64() * 1e6 / tasks as f64;
+    Ok(Round {
+        tasks,
+        tasks_per_second: tasks as f64 / window.as_secs_f64(),
+        accepted_per_second: tasks as f64 / submitting.as_secs_f64(),
+        backlog,
+        cpu_us_per_task: per_task(usage.cpu.saturating_sub(cpu)),
+        machine_cpu_us_per_task: per_task(machine),
+        submit: Latency::of(sent.iter().map(|sent| i64::from(sent.took_us)).collect()),
+        peak_rss_bytes: usage.peak_rss,
+    })
+}

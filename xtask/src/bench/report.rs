@@ -1,0 +1,153 @@
+//! The results for people: a table per measurement, and the goals at the end.
+
+use super::results::{Measured, Results};
+use super::stats::{Latency, Spread};
+use crate::table::Table;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Prints everything that was measured.
+pub fn print(results: &Results) {
+    let machine = &results.machine;
+    println!(
+        "\nmachine: {} cores, load average {:.2}, fdatasync of 4 KiB p50 {} p99 {}",
+        machine.cores,
+        machine.load_average,
+        millis(machine.sync.p50_us),
+        millis(machine.sync.p99_us)
+    );
+    if machine.load_average > machine.cores as f64 / 2.0 {
+        println!("  others were at work on it: the ratios are noisy and the absolute figures low");
+    }
+    print_pipeline(results);
+    if let Some(latency) = &results.due_to_wire {
+        println!("\ndue → on the wire, sqlite, at {:.0} tasks/s", latency.rate);
+        let mut table = Table::new(&["", "p50", "p99", "worst", "earliest", "tasks"]);
+        table.row(latency_row("with a delay: from its due time", &latency.delayed));
+        table.row(latency_row("due at once: from the submission", &latency.at_once));
+        table.row(latency_row("acknowledged: from the submission", &latency.submit));
+        table.print();
+    }
+    print_preloads(results);
+    if let Some(lane) = &results.dead_lane {
+        println!(
+            "\na dead lane with {} due tasks ({} sends hang; filled in {:.1} s): the other lanes deliver",
+            lane.tasks, lane.hanging, lane.fill_seconds
+        );
+        println!(
+            "  without {:.0}/s, with {:.0}/s, ratio {}",
+            lane.without.median,
+            lane.with.median,
+            ratio(&lane.ratio)
+        );
+    }
+    if let Some(idle) = &results.idle {
+        println!(
+            "\nidle: {:.2} % of a core, {:.1} wake-ups/s, {:.0} MiB resident",
+            idle.core * 100.0,
+            idle.wakeups_per_second,
+            idle.rss_bytes as f64 / MIB
+        );
+    }
+    print_goals(results);
+}
+
+fn print_pipeline(results: &Results) {
+    if results.variants.is_empty() {
+        return;
+    }
+    println!("\npipeline: submit → deliver → settle (median of rounds)");
+    let mut table = Table::new(&[
+        "",
+        "tasks/s",
+        "min–max",
+        "accepted/s",
+        "backlog",
+        "CPU µs/task",
+        "machine µs/task",
+        "submit p50",
+        "submit p99",
+        "peak MiB",
+    ]);
+    for variant in &results.variants {
+        let median = |of: fn(&super::pipeline::Round) -> f64| Spread::of(variant.rounds.iter().map(of)).median;
+        let Measured { name, tasks_per_second: rate, .. } = variant;
+        table.row(vec![
+            (*name).to_owned(),
+            format!("{:.0}", rate.median),
+            format!("{:.0}–{:.0}", rate.min, rate.max),
+            format!("{:.0}", median(|round| round.accepted_per_second)),
+            format!("{:.0}", median(|round| round.backlog as f64)),
+            format!("{:.1}", median(|round| round.cpu_us_per_task)),
+            format!("{:.1}", median(|round| round.machine_cpu_us_per_task)),
+            millis(median(|round| round.submit.p50_us as f64) as i64),
+            millis(median(|round| round.submit.p99_us as f64) as i64),
+            format!("{:.0}", median(|round| round.peak_rss_bytes as f64 / MIB)),
+        ]);
+    }
+    table.print();
+    if let Some(ratios) = &results.ratios {
+        println!(
+            "  sqlite/memory {}   sqlite/ceiling {}   memory/ceiling {}",
+            ratio(&ratios.sqlite_to_memory),
+            ratio(&ratios.sqlite_to_ceiling),
+            ratio(&ratios.memory_to_ceiling)
+        );
+    }
+}
+
+fn print_preloads(results: &Results) {
+    if let Some(ended) = &results.ended {
+        println!("\n{} ended tasks in the store ({:.0} MiB on disk)", ended.tasks, ended.disk_bytes as f64 / MIB);
+        let mut table = Table::new(&["", "empty", "full", "full/empty"]);
+        for (what, empty, full, of) in [
+            ("store: life cycles/s", &ended.store_empty, &ended.store_full, &ended.store_ratio),
+            ("pipeline: tasks/s", &ended.pipeline_empty, &ended.pipeline_full, &ended.pipeline_ratio),
+        ] {
+            let [empty, full] = [empty, full].map(|rate| format!("{:.0}", rate.median));
+            table.row(vec![what.to_owned(), empty, full, ratio(of)]);
+        }
+        table.print();
+    }
+    if let Some(pending) = &results.pending {
+        println!(
+            "\n{} pending tasks in {} lanes ({:.0} MiB on disk): listens after {:.2} s, first send after {:.2} s, \
+             {:.0} MiB resident (peak {:.0})",
+            pending.tasks,
+            pending.lanes,
+            pending.disk_bytes as f64 / MIB,
+            pending.listen_seconds,
+            pending.first_send_seconds,
+            pending.rss_bytes as f64 / MIB,
+            pending.peak_rss_bytes as f64 / MIB
+        );
+    }
+}
+
+fn print_goals(results: &Results) {
+    println!("\ngoals");
+    let mut table = Table::new(&["", "goal", "measured", ""]);
+    for goal in &results.goals {
+        let verdict = match goal.reached {
+            Some(true) => "reached",
+            Some(false) => "NOT REACHED",
+            None => "",
+        };
+        let measured = goal.measured.clone().unwrap_or_else(|| "not measured".to_owned());
+        table.row(vec![goal.what.to_owned(), goal.goal.to_owned(), measured, verdict.to_owned()]);
+    }
+    table.print();
+}
+
+fn latency_row(what: &str, latency: &Latency) -> Vec<String> {
+    let [p50, p99, max, min] = [latency.p50_us, latency.p99_us, latency.max_us, latency.min_us].map(millis);
+    vec![what.to_owned(), p50, p99, max, min, latency.samples.to_string()]
+}
+
+fn millis(micros: i64) -> String {
+    format!("{:.2} ms", micros as f64 / 1e3)
+}
+
+fn ratio(spread: &Spread) -> String {
+    format!("{:.2} ({:.2}–{:.2})", spread.median, spread.min, spread.max)
+}

@@ -1,0 +1,108 @@
+//! Everything that one run of the benchmark found out.
+
+use serde::Serialize;
+
+use super::dead_lane::DeadLane;
+use super::goals::{self, Goal};
+use super::idle::Idle;
+use super::latency::DueToWire;
+use super::machine::Machine;
+use super::pipeline::Round;
+use super::preload::{Ended, Pending};
+use super::stats::Spread;
+use super::world::Variant;
+
+/// The results of a run; what was not measured is left out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Results {
+    /// The machine before the first round.
+    pub machine: Machine,
+    /// Every variant's rounds.
+    pub variants: Vec<Measured>,
+    /// Their throughputs compared.
+    pub ratios: Option<Ratios>,
+    /// How late attempts are at half the top rate.
+    pub due_to_wire: Option<DueToWire>,
+    /// A store with ended tasks in it.
+    pub ended: Option<Ended>,
+    /// A store with pending tasks in it.
+    pub pending: Option<Pending>,
+    /// A dead lane.
+    pub dead_lane: Option<DeadLane>,
+    /// A service with nothing to do.
+    pub idle: Option<Idle>,
+    /// The goals, once everything else is known.
+    pub goals: Vec<Goal>,
+}
+
+/// One variant's rounds.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Measured {
+    /// Which variant.
+    pub name: &'static str,
+    /// Tasks per second.
+    pub tasks_per_second: Spread,
+    /// All that was measured.
+    pub rounds: Vec<Round>,
+}
+
+impl Measured {
+    /// The rounds of `variant`.
+    pub fn of(variant: Variant, rounds: Vec<Round>) -> Self {
+        let tasks_per_second = Spread::of(rounds.iter().map(|round| round.tasks_per_second));
+        Measured { name: variant.name(), tasks_per_second, rounds }
+    }
+
+    /// Tasks per second, by round.
+    fn rates(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| round.tasks_per_second).collect()
+    }
+}
+
+/// Throughputs compared round by round.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ratios {
+    /// What durability costs.
+    pub sqlite_to_memory: Spread,
+    /// What Redrive reaches of what the HTTP stack can do.
+    pub sqlite_to_ceiling: Spread,
+    /// What is lost before any disk is involved.
+    pub memory_to_ceiling: Spread,
+}
+
+impl Ratios {
+    /// Of three variants that took part in the same rounds.
+    pub fn of(ceiling: &Measured, memory: &Measured, sqlite: &Measured) -> Self {
+        Ratios {
+            sqlite_to_memory: Spread::ratio(&sqlite.rates(), &memory.rates()),
+            sqlite_to_ceiling: Spread::ratio(&sqlite.rates(), &ceiling.rates()),
+            memory_to_ceiling: Spread::ratio(&memory.rates(), &ceiling.rates()),
+        }
+    }
+}
+
+impl Results {
+    /// Nothing but the machine, yet.
+    pub fn new(machine: Machine) -> Self {
+        Results {
+            machine,
+            variants: Vec::new(),
+            ratios: None,
+            due_to_wire: None,
+            ended: None,
+            pending: None,
+            dead_lane: None,
+            idle: None,
+            goals: Vec::new(),
+        }
+    }
+
+    /// The same, with the goals judged.
+    pub fn judged(mut self) -> Self {
+        self.goals = goals::all(&self);
+        self
+    }
+}

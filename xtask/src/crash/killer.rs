@@ -1,0 +1,90 @@
+//! Starts the service, lets it live for a random while, kills it, again and again on the same directory and port.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use fastrand::Rng;
+
+use super::history::Ledger;
+use crate::clock::now_us;
+use crate::process::Process;
+
+/// How long the service lives before it is killed; the shortest lives end during its start.
+const LIFE_MS: std::ops::Range<u64> = 50..1_500;
+
+/// Starts and kills the service.
+pub struct Killer {
+    redrive: PathBuf,
+    dir: PathBuf,
+    address: SocketAddr,
+    ledger: Arc<Ledger>,
+    random: Rng,
+}
+
+impl Killer {
+    /// A killer for services in `dir`, on a port that is free now and is kept over all restarts.
+    pub fn new(redrive: PathBuf, dir: PathBuf, ledger: Arc<Ledger>, seed: u64) -> Result<Self> {
+        let probe = std::net::TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+        Ok(Killer { redrive, dir, address: probe.local_addr()?, ledger, random: Rng::with_seed(seed) })
+    }
+
+    /// Where the service listens whenever it lives.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts the service and kills it (SIGKILL) at a random moment; says how long it lived.
+    pub fn live_and_die(&mut self) -> Result<Duration> {
+        let service = self.start()?;
+        let life = Duration::from_millis(self.random.u64(LIFE_MS));
+        let end = service.started() + life;
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        let was_running = service.kill()?;
+        // Noted once it is gone: whatever this kill cut off began before that.
+        self.ledger.write().kills.push(now_us());
+        if !was_running {
+            bail!("the service ended by itself; it said:\n{}", service.log_tail());
+        }
+        Ok(life)
+    }
+
+    /// Starts the service and waits until it listens.
+    pub fn start_for_good(&self) -> Result<Process> {
+        let service = self.start()?;
+        service.wait_for_address()?;
+        Ok(service)
+    }
+
+    /// Fails if SQLite itself finds something wrong with the database.
+    pub fn check_files(&self) -> Result<()> {
+        let database = self.data_dir().join("redrive.db");
+        let Ok(output) = Command::new("sqlite3").arg(&database).arg("PRAGMA integrity_check").output() else {
+            println!("  no sqlite3 here: the database file was not checked");
+            return Ok(());
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() || said.trim() != "ok" {
+            bail!("{} is damaged: {said}{}", database.display(), String::from_utf8_lossy(&output.stderr));
+        }
+        println!("  sound   SQLite finds nothing wrong with the database file");
+        Ok(())
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn start(&self) -> Result<Process> {
+        let mut command = Command::new(&self.redrive);
+        command.args(["serve", "--store", "sqlite", "--listen"]).arg(self.address.to_string());
+        command.arg("--data-dir").arg(self.data_dir());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
+            command.env_remove(name);
+        }
+        Process::spawn(command, &self.dir.join("service.log"))
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask crash`: kills the real binary under load at random moments, starts it again, and proves from outside
+//! that it kept its promises.
+//!
+//! Callers, target and ledger live in this process and survive every kill. The seed decides what is submitted, which
+//! attempt meets which fault and when the service is killed; how the processes are scheduled in between is the
+//! machine's own, so a seed gives a run of the same kind rather than the same run.
+
+mod caller;
+mod collect;
+mod faults;
+mod history;
+mod killer;
+mod report;
+mod rules;
+mod submission;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::binaries::{self, Profile};
+use crate::http::Server;
+use caller::Callers;
+use faults::FaultyTarget;
+use history::Ledger;
+use killer::Killer;
+
+/// The options of `cargo xtask crash`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// How often the service is killed
+    #[arg(long, default_value_t = 50)]
+    kills: u32,
+    /// What the random numbers begin with [default: the time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Callers at once
+    #[arg(long, default_value_t = 24)]
+    callers: usize,
+    /// Kill the dev build instead of the release build
+    #[arg(long)]
+    debug_binary: bool,
+}
+
+/// A crash run.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How often the service is killed.
+    pub kills: u32,
+    /// What the random numbers begin with.
+    pub seed: u64,
+    /// Callers at once.
+    pub callers: usize,
+    /// Which build is killed.
+    pub profile: Profile,
+    /// The arguments of `cargo build` that make it.
+    pub build: &'static [&'static str],
+}
+
+/// Runs with the arguments of the command line.
+pub fn run_as_command(arguments: &Arguments) -> Result<()> {
+    crate::process::guard(Duration::from_secs(300 + 10 * u64::from(arguments.kills)))?;
+    run(&Options {
+        kills: arguments.kills,
+        seed: arguments.seed.unwrap_or_else(crate::clock::now_us),
+        callers: arguments.callers,
+        profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
+        build: &["-p", "redrive"],
+    })
+}
+
+/// Runs and reports; an error if a promise was broken.
+pub fn run(options: &Options) -> Result<()> {
+    let redrive = binaries::build(options.profile, options.build)?.join("redrive");
+    let dir = binaries::scratch_dir(&format!("crash/{}", std::process::id()))?;
+    println!("crash run: {} kills, seed {}, {}", options.kills, options.seed, dir.display());
+    let begin = Instant::now();
+
+    let ledger = Arc::new(Ledger::default());
+    let faults = Arc::new(FaultyTarget::new(options.seed, Arc::clone(&ledger)));
+    let target = Server::start("target", Arc::clone(&faults))?;
+    let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), options.seed)?;
+    let callers = Arc::new(Callers {
+        service: killer.address(),
+        target: target.address(),
+        ledger: Arc::clone(&ledger),
+        seed: options.seed,
+        stop: AtomicBool::new(false),
+        next: AtomicU64::new(0),
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let calling = runtime.spawn(caller::run(Arc::clone(&callers), options.callers));
+
+    for kill in 1..=options.kills {
+        let lived = killer.live_and_die()?;
+        if kill % 5 == 0 || kill == options.kills {
+            report::progress(kill, options.kills, lived, &ledger);
+        }
+        if calling.is_finished() {
+            break;
+        }
+    }
+    let service = killer.start_for_good()?;
+    faults.heal();
+    callers.stop.store(true, Ordering::Release);
+    let mut history = runtime
+        .block_on(async {
+            calling.await.context("the callers panicked")??;
+            let drained = collect::drain(callers.service).await?;
+            println!("faults off: all work had ended after {:.1} s", drained.as_secs_f64());
+            let mut history = std::mem::take(&mut *ledger.write());
+            collect::collect(callers.service, &mut history).await?;
+            anyhow::Ok(history)
+        })
+        .with_context(|| format!("seed {}; the service said:\n{}", options.seed, service.log_tail()))?;
+    service.kill()?;
+    history.kills.sort_unstable();
+
+    let violations = rules::check(&history);
+    report::summary(&history, &violations, begin.elapsed());
+    if !violations.is_empty() {
+        bail!("{} violations; seed {}, data in {}", violations.len(), options.seed, dir.display());
+    }
+    killer.check_files().with_context(|| format!("seed {}, data in {}", options.seed, dir.display()))?;
+    std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))
+}

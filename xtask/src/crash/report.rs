@@ -1,0 +1,67 @@
+//! What a crash run tells people: how far it is, what it saw, and which promise was broken.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::history::{History, Ledger};
+use super::rules::{Rule, Violation};
+use crate::table::Table;
+
+/// The most violations of one rule that are shown.
+const SHOWN: usize = 10;
+
+/// One line of progress.
+pub fn progress(kill: u32, kills: u32, lived: Duration, ledger: &Ledger) {
+    let history = ledger.write();
+    println!(
+        "kill {kill:>3}/{kills} after {:>4} ms: {} acknowledged, {} arrivals",
+        lived.as_millis(),
+        history.acknowledged_tasks().len(),
+        history.arrivals.len()
+    );
+}
+
+/// The whole run.
+pub fn summary(history: &History, violations: &[Violation], took: Duration) {
+    let attempts = || history.kept.values().flat_map(|kept| &kept.attempts);
+    let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
+    // A takeover is an attempt made after one that a kill had cut off.
+    let takeovers = history.kept.values().flat_map(|kept| kept.attempts.windows(2));
+    let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
+    let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
+    for kept in history.kept.values() {
+        *statuses.entry(&kept.task.status).or_default() += 1;
+    }
+    let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let cancels = history.sightings.iter().filter(|sighting| sighting.cancelled).count();
+    let acknowledged = history.acknowledged_tasks().len();
+
+    let mut table = Table::new(&["", "count"]);
+    for (what, count) in [
+        ("kills", history.kills.len()),
+        ("tasks acknowledged", acknowledged),
+        ("acknowledgements of a repeated submission", history.acknowledged.len().saturating_sub(acknowledged)),
+        ("arrivals at the target", history.arrivals.len()),
+        ("attempts logged", attempts().count()),
+        ("attempts cut off (unknown)", unknown),
+        ("takeovers after one", takeovers),
+        ("cancels accepted", cancels),
+        ("things the API said on the way", history.sightings.len()),
+    ] {
+        table.row(vec![what.to_owned(), count.to_string()]);
+    }
+    println!();
+    table.print();
+    println!("  ended: {}; the run took {:.1} s\n", statuses.join(", "), took.as_secs_f64());
+    for rule in Rule::ALL {
+        let broken: Vec<&Violation> = violations.iter().filter(|violation| violation.rule == rule).collect();
+        let verdict = if broken.is_empty() { "kept  " } else { "BROKEN" };
+        println!("  {verdict}  {}. {}", rule as u8, rule.sentence());
+        for violation in broken.iter().take(SHOWN) {
+            println!("          {}", violation.evidence);
+        }
+        if broken.len() > SHOWN {
+            println!("          … and {} more", broken.len() - SHOWN);
+        }
+    }
+}

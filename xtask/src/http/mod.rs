@@ -1,0 +1,15 @@
+//! The least HTTP/1.1 that a load generator and a target need.
+//!
+//! Why not a library: caller, service and target share two cores here, so whatever the measuring tools cost is taken
+//! from the service, and a dear tool makes a slow service look good beside the ceiling.
+//!
+//! Not here: chunked bodies, pipelining, anything about tasks. Both peers are known (hyper), and anything that they
+//! should not send is an error.
+
+mod client;
+mod message;
+mod server;
+
+pub use client::{Answer, Connection};
+pub use message::Request;
+pub use server::{Reply, Respond, Server};

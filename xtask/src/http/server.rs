@@ -1,0 +1,130 @@
+//! A server on its own thread that answers as it is told to: the target of benchmarks and crash runs.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use super::message::{Frame, Request};
+
+const INBOX: usize = 4 * 1024;
+
+/// Decides what a request is answered with. Called on the server's only thread: it must not block.
+pub trait Respond: Send + Sync + 'static {
+    /// The reply to `request`.
+    fn respond(&self, request: &Request<'_>) -> Reply;
+}
+
+/// What a target does with a request.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Sends these bytes, a whole answer.
+    Now(Bytes),
+    /// Sends them after a while.
+    After(Duration, Bytes),
+    /// Sends these bytes, the beginning of an answer, and resets the connection.
+    Cut(Bytes),
+    /// Resets the connection without a word.
+    Reset,
+    /// Never answers; holds the connection until the caller gives up.
+    Never,
+}
+
+/// A running server; it ends when this is dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on a free loopback port and answers with `respond`.
+    pub fn start(name: &str, respond: Arc<impl Respond>) -> Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").context("binding the target")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let serving = runtime.block_on(async {
+                let listener = TcpListener::from_std(listener)?;
+                tokio::select! {
+                    result = accept(listener, respond) => result,
+                    // Either a word or a dropped sender: the owner is gone.
+                    _ = stopped => Ok(()),
+                }
+            });
+            if let Err(error) = serving {
+                eprintln!("the target stopped: {error:#}");
+            }
+        })?;
+        Ok(Server { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("the target's thread panicked");
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, respond: Arc<impl Respond>) -> Result<()> {
+    loop {
+        let (stream, _) = listener.accept().await.context("accepting a connection")?;
+        let respond = Arc::clone(&respond);
+        tokio::spawn(async move {
+            // A peer that was killed leaves connections in every possible state: that is no news here.
+            serve(stream, respond.as_ref()).await.ok();
+        });
+    }
+}
+
+/// Answers request after request until the peer leaves or a reply ends the connection.
+async fn serve(mut stream: TcpStream, respond: &impl Respond) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut inbox = BytesMut::with_capacity(INBOX);
+    loop {
+        let Some(frame) = Frame::find(&inbox)? else {
+            if stream.read_buf(&mut inbox).await? == 0 {
+                return Ok(());
+            }
+            continue;
+        };
+        let (head, rest) = inbox.split_at(frame.head);
+        let reply = respond.respond(&Request { head, body: &rest[..frame.total - frame.head] });
+        inbox.advance(frame.total);
+        match reply {
+            Reply::Now(answer) => stream.write_all(&answer).await?,
+            Reply::After(wait, answer) => {
+                tokio::time::sleep(wait).await;
+                stream.write_all(&answer).await?;
+            }
+            Reply::Cut(beginning) => {
+                stream.write_all(&beginning).await?;
+                stream.set_zero_linger()?;
+                return Ok(());
+            }
+            Reply::Reset => {
+                stream.set_zero_linger()?;
+                return Ok(());
+            }
+            Reply::Never => while stream.read_buf(&mut inbox).await? != 0 {},
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The project's own commands: `cargo xtask test`, `bench` and `crash`.
+//!
+//! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
+
+#![forbid(unsafe_code)]
+// These are commands for people: what they find out goes to standard output.
+#![allow(clippy::print_stdout)]
+// A program exports nothing; `pub` says here what a module offers to its neighbours.
+#![allow(unreachable_pub)]
+
+mod api;
+mod bench;
+mod binaries;
+mod clock;
+mod crash;
+mod fingerprint;
+mod http;
+mod process;
+mod procfs;
+mod table;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "The project's own commands")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check everything that must hold before a change is merged
+    ///
+    /// Installs what is missing and may be installed, then runs format, clippy, all tests and a small crash run, and
+    /// stops at the first failure.
+    Test,
+    /// Measure speed and size against the goals of DESIGN.md
+    ///
+    /// Examples:
+    ///   cargo xtask bench
+    ///   cargo xtask bench --rounds 5 --seconds 10 --keys --json
+    ///   cargo xtask bench --skip-pipeline --preload 10000000 --preload-kind pending
+    #[command(verbatim_doc_comment)]
+    Bench(bench::Options),
+    /// Kill the service under load, again and again, and prove from outside that it kept its promises
+    ///
+    /// Examples:
+    ///   cargo xtask crash --kills 50
+    ///   cargo xtask crash --kills 5 --seed 7 --debug-binary
+    #[command(verbatim_doc_comment)]
+    Crash(crash::Arguments),
+    /// The forwarder that `bench` compares with
+    #[command(hide = true)]
+    Ceiling(bench::CeilingOptions),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Test => test::run(),
+        Command::Bench(options) => bench::run(&options),
+        Command::Crash(arguments) => crash::run_as_command(&arguments),
+        Command::Ceiling(options) => bench::run_ceiling(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

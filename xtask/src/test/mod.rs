@@ -1,0 +1,57 @@
+//! `cargo xtask test`: everything that must hold before a change is merged, in the order in which it fails fastest.
+
+mod steps;
+mod tools;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::binaries::Profile;
+use crate::crash;
+use steps::Step;
+
+/// The crash run that is part of the tests: few kills, so that it ends in seconds.
+const CRASH: crash::Options = crash::Options {
+    kills: 5,
+    seed: 1,
+    callers: 16,
+    profile: Profile::Dev,
+    // What the test step has built already: with another selection, cargo would build half of the tree again.
+    build: &["--workspace", "--all-features", "--bins", "--tests"],
+};
+/// The most time that the crash run may take.
+const CRASH_LIMIT: Duration = Duration::from_secs(180);
+
+/// Runs all steps and stops at the first that fails.
+pub fn run() -> Result<()> {
+    let started = Instant::now();
+    tools::install_missing()?;
+
+    Step::cargo(&["fmt", "--all", "--check"]).run()?;
+    Step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]).run()?;
+    if tools::has_cargo_command("nextest") {
+        Step::cargo(&["nextest", "run", "--workspace", "--all-features"]).run()?;
+        // nextest runs no doc tests.
+        if steps::doc_tests_exist()? {
+            Step::cargo(&["test", "--workspace", "--all-features", "--doc"]).run()?;
+        }
+    } else {
+        Step::cargo(&["test", "--workspace", "--all-features"]).run()?;
+    }
+    if tools::has_cargo_command("deny") {
+        // Not `advisories`: they need the network, and a new one would fail a change that has nothing to do with it.
+        Step::cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"]).run()?;
+    } else {
+        println!("──▶ skipped: cargo deny (not installed)");
+    }
+    Step::ours(&format!("xtask crash --kills {} --seed {} --debug-binary", CRASH.kills, CRASH.seed)).run_with(
+        || {
+            crate::process::guard(CRASH_LIMIT)?;
+            crash::run(&CRASH)
+        },
+    )?;
+
+    println!("all steps passed in {:.1} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
