@@ -6,9 +6,9 @@
 //! Lanes that have due work *and* room stand in a queue and take turns, so that no lane starves another: a turn is at
 //! most [`TURN`] tasks. A lane without room, however much is due in it, is not in the queue and costs nothing.
 //!
-//! What a dependency bears at once is the lane's number of *slots*: an attempt holds one while it is on the wire. New
-//! tasks may be claimed a little ahead of that, in the same commit that keeps them: they wait for the commit anyway, and
-//! then for a slot. The claimer never claims ahead.
+//! What a dependency bears at once is the lane's number of *slots*: an attempt holds one while it is on the wire. Tasks
+//! may be claimed a little ahead of that, because a claim waits for its commit, and the slots would stand empty
+//! meanwhile. A lane whose slots are all taken claims nothing ahead: what it cannot send stays in the store.
 //!
 //! This is the place where guards hold a lane back. Today there is one, a fixed limit on concurrency.
 
@@ -28,7 +28,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 const TURN: usize = 256;
 /// The most lanes that take their turn in one claim.
 const LANES_PER_CLAIM: usize = 64;
-/// How many new tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
+/// How many tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
 const AHEAD: usize = 256;
 /// How long due work may wait before new tasks have to queue up behind it.
 const FRESH: Duration = Duration::from_secs(1);
@@ -162,7 +162,7 @@ impl Lanes {
             let Some(lane) = state.queue.pop_front() else { break };
             let free = self.max_in_flight - state.in_flight;
             let Some(entry) = state.lanes.get_mut(&lane) else { continue };
-            let room = self.lane_concurrency.saturating_sub(entry.active).min(TURN).min(free);
+            let room = entry.room(self.lane_concurrency).min(TURN).min(free);
             if room == 0 {
                 // New tasks took what there was; the lane is placed again when one of them gives it back.
                 entry.place = Place::Aside;
@@ -235,7 +235,7 @@ impl Lanes {
     /// Puts a lane where it belongs; says whether the claimer has to look.
     fn place(&self, state: &mut State, lane: &Lane) -> bool {
         let Some(entry) = state.lanes.get_mut(lane) else { return false };
-        let has_room = entry.active < self.lane_concurrency;
+        let has_room = entry.room(self.lane_concurrency) > 0;
         match (entry.place, entry.next_due) {
             (Place::Claiming | Place::Queued, _) => false,
             (Place::Waiting(under), Some(due)) if has_room && under == due => false,
@@ -303,6 +303,12 @@ impl Entry {
         }
     }
 
+    /// How many tasks the claimer may take now.
+    fn room(&self, lane_concurrency: usize) -> usize {
+        let ahead = if self.slots.available_permits() > 0 { lane_concurrency.max(AHEAD) } else { 0 };
+        (lane_concurrency + ahead).saturating_sub(self.active)
+    }
+
     fn is_busy(&self) -> bool {
         self.ahead + self.active > 0
     }
@@ -348,6 +354,8 @@ impl Drop for Room {
             let held = if matches!(self.hold, Hold::Ahead) { &mut entry.ahead } else { &mut entry.active };
             *held = held.saturating_sub(1);
         }
+        // Free before the lane is looked at: a free slot is what it may wait for.
+        self.hold = Hold::Claimed;
         let ring = self.lanes.place(&mut state, &self.lane);
         drop(state);
         if ring || was_full {
