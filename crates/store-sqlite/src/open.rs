@@ -145,8 +145,16 @@ fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
         path: unfinished.clone(),
         source: Failure::from(error).into_error("making a database"),
     })?;
+    keep_from_others(&unfinished).map_err(at)?;
     std::fs::rename(&unfinished, path).map_err(at)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(at)
+}
+
+/// Headers may carry secrets, and the directory may be one that others can look into. The log gets the file's own mode.
+fn keep_from_others(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(())
 }
 
 /// Refuses a file that is not ours or too new.

@@ -48,6 +48,21 @@ async fn a_missing_directory_is_made_for_its_owner_only() {
 }
 
 #[tokio::test]
+async fn the_files_are_for_their_owner_only_wherever_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let store = open(directory.path());
+    store.check().await.unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name.contains(".db") {
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_version_is_refused_and_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     open(directory.path()).close().await;
