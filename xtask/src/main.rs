@@ -38,7 +38,7 @@ enum Command {
     /// Installs what is missing and may be installed, then runs format, clippy, all tests and a small crash run, and
     /// stops at the first failure.
     Test,
-    /// Measure speed and size against the goals of DESIGN.md
+    /// Measure speed and size against the goals of docs/benchmarks.md
     ///
     /// Examples:
     ///   cargo xtask bench

@@ -1,4 +1,4 @@
-//! The goals of DESIGN.md ("Speed and size"), and whether this run reached them.
+//! The goals of docs/benchmarks.md, and whether this run reached them.
 
 use serde::Serialize;
 

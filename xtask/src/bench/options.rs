@@ -49,7 +49,7 @@ pub struct Options {
     /// How long the idle service is watched
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
     pub idle_seconds: f64,
-    /// Measure everything that DESIGN.md has a goal for: also idle, a dead lane with 1 million tasks, 5 million ended
+    /// Measure everything that docs/benchmarks.md has a goal for: also idle, a dead lane with 1 million tasks, 5 million ended
     /// and 10 million pending tasks (filling the stores takes some minutes the first time, and 20 GB of disk)
     #[arg(long)]
     pub all: bool,
