@@ -31,7 +31,8 @@ impl Cpu {
         Cpu {
             writer: self.writer - before.writer,
             checkpointer: self.checkpointer - before.checkpointer,
-            all: self.all - before.all,
+            // A thread that has ended in between takes its time with it.
+            all: self.all.saturating_sub(before.all),
         }
     }
 }

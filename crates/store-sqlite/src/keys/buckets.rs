@@ -58,11 +58,20 @@ impl Buckets {
         Some(entries)
     }
 
-    fn bucket_of(&self, hash: KeyHash) -> usize {
-        // Hashes are ordered as signed numbers: the lowest goes to the first bucket.
-        let from_lowest = hash.0.cast_unsigned() ^ (1 << 63);
-        (from_lowest >> (u64::BITS - self.bits)) as usize
+    /// The place of the bucket that a hash belongs to.
+    pub(super) fn bucket_of(&self, hash: KeyHash) -> usize {
+        (from_lowest(hash.0.cast_unsigned()) >> (u64::BITS - self.bits)) as usize
     }
+
+    /// The lowest hash that belongs to the bucket at this place.
+    pub(super) fn first_hash(&self, place: usize) -> KeyHash {
+        KeyHash(from_lowest((place as u64) << (u64::BITS - self.bits)).cast_signed())
+    }
+}
+
+/// Hashes are ordered as signed numbers: this counts from the lowest of them, and back.
+fn from_lowest(bits: u64) -> u64 {
+    bits ^ (1 << 63)
 }
 
 #[cfg(test)]
@@ -78,6 +87,9 @@ mod tests {
             let walked: Vec<i64> =
                 (0..).map_while(|place| buckets.sorted(place)).flatten().map(|(hash, _)| hash.0).collect();
             assert_eq!(walked, hashes, "for about {expected}");
+            for place in [0, 1, (1 << buckets.bits) - 1] {
+                assert_eq!(buckets.bucket_of(buckets.first_hash(place)), place, "for about {expected}");
+            }
         }
     }
 

@@ -7,49 +7,47 @@ use rusqlite::{Connection, Row};
 use super::buckets::Buckets;
 use super::building::Building;
 use super::filter::Filter;
+use super::moving::Frozen;
 use super::{KeyHash, Keys};
 use crate::failure::Failure;
 use crate::ops::meta::{self, Name};
 
 /// Below every task.
-const NOTHING_COVERED: i64 = -1;
+const NOTHING: i64 = -1;
 
 impl Keys {
     /// The keys of all tasks that the table does not cover; `limit` is how many are kept in memory from now on.
     /// `database` is the file that `connection` has open.
     pub(crate) fn load(connection: &Connection, database: &Path, limit: usize) -> Result<Self, Failure> {
         let watermark = meta::get(connection, Name::KeysCompleteUpTo)?;
-        let covered = watermark.unwrap_or(NOTHING_COVERED);
+        let complete = watermark.unwrap_or(NOTHING);
+        let moving = meta::get(connection, Name::KeysMovingUpTo)?.filter(|moving| *moving > complete);
+        let covered = moving.unwrap_or(complete);
+        let (mut frozen, mut recent) = (Buckets::for_about(limit), Buckets::for_about(limit));
+        let newest = read_after(connection, complete, |hash, task| {
+            if task <= covered { frozen.insert((hash, task)) } else { recent.insert((hash, task)) }
+        })?;
+        let next = match meta::get(connection, Name::KeysMovedBefore)? {
+            Some(hash) => frozen.bucket_of(KeyHash(hash)),
+            None => 0,
+        };
         let mut keys = Keys {
             limit: limit.max(1),
-            recent: Buckets::for_about(limit),
-            frozen: None,
-            newest: covered,
+            recent,
+            frozen: moving.map(|_| Frozen { entries: frozen, next }),
+            newest: newest.unwrap_or(covered),
             covered,
-            // Where nothing was ever moved, what is in the table is also in memory.
-            filter: watermark.is_none().then(|| Filter::for_about(0)),
+            // Where nothing was ever moved, nothing is in the table.
+            filter: (covered == NOTHING).then(|| Filter::for_about(0)),
             building: None,
             gave_up_building: false,
             database: database.to_owned(),
             undo: Vec::new(),
             slice: None,
         };
+        keys.freeze_what_is_too_much();
         if keys.filter.is_none() {
             keys.start_building();
-        }
-        // CROSS, so that the order of the loops is the order given here: tasks by id, from the watermark on.
-        let mut select = connection.prepare(
-            "SELECT tasks.id, tenants.name, tasks.idempotency_key
-             FROM tasks CROSS JOIN tenants ON tenants.id = tasks.tenant
-             WHERE tasks.id > ?1
-             ORDER BY tasks.id",
-        )?;
-        let mut rows = select.query([covered])?;
-        while let Some(row) = rows.next()? {
-            let task = row.get(0)?;
-            let hash = hash_of(row).map_err(|error| Failure::corrupt(format_args!("key of task {task}"), error))?;
-            keys.recent.insert((hash, task));
-            keys.newest = task;
         }
         Ok(keys)
     }
@@ -64,6 +62,26 @@ impl Keys {
             }
         }
     }
+}
+
+/// Gives the key of each task after `task` to `take`; returns the last of these tasks.
+fn read_after(connection: &Connection, task: i64, mut take: impl FnMut(KeyHash, i64)) -> Result<Option<i64>, Failure> {
+    // CROSS, so that the order of the loops is the order given here.
+    let mut select = connection.prepare(
+        "SELECT tasks.id, tenants.name, tasks.idempotency_key
+         FROM tasks CROSS JOIN tenants ON tenants.id = tasks.tenant
+         WHERE tasks.id > ?1
+         ORDER BY tasks.id",
+    )?;
+    let mut rows = select.query([task])?;
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        let task = row.get(0)?;
+        let hash = hash_of(row).map_err(|error| Failure::corrupt(format_args!("key of task {task}"), error))?;
+        take(hash, task);
+        last = Some(task);
+    }
+    Ok(last)
 }
 
 fn hash_of(row: &Row<'_>) -> Result<KeyHash, rusqlite::Error> {

@@ -1,7 +1,8 @@
 //! Moving keys from memory to the table, a slice with each commit.
 //!
 //! A slice is somewhat more than what the commit adds, so the frozen keys are gone before as many recent ones have come:
-//! memory holds at most twice the limit, and every commit does about the same work.
+//! memory holds at most twice the limit, and every commit does about the same work. How far that has come is kept with
+//! each slice: or a process that is restarted often would begin anew each time and never get there.
 
 use rusqlite::Connection;
 
@@ -19,7 +20,7 @@ const SLICE: usize = 64;
 pub(super) struct Frozen {
     pub(super) entries: Buckets,
     /// The first bucket that is not in the table yet.
-    next: usize,
+    pub(super) next: usize,
 }
 
 /// What one transaction moved.
@@ -36,8 +37,12 @@ impl Keys {
     pub(crate) fn write_slice(&mut self, connection: &Connection) -> Result<(), Failure> {
         let Some((entries, slice)) = self.next_slice() else { return Ok(()) };
         self.insert_into_table(connection, &entries)?;
-        if matches!(slice, Slice::Final) {
-            meta::set(connection, Name::KeysCompleteUpTo, self.covered)?;
+        match (slice, &self.frozen) {
+            (Slice::Before(next), Some(frozen)) => {
+                meta::set(connection, Name::KeysMovingUpTo, self.covered)?;
+                meta::set(connection, Name::KeysMovedBefore, frozen.entries.first_hash(next).0)?;
+            }
+            _ => meta::set(connection, Name::KeysCompleteUpTo, self.covered)?,
         }
         self.slice = Some(slice);
         Ok(())
@@ -65,12 +70,16 @@ impl Keys {
             Some(Slice::Before(next)) => self.frozen.iter_mut().for_each(|frozen| frozen.next = next),
             None => {}
         }
+        self.freeze_what_is_too_much();
+        self.improve_filter();
+    }
+
+    pub(super) fn freeze_what_is_too_much(&mut self) {
         if self.frozen.is_none() && self.recent.len() > self.limit {
             let entries = std::mem::replace(&mut self.recent, Buckets::for_about(self.limit));
             self.frozen = Some(Frozen { entries, next: 0 });
             self.covered = self.newest;
         }
-        self.improve_filter();
     }
 
     fn improve_filter(&mut self) {

@@ -70,7 +70,7 @@ fn owners(connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
 /// Whatever is added, removed, committed, rolled back and read again: each key leads to its task.
 #[test]
 fn every_key_leads_to_its_task_through_a_long_random_life() {
-    for (seed, limit) in [(1, 1), (2, 10), (3, 100), (4, 1_000)] {
+    for (seed, limit) in [(1, 1), (2, 10), (3, 100), (4, 300), (5, 1_000), (6, 1_000)] {
         let database = database();
         let connection = &database.connection;
         let mut keys = database.load(limit);
@@ -138,6 +138,35 @@ fn what_is_in_memory_stays_within_its_bound() {
     }
     let moved: u64 = connection.query_row("SELECT count(*) FROM keys", [], |row| row.get(0)).unwrap();
     assert!(moved >= 18_000, "{moved}");
+}
+
+#[test]
+fn moving_goes_on_where_a_restart_interrupted_it() {
+    let database = database();
+    let connection = &database.connection;
+    let mut keys = database.load(1_000);
+    let mut made = 0;
+    let mut add = |keys: &mut Keys, tasks: u64| {
+        connection.execute_batch("BEGIN").unwrap();
+        for _ in 0..tasks {
+            made += 1;
+            insert_task(connection, made as i64, made);
+            keys.add(connection, hash(made), made as i64).unwrap();
+        }
+        commit(connection, keys);
+        made
+    };
+    add(&mut keys, 1_001);
+    for _ in 0..100 {
+        // Each life is too short to move them all.
+        let made = add(&mut keys, 50);
+        keys = database.load(1_000);
+        let read = keys.recent.len() + keys.frozen.as_ref().map_or(0, |frozen| frozen.entries.len());
+        assert!(read < 2_100, "{read} of {made} keys had to be read again");
+    }
+    for n in 1..=6_001 {
+        assert_eq!(owners(connection, &keys, n), [n as i64]);
+    }
 }
 
 #[test]

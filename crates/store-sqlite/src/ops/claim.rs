@@ -19,9 +19,8 @@ pub(crate) fn claim(
     for LaneRoom { lane, room } in lanes {
         let mut next_due = None;
         if let Some(key) = writer.names.lane_key(&writer.connection, &lane)? {
-            for task in due(&writer.connection, key.lane, room, now)? {
-                claims.claimed.push(claim_one(writer, task, terms, now)?);
-            }
+            let tasks = due(&writer.connection, key.lane, room, now)?;
+            claim_all(writer, &tasks, terms, now, &mut claims.claimed)?;
             next_due = earliest(&writer.connection, key.lane)?;
         }
         claims.lanes.push(LaneDue { lane, next_due });
@@ -53,7 +52,14 @@ pub(crate) fn earliest(connection: &Connection, lane: i64) -> Result<Option<Time
     Ok(millis.and_then(timestamp))
 }
 
-fn claim_one(writer: &mut Writer, task: i64, terms: LeaseTerms, now: Timestamp) -> Result<Claimed, Failure> {
+/// Leases these tasks, one after the other.
+fn claim_all(
+    writer: &mut Writer,
+    tasks: &[i64],
+    terms: LeaseTerms,
+    now: Timestamp,
+    claimed: &mut Vec<Claimed>,
+) -> Result<(), Failure> {
     let Writer { connection, names, counters, in_flight, .. } = writer;
     let mut select = connection.prepare_cached(concat!(
         "SELECT ",
@@ -62,22 +68,24 @@ fn claim_one(writer: &mut Writer, task: i64, terms: LeaseTerms, now: Timestamp) 
         request_columns!(),
         " FROM tasks JOIN requests ON requests.task = tasks.id WHERE tasks.id = ?1"
     ))?;
-    let mut rows = select.query([task])?;
-    let place = format_args!("task {task}");
-    let row = rows.next()?.ok_or_else(|| Failure::corrupt(place, "is due, but it has no request"))?;
-    let TaskRow { mut task, lease, tenant, version } = TaskRow::read(connection, names, row)?;
-    let sequence = codec::sequence(task.id);
-    let request = codec::request(row, TASK_COLUMN_COUNT, sequence)?;
-    task.status = Status::InFlight;
-    task.attempt_number = task.attempt_number.saturating_add(1);
-    let until = terms.until(now, task.attempt_timeout);
-    let lease = Lease { token: Token(lease.token.0 + 1), since: now, until };
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET status = 3, attempt_number = ?2, token = ?3, lease_since = ?4, lease_until = ?5
          WHERE id = ?1",
     )?;
-    update.execute((sequence, task.attempt_number, lease.token.0, millis(lease.since), millis(lease.until)))?;
-    counters.moved(tenant, version, Status::Pending, Status::InFlight);
-    in_flight.remember(task.id, Claim { tenant, token: lease.token, version });
-    Ok(Claimed { task, request: request.into(), lease })
+    for &sequence in tasks {
+        let mut rows = select.query([sequence])?;
+        let place = format_args!("task {sequence}");
+        let row = rows.next()?.ok_or_else(|| Failure::corrupt(place, "is due, but it has no request"))?;
+        let TaskRow { mut task, lease, tenant, version } = TaskRow::read(connection, names, row)?;
+        let request = codec::request(row, TASK_COLUMN_COUNT, sequence)?.into();
+        task.status = Status::InFlight;
+        task.attempt_number = task.attempt_number.saturating_add(1);
+        let token = Token(lease.token.0.saturating_add(1));
+        let lease = Lease { token, since: now, until: terms.until(now, task.attempt_timeout) };
+        update.execute((sequence, task.attempt_number, token.0, millis(lease.since), millis(lease.until)))?;
+        counters.moved(tenant, version, Status::Pending, Status::InFlight);
+        in_flight.remember(task.id, Claim { tenant, token, version });
+        claimed.push(Claimed { task, request, lease });
+    }
+    Ok(())
 }

@@ -9,6 +9,10 @@ use crate::failure::Failure;
 pub(crate) enum Name {
     /// The task up to which the table `keys` has every key.
     KeysCompleteUpTo,
+    /// The task up to which keys are being moved there, if it is a later one.
+    KeysMovingUpTo,
+    /// The hash before which these have been moved.
+    KeysMovedBefore,
     /// The newest task that was cleaned away while it was the newest of all, in two parts.
     NewestCleaned,
     /// The random part of its id.
@@ -21,6 +25,8 @@ impl Name {
     const fn as_str(self) -> &'static str {
         match self {
             Name::KeysCompleteUpTo => "keys_complete_up_to",
+            Name::KeysMovingUpTo => "keys_moving_up_to",
+            Name::KeysMovedBefore => "keys_moved_before",
             Name::NewestCleaned => "newest_cleaned",
             Name::NewestCleanedTail => "newest_cleaned_tail",
             Name::Checks => "checks",
