@@ -20,11 +20,12 @@ use crate::transport::{Outbound, SendError};
 pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, room: Room) {
     shared.note_lease(&claimed.lease);
     let place = shared.in_flight.enter(claimed.task.id);
+    let spawner = shared.spawner.clone();
     let shared = shared.clone();
-    tokio::spawn(async move {
+    spawner.spawn(Box::pin(async move {
         run(&shared, claimed, &policy, room, &place).await;
         drop(place);
-    });
+    }));
 }
 
 async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) {

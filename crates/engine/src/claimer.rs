@@ -115,21 +115,30 @@ pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-/// Rebuilds until it works once; on a shared store for ever, at a slow pace.
+/// Rebuilds until it works, at the start and whenever the lanes were lost; on a shared store for ever, at a slow pace.
 pub(crate) async fn keep_rebuilding(shared: Arc<Shared>) {
     loop {
-        let wait = match rebuild(&shared).await {
-            Ok(()) if shared.store.is_exclusive() => return,
-            Ok(()) => shared.options.look_around_every,
+        let again = match rebuild(&shared).await {
+            Ok(()) if shared.store.is_exclusive() => None,
+            Ok(()) => Some(shared.options.look_around_every),
             Err(error) => {
                 tracing::warn!(%error, "reading the lanes failed, trying again");
-                PAUSE
+                Some(PAUSE)
             }
         };
         tokio::select! {
             biased;
             () = shared.reached(Phase::Draining) => return,
-            () = shared.clock.sleep(wait) => {}
+            () = shared.schedule_lost.notified() => {}
+            () = sleep_for(&shared, again) => {}
         }
+    }
+}
+
+/// Sleeps, for ever if there is nothing to wake up for.
+async fn sleep_for(shared: &Shared, wait: Option<Duration>) {
+    match wait {
+        Some(wait) => shared.clock.sleep(wait).await,
+        None => std::future::pending().await,
     }
 }

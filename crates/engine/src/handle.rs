@@ -1,21 +1,22 @@
 //! Starting the engine, and the handle that the rest of the program holds.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{BroughtForward, Cancelled, Error, Store, TaskDetail};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
+use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
 use crate::policies::Policies;
 use crate::shared::{Phase, Shared};
+use crate::spawner::Spawner;
 use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
@@ -29,6 +30,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
+    /// How things run beside one another.
+    pub spawner: Arc<dyn Spawner>,
     /// Where tasks are kept.
     pub store: Arc<dyn Store>,
     /// How they are sent.
@@ -50,13 +53,13 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
-    loops: Arc<Mutex<JoinSet<()>>>,
+    loops: Arc<Loops>,
 }
 
-/// Starts the engine's loops on the current runtime.
+/// Starts the engine's loops.
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
-    let Parts { clock, entropy, store, transport } = parts;
+    let Parts { clock, entropy, spawner, store, transport } = parts;
     let newest = store.newest_task().await?;
     let shared = Arc::new(Shared {
         lanes: Lanes::new(options.lane_concurrency, options.max_in_flight),
@@ -65,20 +68,23 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         policies: Policies::new(store.clone(), clock.clone()),
         ids: TaskIds::above(newest),
         phase: watch::Sender::new(Phase::Running),
+        schedule_lost: Notify::new(),
         leased_until: AtomicU64::new(0),
         dead_letters: AtomicU64::new(0),
         clock,
         entropy,
+        spawner,
         store,
         transport,
         options,
     });
-    let mut loops = JoinSet::new();
-    loops.spawn(claimer::run(shared.clone()));
-    loops.spawn(claimer::keep_rebuilding(shared.clone()));
-    loops.spawn(rescuer::run(shared.clone()));
-    loops.spawn(cleaner::run(shared.clone()));
-    Ok(Handle { shared, loops: Arc::new(Mutex::new(loops)) })
+    let loops = Arc::new(Loops::new());
+    let spawner = shared.spawner.as_ref();
+    loops.start(spawner, claimer::run(shared.clone()));
+    loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
+    loops.start(spawner, rescuer::run(shared.clone()));
+    loops.start(spawner, cleaner::run(shared.clone()));
+    Ok(Handle { shared, loops })
 }
 
 impl Handle {
@@ -95,13 +101,13 @@ impl Handle {
     /// Accepts tasks: durable, all in one commit, when this answers.
     pub async fn submit(&self, drafts: Vec<Draft>) -> Result<Vec<Submission>, Error> {
         let shared = self.shared.clone();
-        see_through(async move { submit::submit(&shared, drafts).await }).await
+        self.see_through(async move { submit::submit(&shared, drafts).await }).await
     }
 
     /// Takes a task back: no attempt begins once this has answered `Done`.
     pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<Cancelled, Error> {
         let shared = self.shared.clone();
-        see_through(async move {
+        self.see_through(async move {
             let cancelled = shared.store.cancel(tenant, id, shared.clock.now()).await?;
             if let Cancelled::Done(task) = &cancelled {
                 if task.status.is_ended() {
@@ -118,7 +124,7 @@ impl Handle {
     /// Makes a waiting task due now.
     pub async fn bring_forward(&self, tenant: TenantId, id: TaskId) -> Result<BroughtForward, Error> {
         let shared = self.shared.clone();
-        see_through(async move {
+        self.see_through(async move {
             let brought = shared.store.bring_forward(tenant, id, shared.clock.now()).await?;
             if let BroughtForward::Done(task) = &brought
                 && let Some(due) = task.next_attempt_at
@@ -173,9 +179,11 @@ impl Handle {
         self.shared.dead_letters.load(Ordering::Relaxed)
     }
 
-    /// Looks again into the store for every lane's due work. The lanes in memory are an index that may be lost.
-    pub async fn rebuild_schedule(&self) -> Result<(), Error> {
-        claimer::rebuild(&self.shared).await
+    /// Forgets what is due in every lane and has it read from the store again, in the background. The lanes in memory are
+    /// an index that may be lost at any moment; this is for whoever has a reason to doubt it.
+    pub fn rebuild_schedule(&self) {
+        self.shared.lanes.forget_due();
+        self.shared.schedule_lost.notify_one();
     }
 
     /// Stops claiming; attempts under way go on.
@@ -190,12 +198,7 @@ impl Handle {
     pub async fn stop(&self) {
         self.drain();
         // A claim under way may still start attempts: they are waited for only once no loop can start more.
-        let mut loops = std::mem::take(&mut *self.loops.lock().unwrap_or_else(PoisonError::into_inner));
-        while let Some(ended) = loops.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a loop of the engine ended badly");
-            }
-        }
+        self.loops.ended().await;
         tokio::select! {
             biased;
             () = self.shared.in_flight.empty() => return,
@@ -205,12 +208,19 @@ impl Handle {
         self.shared.phase.send_replace(Phase::Returning);
         self.shared.in_flight.empty().await;
     }
-}
 
-/// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop out,
-/// or a task would lie in the store without anybody knowing.
-async fn see_through<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::spawn(work).await.unwrap_or_else(|failed| Err(Error::Unavailable(format!("the call broke off: {failed}"))))
+    /// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop
+    /// out, or a task would lie in the store without anybody knowing.
+    async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.shared.spawner.spawn(Box::pin(async move {
+            if answer.send(work.await).is_err() {
+                tracing::debug!("a caller went away before its answer");
+            }
+        }));
+        answered.await.unwrap_or_else(|_| Err(Error::Unavailable("the call broke off".into())))
+    }
 }

@@ -1,6 +1,6 @@
 //! The loops that see tasks through: claiming, sending, settling, rescuing, cleaning.
 //!
-//! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`],
+//! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`], [`spawner::Spawner`],
 //! [`redrive_store::Store`] and [`transport::Transport`]. What the engine decides, it decides in `redrive-core`.
 //!
 //! | file | its job |
@@ -26,11 +26,13 @@ pub mod entropy;
 mod handle;
 mod in_flight;
 mod lanes;
+mod loops;
 mod options;
 pub mod policies;
 mod rescuer;
 mod settle;
 mod shared;
+pub mod spawner;
 mod submit;
 mod task_ids;
 pub mod transport;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redrive_store::{Claimed, Lease, LeaseTerms, Store};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -13,6 +13,7 @@ use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::options::Options;
 use crate::policies::Policies;
+use crate::spawner::Spawner;
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
@@ -21,6 +22,7 @@ use crate::waiters::Waiters;
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) options: Options,
@@ -30,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) policies: Policies,
     pub(crate) ids: TaskIds,
     pub(crate) phase: watch::Sender<Phase>,
+    /// Rings when the lanes have been forgotten and must be read from the store again.
+    pub(crate) schedule_lost: Notify,
     /// The latest end of a lease that this process was given: until then there may be one to rescue.
     pub(crate) leased_until: AtomicU64,
     /// Dead letters since the start; each one also raises its alert in the log.

@@ -220,6 +220,7 @@ async fn a_configuration_without_a_lease_margin_does_not_start() {
     let parts = redrive_engine::Parts {
         clock: clock.clone(),
         entropy: Arc::new(world::Half::default()),
+        spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
         store: Arc::new(FailingStore::new(MemoryStore::new())),
         transport: Arc::new(world::Scripted::new(clock)),
     };
@@ -268,4 +269,17 @@ async fn a_caller_that_goes_away_does_not_strand_its_task() {
     let replayed = world.engine.submit(vec![draft]).await.unwrap();
     let redrive_engine::Submission::Replayed(task) = &replayed[0] else { panic!("{replayed:?}") };
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_is_lost_is_read_from_the_store_again() {
+    let world = World::new().await;
+    let mut draft = world.draft("later", attempts(1)).await;
+    draft.not_before = Some(world.engine.now().after(Duration::from_secs(60)));
+    let task = world.submit_draft(draft).await;
+    world.store.fail("pending_lanes", 2);
+    world.engine.rebuild_schedule();
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, world.millis(ended.ended_at.unwrap())), (Status::Succeeded, 60_000));
+    assert_eq!(world.store.failures_left("pending_lanes"), 0);
 }

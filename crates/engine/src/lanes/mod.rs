@@ -144,6 +144,20 @@ impl Lanes {
         }
     }
 
+    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their room.
+    pub(crate) fn forget_due(&self) {
+        let mut state = self.lock();
+        state.waiting.clear();
+        state.queue.clear();
+        #[expect(clippy::disallowed_methods, reason = "every lane is treated alike, in whatever order")]
+        for entry in state.lanes.values_mut() {
+            entry.next_due = None;
+            if entry.place != Place::Claiming {
+                entry.place = Place::Aside;
+            }
+        }
+    }
+
     /// Takes the next lanes whose turn it is, each with the room that it gets; the room is taken until
     /// [`Lanes::claimed`] says how much of it was needed.
     pub(crate) fn take_turns(&self, now: Timestamp) -> Vec<LaneRoom> {

@@ -86,6 +86,7 @@ impl World {
         let parts = Parts {
             clock: clock.clone(),
             entropy: Arc::new(Half(AtomicU64::new(1))),
+            spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
             store: store.clone(),
             transport: dependency.clone(),
         };

@@ -93,6 +93,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
     let parts = Parts {
         clock: Arc::new(SystemClock::start()),
         entropy: Arc::new(ThreadEntropy),
+        spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
         store,
         transport: Arc::new(transport),
     };

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
+
 mod batch;
 mod docs;
 mod limits;

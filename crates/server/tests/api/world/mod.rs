@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use redrive_core::policy::Spec;
 use redrive_core::{PolicyId, TenantId};
+use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
 use redrive_engine::{Handle, Parts};
 use redrive_server::{App, Limits, rest};
@@ -52,8 +53,13 @@ impl World {
         target: Arc<ScriptedTarget>,
     ) -> World {
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
-        let parts =
-            Parts { clock: clock.clone(), entropy: entropy.clone(), store: Arc::new(MemoryStore::new()), transport };
+        let parts = Parts {
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            spawner: Arc::new(TokioSpawner),
+            store: Arc::new(MemoryStore::new()),
+            transport,
+        };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();

@@ -1,0 +1,1 @@
+//! A disk that loses and tears what was not synced.
