@@ -1,7 +1,6 @@
 //! The API from outside: a real server on a real socket, the real engine, the store that forgets, a scripted target.
 
 #![allow(clippy::unwrap_used)]
-
 #![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
 
 mod batch;
