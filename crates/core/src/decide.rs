@@ -16,9 +16,9 @@ use crate::time::Timestamp;
 /// Where a task stands when an attempt has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
-    /// The attempt that just ended, from 1.
+    /// The attempt that just ended, from 1 in every run.
     pub attempt: u32,
-    /// The task's own limit.
+    /// The task's own limit, for one run.
     pub max_attempts: u32,
     /// No send begins after this.
     pub deadline_at: Timestamp,

@@ -126,15 +126,21 @@ pub struct Task {
     pub status: Status,
     /// Why it ended, once it has.
     pub reason: Option<Reason>,
-    /// Attempts made so far, the one under way included; counted durably before the send.
+    /// Attempts made so far, in all runs, the one under way included; counted durably before the send.
     pub attempt_number: u32,
-    /// The most attempts it may make.
+    /// Which run this is: 1, and one more with every replay.
+    pub run: u32,
+    /// Attempts that earlier runs made.
+    pub attempts_before: u32,
+    /// The most attempts it may make in one run.
     pub max_attempts: u32,
     /// How long one attempt may take; the lease is longer than this.
     pub attempt_timeout: Duration,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// When its total time budget ends: no send begins after this.
+    /// When this run began; the first one began when the task was accepted.
+    pub run_started_at: Timestamp,
+    /// When this run's total time budget ends: no send begins after this.
     pub deadline_at: Timestamp,
     /// When the next attempt is due; while in flight, when the current one was; nothing once ended.
     pub next_attempt_at: Option<Timestamp>,
@@ -148,9 +154,95 @@ pub struct Task {
     pub last_error: Option<LastError>,
 }
 
+impl Task {
+    /// Attempts made in this run, the one under way included: what the limits and the backoff count.
+    pub const fn attempt_in_run(&self) -> u32 {
+        self.attempt_number.saturating_sub(self.attempts_before)
+    }
+
+    /// Puts a dead letter back to work at `now`: due at once, with as many attempts and as much time as its last run
+    /// had. Attempt numbers go on growing, and what went wrong last stays on record.
+    pub fn begin_next_run(&mut self, now: Timestamp) {
+        debug_assert!(self.status.is_dead_letter(), "only a dead letter is replayed");
+        let total_budget = self.deadline_at.since(self.run_started_at);
+        self.status = Status::Pending;
+        self.reason = None;
+        self.run = self.run.saturating_add(1);
+        self.attempts_before = self.attempt_number;
+        self.run_started_at = now;
+        self.deadline_at = now.after(total_budget);
+        self.next_attempt_at = Some(now);
+        self.ended_at = None;
+        self.backoff = None;
+        self.cancel_requested = false;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::ErrorType;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    /// Accepted at 1 s with a budget of 10 s, three attempts made of three.
+    fn dead_letter() -> Task {
+        Task {
+            id: TaskId::from_parts(1, 2),
+            lane: Lane {
+                tenant: crate::TenantId::default_tenant(),
+                dependency: crate::Dependency::try_new("billing").unwrap(),
+            },
+            idempotency_key: IdempotencyKey::try_new("key").unwrap(),
+            policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
+            status: Status::Exhausted,
+            reason: Some(Reason::Attempts),
+            attempt_number: 3,
+            run: 1,
+            attempts_before: 0,
+            max_attempts: 3,
+            attempt_timeout: Duration::from_secs(30),
+            created_at: at(1_000),
+            run_started_at: at(1_000),
+            deadline_at: at(11_000),
+            next_attempt_at: None,
+            ended_at: Some(at(9_000)),
+            backoff: Some(Duration::from_secs(4)),
+            cancel_requested: true,
+            last_error: Some(LastError { kind: ErrorType::Dns, message: "no such name".into() }),
+        }
+    }
+
+    #[test]
+    fn every_run_has_the_attempts_and_the_time_of_the_first() {
+        let first = dead_letter();
+        let mut task = first.clone();
+        task.begin_next_run(at(50_000));
+        let expected = Task {
+            status: Status::Pending,
+            reason: None,
+            run: 2,
+            attempts_before: 3,
+            run_started_at: at(50_000),
+            deadline_at: at(60_000),
+            next_attempt_at: Some(at(50_000)),
+            ended_at: None,
+            backoff: None,
+            cancel_requested: false,
+            ..first
+        };
+        assert_eq!(task, expected);
+        assert_eq!(task.attempt_in_run(), 0);
+
+        task.attempt_number += 2;
+        assert_eq!(task.attempt_in_run(), 2);
+        task.status = Status::Failed;
+        task.begin_next_run(at(70_000));
+        assert_eq!((task.run, task.attempts_before, task.attempt_in_run()), (3, 5, 0));
+        assert_eq!(task.deadline_at, at(80_000), "as much as the run before, not what was left of it");
+    }
 
     #[test]
     fn every_name_leads_back_to_what_it_names() {

@@ -211,10 +211,11 @@ pub(crate) fn cut_off(
     settlement(claimed, Some(attempt), next(decision, None), now)
 }
 
-/// Where the task stands now that the attempt is over.
+/// Where the task stands now that the attempt is over. Limits and backoff are those of its run, as if there had been no
+/// other.
 pub(crate) fn standing(shared: &Shared, claimed: &Claimed) -> Standing {
     Standing {
-        attempt: claimed.task.attempt_number,
+        attempt: claimed.task.attempt_in_run(),
         max_attempts: claimed.task.max_attempts,
         deadline_at: claimed.task.deadline_at,
         previous_backoff: claimed.task.backoff,
@@ -253,6 +254,7 @@ fn log_attempt(claimed: &Claimed, attempt: &Attempt) {
         tenant = %task.lane.tenant,
         dependency = %task.lane.dependency,
         attempt = attempt.number,
+        run = task.run,
         max_attempts = task.max_attempts,
         backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
         error_type = error.kind.as_str(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{BroughtForward, Cancelled, Error, Store, TaskDetail};
+use redrive_store::{BroughtForward, Cancelled, Error, Replay, Store, TaskDetail};
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::clock::Clock;
@@ -132,6 +132,21 @@ impl Handle {
                 shared.lanes.note_due(&task.lane, due);
             }
             Ok(brought)
+        })
+        .await
+    }
+
+    /// Puts a dead letter back to work, on the same task and with the same idempotency key: a new run, due now.
+    pub async fn replay(&self, tenant: TenantId, id: TaskId) -> Result<Replay, Error> {
+        let shared = self.shared.clone();
+        self.see_through(async move {
+            let replayed = shared.store.replay(tenant, id, shared.clock.now()).await?;
+            if let Replay::Done(task) = &replayed
+                && let Some(due) = task.next_attempt_at
+            {
+                shared.lanes.note_due(&task.lane, due);
+            }
+            Ok(replayed)
         })
         .await
     }

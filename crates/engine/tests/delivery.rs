@@ -9,7 +9,7 @@ use std::time::Duration;
 use redrive_core::policy::{JitterKind, Spec};
 use redrive_core::{ErrorType, Outcome, Reason, Status};
 use redrive_engine::Submission;
-use redrive_store::{Cancelled, Store};
+use redrive_store::{Cancelled, Replay, Store};
 use world::{Reply, World, attempts, lane, tenant};
 
 fn ms(millis: u64) -> Duration {
@@ -287,6 +287,93 @@ async fn waiting_for_an_end_gives_up_when_time_is_up() {
     assert_eq!(seen.task.status, Status::InFlight);
     let stranger = redrive_core::TaskId::from_parts(1, 1);
     assert!(world.engine.ended(tenant(), stranger, ms(5_000)).await.unwrap().is_none());
+}
+
+/// Replays a dead letter; the task as it is right after.
+async fn replay(world: &World, id: redrive_core::TaskId) -> redrive_core::Task {
+    match world.engine.replay(tenant(), id).await.unwrap() {
+        Replay::Done(task) => *task,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replayed_dead_letter_is_delivered_with_the_key_and_body_that_it_had() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(400)]);
+    let task = world.submit("k", Spec::default()).await;
+    assert_eq!(world.ended(task.id).await.task.status, Status::Failed);
+    tokio::time::advance(ms(60_000)).await;
+    let replayed = replay(&world, task.id).await;
+    assert_eq!((replayed.status, replayed.run, replayed.attempts_before), (Status::Pending, 2, 1));
+    let ended = world.ended(task.id).await;
+    assert_eq!((ended.task.status, ended.task.reason, ended.task.attempt_number), (Status::Succeeded, None, 2));
+    assert_eq!(ended.answer.unwrap().status, 200);
+    let sends = world.dependency.sends();
+    assert_eq!(world.millis(sends[1].at), 60_000, "at once");
+    assert_eq!(sends.iter().map(|send| send.outbound.attempt).collect::<Vec<_>>(), [1, 2], "its number goes on");
+    assert_eq!(sends[0].outbound.idempotency_key, sends[1].outbound.idempotency_key);
+    assert_eq!(sends[0].outbound.request, sends[1].outbound.request);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_run_has_its_attempts_and_its_backoff_from_the_beginning() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..50).map(|_| Reply::Status(503)));
+    let task = world.submit("k", attempts(3)).await;
+    for run in 1..=3 {
+        let ended = world.ended(task.id).await.task;
+        assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Attempts)));
+        assert_eq!((ended.run, ended.attempt_number), (run, 3 * run));
+        if run < 3 {
+            tokio::time::advance(ms(100_000)).await;
+            replay(&world, task.id).await;
+        }
+    }
+    let sends: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+    assert_eq!(sends.len(), 9, "three in each run");
+    let since: Vec<u64> = sends.chunks(3).flat_map(|run| run.iter().map(|at| at - run[0])).collect();
+    assert_eq!(since, [0, 500, 1_500, 0, 500, 1_500, 0, 500, 1_500]);
+    assert_eq!(world.attempts(task.id).await.len(), 9);
+    assert_eq!(world.engine.dead_letters(), 3, "each end is a dead letter of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_does_not_resolve_is_tried_twice_in_every_run() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..9).map(|_| Reply::Error(ErrorType::Dns)));
+    let task = world.submit("k", Spec::default()).await;
+    for run in 1..=2 {
+        assert_eq!(world.ended(task.id).await.task.attempt_number, 2 * run);
+        replay(&world, task.id).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_run_has_its_whole_time() {
+    let world = World::new().await;
+    world.dependency.script("dependency", (0..50).map(|_| Reply::Status(503)));
+    let short = Spec { total_budget_ms: Some(2_000), ..Spec::default() };
+    let task = world.submit("k", short).await;
+    let first = world.ended(task.id).await.task;
+    assert_eq!((first.status, first.reason), (Status::Exhausted, Some(Reason::Deadline)));
+    tokio::time::advance(ms(1_000_000)).await;
+    let replayed = replay(&world, task.id).await;
+    assert_eq!(replayed.deadline_at, world.engine.now().after(ms(2_000)));
+    let second = world.ended(task.id).await.task;
+    assert_eq!((second.reason, second.attempt_number), (Some(Reason::Deadline), 2 * first.attempt_number));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_dead_letter_is_not_replayed() {
+    let world = World::new().await;
+    let task = world.submit("k", Spec::default()).await;
+    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), Replay::NotDead(_)));
+    world.ended(task.id).await;
+    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), Replay::NotDead(_)));
+    let stranger = redrive_core::TaskId::from_parts(1, 1);
+    assert_eq!(world.engine.replay(tenant(), stranger).await.unwrap(), Replay::NotFound);
+    assert_eq!(world.dependency.sends().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

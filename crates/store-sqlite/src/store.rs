@@ -7,9 +7,9 @@ use redrive_core::request::Fingerprint;
 use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
 use redrive_store::group_commit::GroupCommit;
 use redrive_store::{
-    BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected, LaneDue,
-    LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Settled, Settlement, Store, Submitted, TaskDetail,
-    TaskPage, TaskQuery,
+    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
+    LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Store, Submitted,
+    TaskDetail, TaskPage, TaskQuery,
 };
 
 use crate::failure::Failure;
@@ -85,6 +85,22 @@ impl Store for SqliteStore {
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
         self.write("bringing a task forward", move |writer| ops::bring_forward::bring_forward(writer, &tenant, id, now))
             .await
+    }
+
+    async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
+        self.write("replaying a dead letter", move |writer| ops::replay::replay(writer, &tenant, id, now)).await
+    }
+
+    async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        self.readers
+            .run("finding unannounced dead letters", move |reader| {
+                ops::announce::unannounced(reader, ended_before, limit)
+            })
+            .await
+    }
+
+    async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error> {
+        self.write("confirming alerts", move |writer| ops::announce::announced(writer, &dead_letters)).await
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {

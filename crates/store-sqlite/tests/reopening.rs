@@ -5,9 +5,11 @@
 mod support;
 
 use redrive_core::{Status, Timestamp};
-use redrive_store::conformance::samples::{acme, allow, at, billing, claim, id, keep, now_of, succeed, task};
+use redrive_store::conformance::samples::{
+    acme, allow, at, billing, claim, id, keep, keep_and_end, now_of, succeed, task,
+};
 use redrive_store::conformance::{Snapshot, snapshot, workload};
-use redrive_store::{Settled, Store, Submitted};
+use redrive_store::{Announced, Settled, Store, Submitted};
 use redrive_store_sqlite::{Options, SqliteStore};
 
 use support::{copy, open};
@@ -90,6 +92,24 @@ async fn a_task_in_flight_has_an_expired_lease_after_a_restart_and_its_token_sti
     assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), [id(1), id(2)]);
     assert_eq!(expired[1].lease.token, held.lease.token);
     assert_eq!(store.settle(vec![succeed(&expired[0], at(2))]).await.unwrap(), [Settled::Done(Status::Succeeded)]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_nobody_announced_is_still_to_be_announced_after_a_crash() {
+    let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    for n in 1..=3 {
+        keep_and_end(&store, task(n), Status::Failed, at(n)).await;
+    }
+    store.announced(vec![Announced { tenant: acme(), id: id(2), run: 1 }]).await.unwrap();
+    store.replay(acme(), id(3), at(10)).await.unwrap();
+    copy(directory.path(), crashed.path());
+    store.close().await;
+    for directory in [directory.path(), crashed.path()] {
+        let left = open(directory).unannounced(Timestamp::MAX, 10).await.unwrap();
+        assert_eq!(left.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
+    }
 }
 
 #[tokio::test]

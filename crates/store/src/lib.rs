@@ -49,6 +49,19 @@ pub trait Store: Send + Sync + 'static {
     /// Makes a pending task due at `now`, if it is not due earlier.
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error>;
 
+    /// Puts a dead letter back to work, on the same task: pending and due at `now`, in a new run with the attempts and the
+    /// time of the one before. It pins its policy again, its answer is dropped, its attempt log goes on.
+    async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error>;
+
+    /// Dead letters that ended before `ended_before` and that nobody has [`announced`](Store::announced), the one that
+    /// ended first coming first, at most `limit`. A settle that makes a dead letter notes it here in its own transaction;
+    /// a replay or a cleaning of the task removes the note.
+    async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error>;
+
+    /// Notes that the alerts of these dead letters have been raised. Saying so twice, or of what is no longer a dead
+    /// letter of that run, changes nothing.
+    async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error>;
+
     /// Tasks in flight whose lease has run out by `now`, at most `limit`. Reads only: the rescuer settles each with
     /// the token that it finds, so whoever settles first wins.
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error>;

@@ -29,7 +29,7 @@ pub enum Error {
 /// A task to keep.
 #[derive(Debug, Clone)]
 pub struct NewTask {
-    /// Its state at acceptance: PENDING with a due time, attempt 0. `start` decides what becomes of it.
+    /// Its state at acceptance: PENDING with a due time, attempt 0 of its first run. `start` decides what becomes of it.
     pub task: Task,
     /// What it sends.
     pub request: Arc<Request>,
@@ -197,6 +197,31 @@ pub enum BroughtForward {
     AlreadyEnded(Box<Task>),
     /// There is no such task.
     NotFound,
+}
+
+/// What replaying a dead letter found. (A submission that meets its own key again is another matter:
+/// [`Submitted::Replayed`].)
+#[derive(Debug, Clone, PartialEq)]
+pub enum Replay {
+    /// The task is due now, in a new run.
+    Done(Box<Task>),
+    /// The task is no dead letter: it has not ended, or it ended SUCCEEDED or CANCELLED.
+    NotDead(Box<Task>),
+    /// The policy version that it pins was deleted: there are no rules left to send it by.
+    PolicyGone(Box<Task>),
+    /// There is no such task.
+    NotFound,
+}
+
+/// A dead letter whose alert has been raised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// Whose task.
+    pub tenant: TenantId,
+    /// Which task.
+    pub id: TaskId,
+    /// The run that ended: a later one that ends too has an alert of its own.
+    pub run: u32,
 }
 
 /// A task with all that is kept of it but its attempts.

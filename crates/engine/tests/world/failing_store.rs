@@ -113,6 +113,9 @@ passed_on! {
     settle(ends: Vec<Settlement>) -> Vec<Settled>;
     cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
     bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
+    replay(tenant: TenantId, id: TaskId, now: Timestamp) -> Replay;
+    unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
+    announced(dead_letters: Vec<Announced>) -> ();
     expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
     pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
     task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;

@@ -18,13 +18,14 @@ macro_rules! task_columns {
         "tasks.id, tasks.tail, tasks.tenant, tasks.lane, tasks.policy, tasks.status, tasks.attempt_number,
          tasks.max_attempts, tasks.attempt_timeout_ms, tasks.created_at, tasks.deadline_at, tasks.next_attempt_at,
          tasks.ended_at, tasks.token, tasks.lease_since, tasks.lease_until, tasks.cancel_requested, tasks.backoff_us,
-         tasks.reason, tasks.error_kind, tasks.error_message, tasks.idempotency_key"
+         tasks.reason, tasks.error_kind, tasks.error_message, tasks.idempotency_key, tasks.run, tasks.attempts_before,
+         coalesce(tasks.run_started_at, tasks.created_at)"
     };
 }
 pub(crate) use task_columns;
 
 /// How many columns that is: where a joined table's begin.
-pub(crate) const TASK_COLUMN_COUNT: usize = 22;
+pub(crate) const TASK_COLUMN_COUNT: usize = 25;
 
 /// A task as its row has it, with the numbers that stand for names.
 #[derive(Debug)]
@@ -52,9 +53,12 @@ impl TaskRow {
             status: cells.status(5)?,
             reason: cells.optional(18, Reason::from_name)?,
             attempt_number: cells.get(6)?,
+            run: cells.get(22)?,
+            attempts_before: cells.get(23)?,
             max_attempts: cells.get(7)?,
             attempt_timeout: Duration::from_millis(cells.unsigned(8)?),
             created_at: cells.timestamp(9)?,
+            run_started_at: cells.timestamp(24)?,
             deadline_at: cells.timestamp(10)?,
             next_attempt_at: cells.optional_timestamp(11)?,
             ended_at: cells.optional_timestamp(12)?,

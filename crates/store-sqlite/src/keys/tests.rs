@@ -38,7 +38,10 @@ fn hash(n: u64) -> KeyHash {
 fn insert_task(connection: &Connection, task: i64, n: u64) {
     connection
         .execute(
-            "INSERT INTO tasks VALUES (?1, 0, 1, 1, 1, 2, 0, 1, 1, 1, 1, 1, NULL, 0, 1, 1, 0, NULL, NULL, NULL, NULL, ?2)",
+            "INSERT INTO tasks (
+                 id, tail, tenant, lane, policy, status, attempt_number, max_attempts, attempt_timeout_ms, created_at,
+                 deadline_at, token, lease_since, lease_until, cancel_requested, idempotency_key
+             ) VALUES (?1, 0, 1, 1, 1, 2, 0, 1, 1, 1, 1, 0, 1, 1, 0, ?2)",
             (task, key(n)),
         )
         .unwrap();

@@ -7,6 +7,7 @@ use rusqlite::Row;
 use crate::codec::{millis, sequence, status};
 use crate::failure::Failure;
 use crate::keys::KeyHash;
+use crate::ops::announce;
 use crate::ops::meta::{self, Name};
 use crate::ops::newest_task::newest_kept;
 use crate::writer::Writer;
@@ -48,6 +49,7 @@ struct Old {
     tenant: i64,
     version: i64,
     status: Status,
+    ended_at: Option<i64>,
     key: KeyHash,
 }
 
@@ -87,7 +89,14 @@ fn read(row: &Row<'_>) -> Result<Old, Failure> {
     let status = status(code).ok_or_else(|| place(&format_args!("status {code}")))?;
     let tenant = row.get_ref(6)?.as_str().map_err(|error| place(&error))?;
     let key = row.get_ref(7)?.as_str().map_err(|error| place(&error))?;
-    Ok(Old { task, tenant: row.get(3)?, version: row.get(4)?, status, key: KeyHash::of(tenant, key) })
+    Ok(Old {
+        task,
+        tenant: row.get(3)?,
+        version: row.get(4)?,
+        status,
+        ended_at: row.get(2)?,
+        key: KeyHash::of(tenant, key),
+    })
 }
 
 fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
@@ -96,6 +105,9 @@ fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
     connection.prepare_cached("DELETE FROM requests WHERE task = ?1")?.execute([old.task])?;
     connection.prepare_cached("DELETE FROM attempts WHERE task = ?1")?.execute([old.task])?;
     connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?.execute([old.task])?;
+    if old.status.is_dead_letter() {
+        announce::forget(connection, old.task, old.ended_at)?;
+    }
     writer.keys.remove(connection, old.key, old.task)?;
     writer.counters.removed(old.tenant, old.version, old.status);
     Ok(())

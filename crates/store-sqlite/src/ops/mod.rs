@@ -3,6 +3,7 @@
 //! Operations that write take the [`Writer`](crate::writer::Writer) inside its open transaction; those that only read
 //! take a [`Reader`](crate::readers::Reader).
 
+pub(crate) mod announce;
 pub(crate) mod attempts;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;
@@ -19,6 +20,7 @@ pub(crate) mod meta;
 pub(crate) mod newest_task;
 pub(crate) mod pending_lanes;
 pub(crate) mod policies;
+pub(crate) mod replay;
 pub(crate) mod settle;
 pub(crate) mod submit;
 

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{claim, expired, list, pending_lanes};
+use super::{announce, claim, expired, list, pending_lanes};
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -39,6 +39,22 @@ fn expired_leases_are_found_by_their_end() {
         [
             "SEARCH tasks USING INDEX tasks_in_flight (lease_until<?)",
             "SEARCH requests USING INTEGER PRIMARY KEY (rowid=?)",
+        ]
+    );
+}
+
+#[test]
+fn unannounced_dead_letters_are_found_and_confirmed_by_their_key() {
+    assert_eq!(
+        plan(announce::UNANNOUNCED),
+        ["SEARCH unannounced USING PRIMARY KEY (ended_at<?)", "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"]
+    );
+    assert_eq!(
+        plan(announce::ANNOUNCED),
+        [
+            "SEARCH unannounced USING PRIMARY KEY (ended_at=? AND task=?)",
+            "SCALAR SUBQUERY 1",
+            "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)",
         ]
     );
 }

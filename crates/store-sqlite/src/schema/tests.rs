@@ -69,3 +69,25 @@ fn a_process_that_dies_half_way_leaves_the_version_before() {
     take_steps(&mut after, &["never taken again", step]).unwrap();
     assert_eq!(version(&after).unwrap(), 2);
 }
+
+#[test]
+fn the_second_version_looks_at_no_row_and_leaves_every_task_in_its_first_run() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    take_steps(&mut connection, &STEPS[..1]).unwrap();
+    let insert = "INSERT INTO tasks (
+             id, tail, tenant, lane, policy, status, attempt_number, max_attempts, attempt_timeout_ms, created_at,
+             deadline_at, token, lease_since, lease_until, cancel_requested, idempotency_key
+         ) VALUES (?1, 0, 1, 1, 1, 6, 3, 3, 1, 7, 9, 3, 1, 1, 0, 'key')";
+    for task in 1..=3 {
+        connection.execute(insert, [task]).unwrap();
+    }
+    let changes = connection.total_changes();
+    take_steps(&mut connection, &STEPS[..2]).unwrap();
+    assert!(connection.total_changes() - changes < 3, "however large the file, the step is short");
+    let mut select = connection.prepare("SELECT run, attempts_before, run_started_at FROM tasks").unwrap();
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let rows: Vec<(i64, i64, Option<i64>)> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows, [(1, 0, None); 3]);
+    let noted: i64 = connection.query_row("SELECT count(*) FROM unannounced", [], |row| row.get(0)).unwrap();
+    assert_eq!(noted, 0, "the dead letters of before have had their alerts");
+}

@@ -133,7 +133,7 @@ pub(super) async fn numbers_are_kept_to_their_ends(store: &dyn Store) {
     let mut sample = task(1);
     sample.0.task.max_attempts = u32::MAX >> 1;
     sample.0.task.deadline_at = Timestamp::MAX;
-    sample.0.task.created_at = Timestamp::from_millis(0);
+    sample = sample.created(Timestamp::from_millis(0));
     sample.0.task.attempt_timeout = Duration::from_millis(1);
     sample.0.task.next_attempt_at = Some(Timestamp::MAX);
     keep(store, [sample.clone()]).await;

@@ -23,6 +23,7 @@
 
 #![allow(clippy::unwrap_used, reason = "this is a test suite: an error that is not expected fails the test")]
 
+mod announce;
 mod claim;
 mod clean;
 mod content;
@@ -31,6 +32,7 @@ mod lanes;
 mod list;
 mod model;
 mod policies;
+mod replay;
 pub mod samples;
 mod settle;
 mod snapshot;
@@ -187,6 +189,34 @@ macro_rules! __for_each_fact {
                 a_task_that_is_due_earlier_keeps_its_place
                 a_task_in_flight_or_ended_is_not_brought_forward
                 nobody_cancels_or_brings_forward_what_is_not_theirs
+            }
+            replay {
+                a_replayed_dead_letter_is_due_now_in_a_new_run
+                both_kinds_of_dead_letter_are_replayed
+                attempt_numbers_and_tokens_go_on_growing_over_runs
+                every_run_has_its_whole_number_of_attempts_and_its_whole_time
+                a_replayed_task_may_succeed_and_leaves_no_trace_of_its_failure_but_its_log
+                a_replayed_task_that_ends_without_an_answer_has_none
+                what_is_no_dead_letter_is_not_replayed
+                a_dead_letter_is_replayed_once_until_it_is_one_again
+                nobody_replays_what_is_not_theirs
+                a_worker_of_an_earlier_run_settles_nothing
+                a_replayed_task_keeps_its_key
+                a_replayed_task_is_not_cleaned_away
+                counts_and_lists_follow_a_replay
+                a_replayed_task_can_be_cancelled
+                a_replayed_task_pins_its_policy_again
+                a_dead_letter_whose_policy_was_deleted_stays_one
+            }
+            announce {
+                a_dead_letter_is_unannounced_until_somebody_says_otherwise
+                only_dead_letters_are_to_be_announced
+                a_settle_that_changes_nothing_announces_nothing
+                what_ended_first_is_announced_first_up_to_the_limit
+                nobody_announces_what_is_not_theirs
+                a_replay_makes_an_alert_needless_and_the_next_end_needs_one_of_its_own
+                a_replay_of_what_was_announced_is_announced_again
+                a_task_that_is_cleaned_away_is_not_announced
             }
             expired {
                 a_lease_is_found_from_its_end_on_just_as_it_was_given

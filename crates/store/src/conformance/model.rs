@@ -11,8 +11,8 @@ use redrive_core::{Answer, Attempt, Lane, PolicyId, Reason, Status, Task, TaskId
 use super::samples::{TERMS, at};
 use super::snapshot::{Snapshot, TenantSnapshot};
 use crate::{
-    BroughtForward, Cancelled, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next, PolicyVersion, Settled,
-    Settlement, Start, Submitted, TaskDetail, Token,
+    Announced, BroughtForward, Cancelled, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next, PolicyVersion,
+    Replay, Settled, Settlement, Start, Submitted, TaskDetail, Token,
 };
 
 /// A store whose every tenant has the default policy's version 1 and no other.
@@ -28,6 +28,8 @@ struct Row {
     lease: Lease,
     attempts: Vec<Attempt>,
     answer: Option<Answer>,
+    /// The last run whose end was said to have been announced.
+    announced_run: u32,
 }
 
 impl Row {
@@ -58,7 +60,7 @@ impl Model {
             return Submitted::PolicyGone;
         }
         let lease = Lease { token: Token(0), since: at(0), until: at(0) };
-        let mut row = Row { task: new.task.clone(), new, lease, attempts: Vec::new(), answer: None };
+        let mut row = Row { task: new.task.clone(), new, lease, attempts: Vec::new(), answer: None, announced_run: 0 };
         let mut given = None;
         if let Start::Claimed(_, now) = row.new.start {
             row.claim(now);
@@ -149,6 +151,54 @@ impl Model {
         }
     }
 
+    pub(super) fn replay(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> Replay {
+        let Some(task) = self.task(tenant, id) else { return Replay::NotFound };
+        if task.status != Status::Failed && task.status != Status::Exhausted {
+            return Replay::NotDead(Box::new(task.clone()));
+        }
+        let budget = task.deadline_at.since(task.run_started_at);
+        *task = Task {
+            status: Status::Pending,
+            reason: None,
+            run: task.run + 1,
+            attempts_before: task.attempt_number,
+            run_started_at: now,
+            deadline_at: now.after(budget),
+            next_attempt_at: Some(now),
+            ended_at: None,
+            backoff: None,
+            cancel_requested: false,
+            ..task.clone()
+        };
+        let replayed = Replay::Done(Box::new(task.clone()));
+        if let Some(row) = self.rows.get_mut(&id) {
+            row.answer = None;
+        }
+        replayed
+    }
+
+    /// Dead letters that nobody has been alerted to, by id.
+    pub(super) fn unannounced(&self, ended_before: Timestamp) -> Vec<Task> {
+        let dead = |row: &&Row| [Status::Failed, Status::Exhausted].contains(&row.task.status);
+        let rows = self.rows.values().filter(dead).filter(|row| row.announced_run < row.task.run);
+        let tasks = rows.map(|row| row.task.clone());
+        tasks.filter(|task| task.ended_at.is_some_and(|ended| ended < ended_before)).collect()
+    }
+
+    pub(super) fn announced(&mut self, said: &Announced) {
+        let row = self.rows.get_mut(&said.id).filter(|row| row.task.lane.tenant == said.tenant);
+        if let Some(row) = row.filter(|row| row.task.run == said.run) {
+            // A task that has not ended yet has nothing to announce.
+            row.announced_run = if row.task.status.is_ended() { said.run } else { row.announced_run };
+        }
+    }
+
+    /// The dead letters, by id.
+    pub(super) fn dead_letters(&self) -> Vec<Task> {
+        let tasks = self.rows.values().map(|row| row.task.clone());
+        tasks.filter(|task| task.status.is_dead_letter()).collect()
+    }
+
     /// Tasks in flight whose lease has run out, by id.
     pub(super) fn expired(&self, now: Timestamp) -> Vec<Claimed> {
         let ran_out = |row: &&Row| row.task.status == Status::InFlight && row.lease.until <= now;
@@ -174,6 +224,7 @@ impl Model {
             tenants: tenants.into_iter().map(|tenant| (tenant.clone(), self.of_tenant(&tenant))).collect(),
             lanes: lanes.collect(),
             in_flight: self.expired(Timestamp::MAX),
+            unannounced: self.unannounced(Timestamp::MAX),
             newest: self.newest,
         }
     }

@@ -90,9 +90,12 @@ pub fn task(n: u64) -> Sample {
         status: Status::Pending,
         reason: None,
         attempt_number: 0,
+        run: 1,
+        attempts_before: 0,
         max_attempts: 5,
         attempt_timeout: ATTEMPT_TIMEOUT,
         created_at: at(0),
+        run_started_at: at(0),
         deadline_at: at(86_400_000),
         next_attempt_at: Some(at(0)),
         ended_at: None,
@@ -129,9 +132,10 @@ impl Sample {
         self
     }
 
-    /// Accepted then.
+    /// Accepted then, which is when its first run began.
     pub fn created(mut self, created: Timestamp) -> Self {
         self.0.task.created_at = created;
+        self.0.task.run_started_at = created;
         self
     }
 

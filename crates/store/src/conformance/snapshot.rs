@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::{Attempt, TaskId, TenantId, Timestamp};
+use redrive_core::{Attempt, Task, TaskId, TenantId, Timestamp};
 
 use super::samples::{attempts, counts, everything, list};
 use crate::{Claimed, LaneDue, PolicyVersion, Store, TaskDetail, TaskQuery};
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub lanes: Vec<LaneDue>,
     /// The tasks in flight with their leases, by id.
     pub in_flight: Vec<Claimed>,
+    /// The dead letters whose alert is still to be raised, by id.
+    pub unannounced: Vec<Task>,
     /// The newest id ever.
     pub newest: Option<TaskId>,
 }
@@ -40,10 +42,13 @@ pub async fn snapshot(store: &dyn Store, tenants: impl IntoIterator<Item = Tenan
     }
     let mut in_flight = store.expired(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
     in_flight.sort_by_key(|claimed| claimed.task.id);
+    let mut unannounced = store.unannounced(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
+    unannounced.sort_by_key(|task| task.id);
     Snapshot {
         tenants: by_tenant,
         lanes: store.pending_lanes(None, 1_000).await.unwrap(),
         in_flight,
+        unannounced,
         newest: store.newest_task().await.unwrap(),
     }
 }
@@ -76,6 +81,9 @@ impl Snapshot {
         assert_eq!(self.lanes, expected.lanes, "the lanes, {when}");
         for (held, expected) in self.in_flight.iter().zip(&expected.in_flight) {
             assert_eq!(held, expected, "a lease, {when}");
+        }
+        for (held, expected) in self.unannounced.iter().zip(&expected.unannounced) {
+            assert_eq!(held, expected, "an unannounced dead letter, {when}");
         }
         assert_eq!(self, expected, "{when}");
     }

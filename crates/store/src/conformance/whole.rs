@@ -13,6 +13,7 @@ pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Sto
     assert_eq!(store.newest_task().await.unwrap(), None);
     assert_eq!(store.pending_lanes(None, 10).await.unwrap(), []);
     assert_eq!(store.expired(at(9_000_000), 10).await.unwrap(), []);
+    assert_eq!(store.unannounced(at(9_000_000), 10).await.unwrap(), []);
     assert_eq!(store.tasks(everything(acme())).await.unwrap(), crate::TaskPage::default());
     assert_eq!(store.policies(acme(), None, 10).await.unwrap(), []);
     assert_eq!(store.task(acme(), id(1)).await.unwrap(), None);
@@ -41,6 +42,9 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("settle", store.settle(Vec::new()).await.err()),
         ("cancel", store.cancel(tenant(), id(1), at(0)).await.err()),
         ("bring_forward", store.bring_forward(tenant(), id(1), at(0)).await.err()),
+        ("replay", store.replay(tenant(), id(1), at(0)).await.err()),
+        ("unannounced", store.unannounced(at(0), 1).await.err()),
+        ("announced", store.announced(Vec::new()).await.err()),
         ("expired", store.expired(at(0), 1).await.err()),
         ("pending_lanes", store.pending_lanes(None, 1).await.err()),
         ("task", store.task(tenant(), id(1)).await.err()),

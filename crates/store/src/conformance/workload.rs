@@ -7,7 +7,7 @@ use redrive_core::{Lane, Reason, Status, TenantId, Timestamp};
 use super::model::Model;
 use super::samples::{TERMS, allow, at, end, id, lane, retry, settlement, succeed, task, tenant, unsent};
 use super::snapshot::{Snapshot, snapshot};
-use crate::{Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
+use crate::{Announced, Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
 
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -62,12 +62,14 @@ impl Life<'_> {
     async fn step(&mut self) {
         self.seconds += 1 + self.random.below(4);
         match self.random.below(100) {
-            0..30 => self.submit().await,
-            30..55 => self.claim().await,
-            55..80 => self.settle_some().await,
-            80..86 => self.cancel().await,
-            86..92 => self.bring_forward().await,
-            92..97 => self.rescue().await,
+            0..28 => self.submit().await,
+            28..52 => self.claim().await,
+            52..76 => self.settle_some().await,
+            76..81 => self.cancel().await,
+            81..86 => self.bring_forward().await,
+            86..91 => self.replay().await,
+            91..94 => self.announce().await,
+            94..98 => self.rescue().await,
             _ => self.clean().await,
         }
     }
@@ -166,6 +168,38 @@ impl Life<'_> {
         let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
         let said = self.store.bring_forward(tenant.clone(), id, self.now()).await.unwrap();
         assert_eq!(said, self.model.bring_forward(&tenant, id, self.now()));
+    }
+
+    /// Mostly a dead letter, sometimes whatever there is.
+    async fn replay(&mut self) {
+        let dead = self.model.dead_letters();
+        let (tenant, id) = match dead.len() as u64 {
+            1.. if self.random.chance(75) => {
+                let task = &dead[self.random.below(dead.len() as u64) as usize];
+                (task.lane.tenant.clone(), task.id)
+            }
+            _ => (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2))),
+        };
+        let said = self.store.replay(tenant.clone(), id, self.now()).await.unwrap();
+        assert_eq!(said, self.model.replay(&tenant, id, self.now()));
+    }
+
+    /// Announces some of what is unannounced, and now and then a run that is not.
+    async fn announce(&mut self) {
+        let before = at(self.seconds.saturating_sub(self.random.below(100)) * 1_000);
+        let mut said = self.store.unannounced(before, 10_000).await.unwrap();
+        assert!(said.is_sorted_by_key(|task| task.ended_at), "what ended first comes first");
+        said.sort_by_key(|task| task.id);
+        assert_eq!(said, self.model.unannounced(before));
+        let mut announced = Vec::new();
+        for task in said {
+            let run = if self.random.chance(10) { task.run + 1 } else { task.run };
+            if self.random.chance(60) {
+                announced.push(Announced { tenant: task.lane.tenant, id: task.id, run });
+            }
+        }
+        announced.iter().for_each(|each| self.model.announced(each));
+        self.store.announced(announced).await.unwrap();
     }
 
     async fn rescue(&mut self) {

@@ -6,10 +6,12 @@
 //!
 //! Superseded versions of a policy are kept until the policy is deleted: people write policies, so there are few.
 
+mod announce;
 mod claim;
 mod clean;
 mod list;
 mod policies;
+mod replay;
 mod settle;
 mod state;
 mod submit;
@@ -22,9 +24,9 @@ use redrive_core::request::Fingerprint;
 use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
 
 use crate::{
-    BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected, LaneDue,
-    LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Settled, Settlement, Store, Submitted, TaskDetail,
-    TaskPage, TaskQuery,
+    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
+    LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Store, Submitted,
+    TaskDetail, TaskPage, TaskQuery,
 };
 use state::State;
 
@@ -66,6 +68,19 @@ impl Store for MemoryStore {
 
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
         Ok(self.open()?.bring_forward(&tenant, id, now))
+    }
+
+    async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
+        Ok(self.open()?.replay(&tenant, id, now))
+    }
+
+    async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        Ok(self.open()?.unannounced(ended_before, limit))
+    }
+
+    async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error> {
+        self.open()?.announced(&dead_letters);
+        Ok(())
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
@@ -183,11 +198,13 @@ mod tests {
     async fn nothing_is_left_of_what_was_cleaned_away() {
         let store = MemoryStore::new();
         keep_and_end(&store, task(1), Status::Succeeded, at(5)).await;
+        keep_and_end(&store, task(2), Status::Failed, at(5)).await;
         store.clean(at(6), CleanFrom::Start, 10).await.unwrap();
         let state = store.open().unwrap();
         let acme = &state.indexes.tenants[&acme()];
         assert!(state.tasks.is_empty() && acme.ids.is_empty() && acme.keys.is_empty());
         assert!(state.indexes.due.is_empty() && state.indexes.leases.is_empty());
+        assert!(state.indexes.unannounced.is_empty());
     }
 
     #[tokio::test]

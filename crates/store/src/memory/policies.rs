@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use redrive_core::task::PolicyRef;
 use redrive_core::{PolicyId, TenantId, Timestamp, policy};
 
 use super::state::{State, Tenant};
@@ -83,6 +84,11 @@ impl State {
         }
         entry.versions.clear();
         DeletePolicy::Done
+    }
+
+    /// Whether this version is kept: a deleted policy has none.
+    pub(super) fn has_policy(&self, tenant: &TenantId, policy: &PolicyRef) -> bool {
+        self.tenant_policy(tenant, &policy.id).is_some_and(|entry| entry.has(policy.version))
     }
 
     fn tenant_policy(&self, tenant: &TenantId, id: &PolicyId) -> Option<&PolicyEntry> {

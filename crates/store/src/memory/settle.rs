@@ -56,6 +56,7 @@ impl Entry {
             self.task.next_attempt_at = None;
             self.task.ended_at = Some(end.at);
             self.answer = answer.map(|answer| *answer);
+            self.is_unannounced = self.task.status.is_dead_letter();
         }
         self.task.status
     }

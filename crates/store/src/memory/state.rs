@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub(super) lease: Lease,
     pub(super) attempts: Vec<Attempt>,
     pub(super) answer: Option<Answer>,
+    /// It is a dead letter, and nobody has said that its alert was raised.
+    pub(super) is_unannounced: bool,
 }
 
 /// Ways to find tasks without looking at all of them.
@@ -40,6 +42,8 @@ pub(super) struct Indexes {
     pub(super) due: BTreeMap<Lane, BTreeSet<(Timestamp, TaskId)>>,
     /// Tasks in flight, by the end of their lease.
     pub(super) leases: BTreeSet<(Timestamp, TaskId)>,
+    /// Dead letters whose alert is still to be raised, by when they ended.
+    pub(super) unannounced: BTreeSet<(Timestamp, TaskId)>,
     pub(super) tenants: BTreeMap<TenantId, Tenant>,
 }
 
@@ -90,6 +94,10 @@ impl Entry {
     fn due(&self) -> (Timestamp, TaskId) {
         (self.task.next_attempt_at.unwrap_or_default(), self.task.id)
     }
+
+    fn ended(&self) -> (Timestamp, TaskId) {
+        (self.task.ended_at.unwrap_or_default(), self.task.id)
+    }
 }
 
 impl Indexes {
@@ -109,6 +117,9 @@ impl Indexes {
                 self.leases.insert((entry.lease.until, task.id));
             }
             _ => {}
+        }
+        if entry.is_unannounced {
+            self.unannounced.insert(entry.ended());
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
             tenant.counts[task.status as usize] += 1;
@@ -134,6 +145,9 @@ impl Indexes {
                 self.leases.remove(&(entry.lease.until, task.id));
             }
             _ => {}
+        }
+        if entry.is_unannounced {
+            self.unannounced.remove(&entry.ended());
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
             tenant.counts[task.status as usize] -= 1;

@@ -38,7 +38,15 @@ impl State {
         }
         key.insert(id);
         tenant.ids.insert(id);
-        let entry = Entry { task, request, fingerprint, lease: NO_LEASE, attempts: Vec::new(), answer: None };
+        let entry = Entry {
+            task,
+            request,
+            fingerprint,
+            lease: NO_LEASE,
+            attempts: Vec::new(),
+            answer: None,
+            is_unannounced: false,
+        };
         let lease = self.keep(entry, start);
         self.newest = self.newest.max(Some(id));
         Submitted::Created(lease)

@@ -11,8 +11,9 @@ use std::time::Duration;
 use redrive_core::{Attempt, Reason, Status, TaskId, TenantId, Timestamp};
 use redrive_store::{Error, Next, Settled, Settlement, Token};
 
-use crate::codec::{EncodedAnswer, sequence};
+use crate::codec::{EncodedAnswer, millis, sequence};
 use crate::failure::Failure;
+use crate::ops::announce;
 use crate::writer::Writer;
 use change::{Change, held, update};
 
@@ -82,6 +83,9 @@ fn settle_one(writer: &mut Writer, end: Prepared) -> Result<Settled, Failure> {
     let change = Change::of(&held, &end);
     update(&writer.connection, task, &change)?;
     log::write(&writer.connection, std::slice::from_ref(&end))?;
+    if change.status.is_dead_letter() {
+        announce::note(&writer.connection, task, millis(end.at))?;
+    }
     writer.counters.moved(tenant, held.version, Status::InFlight, change.status);
     Ok(Settled::Done(change.status))
 }

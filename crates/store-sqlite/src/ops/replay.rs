@@ -1,0 +1,44 @@
+//! Putting a dead letter back to work.
+
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::Replay;
+use rusqlite::Connection;
+
+use crate::codec::{millis, sequence};
+use crate::failure::Failure;
+use crate::ops::{announce, find};
+use crate::writer::Writer;
+
+pub(crate) fn replay(writer: &mut Writer, tenant: &TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Failure> {
+    let Some(found) = find::row(&writer.connection, &mut writer.names, tenant, id)? else {
+        return Ok(Replay::NotFound);
+    };
+    let dead = found.task;
+    if !dead.status.is_dead_letter() {
+        return Ok(Replay::NotDead(Box::new(dead)));
+    }
+    if writer.names.version_key(&writer.connection, found.tenant, &dead.policy)?.is_none() {
+        return Ok(Replay::PolicyGone(Box::new(dead)));
+    }
+    let mut task = dead.clone();
+    task.begin_next_run(now);
+    update(&writer.connection, &task, now)?;
+    let mut delete = writer.connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?;
+    delete.execute([sequence(id)])?;
+    drop(delete);
+    announce::forget(&writer.connection, sequence(id), dead.ended_at.map(millis))?;
+    writer.counters.moved(found.tenant, found.version, dead.status, task.status);
+    Ok(Replay::Done(Box::new(task)))
+}
+
+/// The columns that a new run changes; token and error stay.
+fn update(connection: &Connection, task: &redrive_core::Task, now: Timestamp) -> Result<(), Failure> {
+    let mut update = connection.prepare_cached(
+        "UPDATE tasks SET
+             status = 2, reason = NULL, run = ?2, attempts_before = ?3, run_started_at = ?4, deadline_at = ?5,
+             next_attempt_at = ?4, ended_at = NULL, backoff_us = NULL, cancel_requested = 0
+         WHERE id = ?1",
+    )?;
+    update.execute((sequence(task.id), task.run, task.attempts_before, millis(now), millis(task.deadline_at)))?;
+    Ok(())
+}
