@@ -1,5 +1,6 @@
 //! Why an operation was not done. Nothing here knows of HTTP: `rest::problem` says what each is on the wire.
 
+use redrive_core::task::PolicyRef;
 use redrive_core::{PolicyId, Status, TaskId};
 use redrive_store as store;
 
@@ -53,6 +54,22 @@ pub enum Failure {
     /// An attempt of the task is under way.
     #[error("an attempt of task {0} is under way already")]
     TaskInFlight(TaskId),
+    /// The task is not a dead letter, so there is nothing to replay.
+    #[error("task {id} is {}; only a task that ended FAILED or EXHAUSTED can be replayed", status.as_str())]
+    TaskNotDead {
+        /// The task.
+        id: TaskId,
+        /// Where it stands.
+        status: Status,
+    },
+    /// The policy version that the task keeps was deleted.
+    #[error("task {task} keeps version {} of policy {}, which was deleted: nothing says how to retry it", policy.version, policy.id)]
+    PolicyGone {
+        /// The task.
+        task: TaskId,
+        /// The version that is gone.
+        policy: PolicyRef,
+    },
     /// Tasks that have not ended pin the policy.
     #[error("{tasks} tasks that have not ended keep a version of policy {id}")]
     PolicyInUse {

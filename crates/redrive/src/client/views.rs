@@ -17,10 +17,15 @@ pub struct Task {
     pub status: String,
     /// Why it ended as it did.
     pub status_reason: Option<String>,
-    /// Attempts made so far.
+    /// Attempts made so far, in all runs.
     #[serde(default)]
     pub attempt_number: u32,
-    /// The most that it may make.
+    /// Which run this is; a server that knows no replays does not say.
+    #[serde(default = "first_run")]
+    pub run: u32,
+    /// Attempts made in this run.
+    pub attempt_in_run: Option<u32>,
+    /// The most that it may make in one run.
     #[serde(default)]
     pub max_attempts: u32,
     /// When the next attempt is due, or the current one was.
@@ -74,7 +79,26 @@ pub struct Task {
     pub response: Option<Response>,
 }
 
+fn first_run() -> u32 {
+    1
+}
+
 impl Task {
+    /// Attempts made in this run.
+    pub fn attempts_in_run(&self) -> u32 {
+        self.attempt_in_run.unwrap_or(self.attempt_number)
+    }
+
+    /// Attempts that earlier runs made.
+    pub fn attempts_before(&self) -> u32 {
+        self.attempt_number.saturating_sub(self.attempts_in_run())
+    }
+
+    /// ` (run 2)` of a task that was replayed, nothing of one that was not.
+    pub fn run_text(&self) -> String {
+        if self.run > 1 { format!(" (run {})", self.run) } else { String::new() }
+    }
+
     /// Whether nothing more will happen to it.
     pub fn is_ended(&self) -> bool {
         !matches!(self.status.as_str(), "PENDING" | "IN_FLIGHT")

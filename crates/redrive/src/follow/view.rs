@@ -63,13 +63,13 @@ impl View {
 
     /// What is being waited for, in a line that is drawn over again and again.
     pub(super) fn waiting(self, task: &Task, now: u64) -> String {
-        let (next, at_most) = (task.attempt_number + 1, task.max_attempts);
+        let (next, at_most) = (task.attempts_in_run() + 1, task.max_attempts);
         let text = match (task.status.as_str(), task.next_attempt_at) {
             ("PENDING", Some(due)) if due > now => {
                 format!("attempt {next}/{at_most} in {}", countdown(due - now))
             }
             ("PENDING", _) => format!("attempt {next}/{at_most} is due"),
-            _ => format!("attempt {}/{at_most} is under way", task.attempt_number),
+            _ => format!("attempt {}/{at_most} is under way", task.attempts_in_run()),
         };
         self.output().map_or_else(String::new, |output| output.paint(&text, Colour::Busy))
     }
@@ -98,8 +98,15 @@ fn attempt_line(output: Output, task: &Task, attempt: &Attempt) -> String {
     // A status says all; where there is none, the message comes last because it may be long.
     let why = attempt.error_message.as_ref().filter(|_| attempt.response_status.is_none());
     let why = why.map(|message| format!(" ({})", printable(message))).unwrap_or_default();
-    let (number, at_most) = (attempt.attempt_number, task.max_attempts);
-    format!("attempt {number}/{at_most}: {}{took}{next}{why}", output.paint(&what, colour))
+    format!("attempt {}: {}{took}{next}{why}", number_text(task, attempt.attempt_number), output.paint(&what, colour))
+}
+
+/// `2/6`, of a task that was replayed `2/6 (run 2)`, and of its attempts before that `2 (earlier run)`
+fn number_text(task: &Task, number: u32) -> String {
+    match number.checked_sub(task.attempts_before()) {
+        None | Some(0) => format!("{number} (earlier run)"),
+        Some(in_run) => format!("{in_run}/{}{}", task.max_attempts, task.run_text()),
+    }
 }
 
 /// `SUCCEEDED after 3 attempts in 2.6s`
@@ -108,7 +115,7 @@ fn ended_line(output: Output, task: &Task) -> String {
     let attempts = if task.attempt_number == 1 { "attempt" } else { "attempts" };
     let took = task.ended_at.map(|ended| Duration::from_millis(ended.saturating_sub(task.created_at)));
     let took = took.map(|took| format!(" in {}", duration(took))).unwrap_or_default();
-    format!("{status} after {} {attempts}{took}", task.attempt_number)
+    format!("{status} after {} {attempts}{}{took}", task.attempt_number, task.run_text())
 }
 
 /// Tenths of a second: enough to see that something moves, not so much that it flickers.
@@ -167,6 +174,21 @@ mod tests {
             let attempt = serde_json::from_value(document).unwrap();
             assert_eq!(attempt_line(PLAIN, &task(json!({})), &attempt), expected);
         }
+    }
+
+    #[test]
+    fn attempts_are_numbered_within_their_run() {
+        let replayed = task(json!({"attemptNumber": 8, "run": 2, "attemptInRun": 2}));
+        for (number, expected) in
+            [(1, "1 (earlier run)"), (6, "6 (earlier run)"), (7, "1/6 (run 2)"), (8, "2/6 (run 2)")]
+        {
+            assert_eq!(number_text(&replayed, number), expected);
+        }
+        assert_eq!(View::Lines(PLAIN).waiting(&replayed, 500), "attempt 3/6 is due");
+        let ended = task(json!({"status": "SUCCEEDED", "attemptNumber": 8, "run": 2, "attemptInRun": 2}));
+        assert_eq!(ended_line(PLAIN, &ended), "SUCCEEDED after 8 attempts (run 2)");
+        // A server that knows no replays says neither.
+        assert_eq!(number_text(&task(json!({"attemptNumber": 3})), 3), "3/6");
     }
 
     #[test]

@@ -6,10 +6,11 @@ use super::world::{Program, redrive};
 fn every_shell_has_completions_that_know_the_commands() {
     let directory = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        Program::start(redrive(directory.path(), &["completions", shell]))
-            .end()
-            .with(0)
-            .says(&["retry-now", "lane-concurrency"]);
+        Program::start(redrive(directory.path(), &["completions", shell])).end().with(0).says(&[
+            "retry-now",
+            "replay",
+            "lane-concurrency",
+        ]);
     }
     Program::start(redrive(directory.path(), &["completions", "csh"])).end().with(2).says(&["possible values: bash"]);
 }

@@ -1,4 +1,4 @@
-//! `redrive tasks show|cancel|retry-now|attempts`.
+//! `redrive tasks show|cancel|retry-now|replay|attempts`.
 
 use serde_json::json;
 
@@ -61,6 +61,33 @@ fn retry_now_brings_a_waiting_task_forward() {
 }
 
 #[test]
+fn replay_puts_a_dead_letter_back_to_work() {
+    let (service, target) = (Service::start(), Target::answering(&[404, 503, 200]));
+    let id = service.send(&[&target.url, "--set", "initialDelayMs=1", "--key", "order-7"]);
+    service.run(&["tasks", "watch", &id]).with(3);
+    service.run(&["tasks", "show", &id]).with(0).says(&["FAILED (not-retryable)", "1 of 6"]);
+    let task = service.run(&["tasks", "replay", &id, "--json"]).with(0).json();
+    assert_eq!((&task["taskId"], &task["run"], &task["attemptInRun"]), (&json!(id), &json!(2), &json!(0)));
+    service.run(&["tasks", "watch", &id]).with(0).says(&[
+        "attempt 1 (earlier run): 404 Not Found",
+        "attempt 1/6 (run 2): 503 Service Unavailable",
+        "attempt 2/6 (run 2): 200 OK",
+        "SUCCEEDED after 3 attempts (run 2)",
+    ]);
+    service.run(&["tasks", "show", &id]).with(0).says(&["SUCCEEDED", "2 of 6 in run 2, 3 in all", "order-7"]);
+    service.run(&["tasks", "replay", &id]).with(1).says(&["error: The task is not a dead letter", "is SUCCEEDED"]);
+}
+
+#[test]
+fn replay_says_where_the_task_stands_in_a_line() {
+    let (service, target) = (Service::start(), Target::answering(&[404, 200]));
+    let id = service.send(&[&target.url]);
+    service.run(&["tasks", "watch", &id]).with(3);
+    service.run(&["tasks", "replay", &id]).with(0).says(&[&format!("{id} PENDING, attempt 0 of 6 (run 2)")]);
+    service.run(&["tasks", "watch", &id]).with(0);
+}
+
+#[test]
 fn a_task_in_flight_can_be_cancelled_but_not_brought_forward() {
     let (service, target) = (Service::start(), Target::holding());
     let id = service.send(&[&target.url]);
@@ -74,7 +101,7 @@ fn a_task_in_flight_can_be_cancelled_but_not_brought_forward() {
 #[test]
 fn an_unknown_task_ends_with_5() {
     let service = Service::start();
-    for command in ["show", "watch", "cancel", "retry-now", "attempts"] {
+    for command in ["show", "watch", "cancel", "retry-now", "replay", "attempts"] {
         service.run(&["tasks", command, NOBODY]).with(5).says(&["error: No such task", NOBODY]);
         service.run(&["tasks", command, NOBODY, "--json"]).with(5);
     }

@@ -101,6 +101,7 @@ mod tests {
             ("/retry-tasks", "POST, GET, HEAD"),
             ("/retry-tasks/x", "GET, HEAD, DELETE"),
             ("/retry-tasks/x/retry-now", "POST"),
+            ("/retry-tasks/x/replay", "POST"),
             ("/retry-tasks/batch", "POST"),
             ("/livez", "GET, HEAD"),
         ] {

@@ -28,15 +28,19 @@ pub struct Task<'a> {
     /// Why it ended, once it has; nothing for SUCCEEDED.
     #[schemars(with = "Option<schema::StatusReason>")]
     pub status_reason: Option<&'static str>,
-    /// Attempts made so far, the one under way included.
+    /// Attempts made so far, in all runs, the one under way included.
     pub attempt_number: u32,
-    /// The most attempts it may make, the first one included.
+    /// Which run this is: 1, and one more each time that the task is replayed.
+    pub run: u32,
+    /// Attempts made in this run, the one under way included.
+    pub attempt_in_run: u32,
+    /// The most attempts it may make in one run, the first one included.
     pub max_attempts: u32,
     /// When the next attempt is due; while in flight, when the current one was; nothing once ended.
     pub next_attempt_at: Option<u64>,
     /// When it was accepted.
     pub created_at: u64,
-    /// When its total time budget ends.
+    /// When its total time budget ends; a replay gives it a new one.
     pub deadline_at: u64,
     /// When it ended.
     pub ended_at: Option<u64>,
@@ -87,6 +91,8 @@ impl<'a> Task<'a> {
             status: task.status.as_str(),
             status_reason: task.reason.map(|reason| reason.as_str()),
             attempt_number: task.attempt_number,
+            run: task.run,
+            attempt_in_run: task.attempt_in_run(),
             max_attempts: task.max_attempts,
             next_attempt_at: task.next_attempt_at.map(|at| at.as_millis()),
             created_at: task.created_at.as_millis(),

@@ -10,6 +10,7 @@ mod lists;
 mod openapi;
 mod policies;
 mod refusals;
+mod replay;
 mod service;
 mod shutdown;
 mod submit;

@@ -41,6 +41,7 @@ async fn unknown_paths_are_404_and_unknown_methods_405() {
         ("PUT", "/retry-tasks", "POST, GET, HEAD"),
         ("POST", "/livez", "GET, HEAD"),
         ("GET", "/retry-tasks/x/retry-now", "POST"),
+        ("GET", "/retry-tasks/x/replay", "POST"),
         ("OPTIONS", "/retry-policies", "POST, GET, HEAD"),
     ] {
         let answer = world.ask(Ask::new(method, path)).await;

@@ -29,6 +29,8 @@ async fn a_submitted_task_is_answered_with_everything_there_is_to_know() {
         "status": "IN_FLIGHT",
         "statusReason": null,
         "attemptNumber": 1,
+        "run": 1,
+        "attemptInRun": 1,
         "maxAttempts": 3,
         "nextAttemptAt": START,
         "createdAt": START,

@@ -73,6 +73,7 @@ async fn an_id_that_is_none_is_not_found_anywhere() {
         world.get(&format!("/retry-tasks/{id}/attempts")).await.problem(404, "task-not-found");
         world.delete(&format!("/retry-tasks/{id}")).await.problem(404, "task-not-found");
         world.post(&format!("/retry-tasks/{id}/retry-now"), "").await.problem(404, "task-not-found");
+        world.post(&format!("/retry-tasks/{id}/replay"), "").await.problem(404, "task-not-found");
     }
 }
 

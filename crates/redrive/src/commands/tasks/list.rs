@@ -118,7 +118,7 @@ fn row(task: &Task, now: u64) -> [Cell; 6] {
     [
         task.task_id.as_str().into(),
         Cell::coloured(task.status_text(), status_colour(&task.status)),
-        format!("{}/{}", task.attempt_number, task.max_attempts).into(),
+        format!("{}/{}", task.attempts_in_run(), task.max_attempts).into(),
         task.dependency.as_str().into(),
         moment(task.created_at, now).into(),
         last.into(),

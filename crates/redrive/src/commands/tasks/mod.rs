@@ -1,8 +1,9 @@
-//! `redrive tasks`: looking at tasks, taking them back, bringing them forward.
+//! `redrive tasks`: looking at tasks, taking them back, bringing them forward, replaying them.
 
 mod attempts;
 mod cancel;
 mod list;
+mod replay;
 mod retry_now;
 mod show;
 mod watch;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Cancel(cancel::Args),
     /// Bring a waiting task's next attempt forward to now
     RetryNow(retry_now::Args),
+    /// Put a dead letter back to work: the same task and key, a new run
+    Replay(replay::Args),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
@@ -45,6 +48,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Watch(args) => watch::run(args).await,
             Command::Cancel(args) => cancel::run(args).await,
             Command::RetryNow(args) => retry_now::run(args).await,
+            Command::Replay(args) => replay::run(args).await,
         }
     })
 }
@@ -68,6 +72,7 @@ impl One {
     fn line(&self, task: &Task) -> std::io::Result<()> {
         let output = self.connection.output();
         let status = output.paint(&task.status_text(), crate::output::status_colour(&task.status));
-        output.line(format!("{} {status}, attempt {} of {}", task.task_id, task.attempt_number, task.max_attempts))
+        let (made, at_most, run) = (task.attempts_in_run(), task.max_attempts, task.run_text());
+        output.line(format!("{} {status}, attempt {made} of {at_most}{run}", task.task_id))
     }
 }

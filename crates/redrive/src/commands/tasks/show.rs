@@ -36,7 +36,7 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     let mut table = Table::of_fields();
     table.field("task", task.task_id.as_str());
     table.field("status", Cell::coloured(task.status_text(), status_colour(&task.status)));
-    table.field("attempts", format!("{} of {}", task.attempt_number, task.max_attempts));
+    table.field("attempts", attempts(task));
     if let Some(due) = task.next_attempt_at.filter(|_| task.status == "PENDING") {
         let since = if due <= now { "due since " } else { "" };
         table.field("next attempt", format!("{since}{}", moment(due, now)));
@@ -61,6 +61,12 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     }
     output.table(&table)?;
     response(output, task)
+}
+
+/// `2 of 6`, and of a task that was replayed `2 of 6 in run 2, 8 in all`
+fn attempts(task: &Task) -> String {
+    let in_run = format!("{} of {}", task.attempts_in_run(), task.max_attempts);
+    if task.run > 1 { format!("{in_run} in run {}, {} in all", task.run, task.attempt_number) } else { in_run }
 }
 
 fn response(output: Output, task: &Task) -> std::io::Result<()> {

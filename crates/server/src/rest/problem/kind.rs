@@ -60,6 +60,10 @@ kinds! {
         "The request's body did not arrive in time. Nothing was changed; it is safe to try again.";
     TASK_ENDED = 409 "task-already-ended" "The task has already ended":
         "A task that has ended can neither be cancelled nor brought forward. Look at its `status`.";
+    TASK_NOT_DEAD = 409 "task-not-dead" "The task is not a dead letter":
+        "Only a task that ended FAILED or EXHAUSTED can be replayed. One that is still waiting can be brought forward; one that SUCCEEDED or was CANCELLED stays as it is: submit a new one.";
+    POLICY_GONE = 409 "policy-gone" "The task's policy was deleted":
+        "The task keeps the policy version that it was accepted with, and that version was deleted when no live task needed it. It cannot be replayed: submit its request again, with a policy that there is and a new idempotency key.";
     TASK_IN_FLIGHT = 409 "task-in-flight" "An attempt is under way":
         "The task is being sent right now, so there is nothing to bring forward. If this attempt fails it waits again.";
     POLICY_IN_USE = 409 "policy-in-use" "Tasks still keep this policy":

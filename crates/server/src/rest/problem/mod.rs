@@ -42,6 +42,8 @@ fn kind_of_failure(failure: &Failure) -> &'static Kind {
         Failure::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
         Failure::TaskEnded { .. } => &kind::TASK_ENDED,
         Failure::TaskInFlight(_) => &kind::TASK_IN_FLIGHT,
+        Failure::TaskNotDead { .. } => &kind::TASK_NOT_DEAD,
+        Failure::PolicyGone { .. } => &kind::POLICY_GONE,
         Failure::PolicyInUse { .. } => &kind::POLICY_IN_USE,
         Failure::PolicyProtected(_) => &kind::POLICY_PROTECTED,
         Failure::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
@@ -109,9 +111,11 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
         }
         Failure::KeysDiffer => problem.field = Some("idempotencyKey".into()),
         Failure::UnknownPolicy { field, .. } => problem.field = Some(field.clone()),
-        Failure::KeyReused(id) | Failure::TaskInFlight(id) | Failure::TaskEnded { id, .. } => {
-            problem.task_id = Some(id.to_string());
-        }
+        Failure::KeyReused(id)
+        | Failure::TaskInFlight(id)
+        | Failure::TaskEnded { id, .. }
+        | Failure::TaskNotDead { id, .. }
+        | Failure::PolicyGone { task: id, .. } => problem.task_id = Some(id.to_string()),
         Failure::PolicyInUse { tasks, .. } => problem.live_tasks = Some(*tasks),
         Failure::VersionMismatch { current } => problem.current_version = *current,
         _ => {}
@@ -120,6 +124,7 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::task::PolicyRef;
     use redrive_core::{PolicyId, Status, TaskId};
 
     use super::*;
@@ -127,6 +132,7 @@ mod tests {
     #[test]
     fn every_failure_has_its_status_and_type() {
         let (id, policy) = (TaskId::from_parts(1, 2), PolicyId::default_policy());
+        let reference = PolicyRef { id: policy.clone(), version: 1 };
         let text = || String::from("x");
         for (failure, status, name) in [
             (Failure::Malformed(Malformed::Syntax(text())), 400, "malformed-json"),
@@ -140,6 +146,8 @@ mod tests {
             (Failure::NoSuchPolicy(text()), 404, "policy-not-found"),
             (Failure::TaskEnded { id, status: Status::Failed }, 409, "task-already-ended"),
             (Failure::TaskInFlight(id), 409, "task-in-flight"),
+            (Failure::TaskNotDead { id, status: Status::Pending }, 409, "task-not-dead"),
+            (Failure::PolicyGone { task: id, policy: reference }, 409, "policy-gone"),
             (Failure::PolicyInUse { id: policy.clone(), tasks: 3 }, 409, "policy-in-use"),
             (Failure::PolicyProtected(policy), 409, "policy-protected"),
             (Failure::VersionMismatch { current: Some(7) }, 412, "version-mismatch"),

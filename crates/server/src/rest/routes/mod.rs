@@ -15,6 +15,7 @@ mod openapi;
 mod parameters;
 mod problems;
 mod put_policy;
+mod replay_task;
 mod retry_now;
 mod submit_batch;
 mod submit_task;
@@ -23,13 +24,14 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 18] = [
+pub(crate) static ROUTES: [&Route; 19] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
     &get_task::ROUTE,
     &cancel_task::ROUTE,
     &retry_now::ROUTE,
+    &replay_task::ROUTE,
     &list_attempts::ROUTE,
     &put_policy::ROUTE,
     &list_policies::ROUTE,
