@@ -83,7 +83,7 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, place: &Place) -
     if place.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
-    if !room.has_slot() || shared.phase() == Phase::Returning {
+    if !room.has_slot() || shared.phase() >= Phase::Returning {
         // It keeps its place in the queue: due when it was.
         let at = task.next_attempt_at.unwrap_or(now);
         return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });

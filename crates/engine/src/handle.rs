@@ -1,13 +1,14 @@
 //! Starting the engine, and the handle that the rest of the program holds.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{BroughtForward, Cancelled, Error, Replay, Store, TaskDetail};
 use tokio::sync::{Notify, oneshot, watch};
 
+use crate::announcer::Alerts;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -21,7 +22,7 @@ use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
-use crate::{claimer, cleaner, rescuer};
+use crate::{announcer, claimer, cleaner, rescuer};
 
 /// What is injected into the engine.
 #[derive(Clone)]
@@ -54,6 +55,8 @@ pub enum StartError {
 pub struct Handle {
     shared: Arc<Shared>,
     loops: Arc<Loops>,
+    /// The announcer: it ends after the last attempt, the others before.
+    announcing: Arc<Loops>,
 }
 
 /// Starts the engine's loops.
@@ -61,6 +64,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     options.validate()?;
     let Parts { clock, entropy, spawner, store, transport } = parts;
     let newest = store.newest_task().await?;
+    let (alerts, unconfirmed) = Alerts::new();
     let shared = Arc::new(Shared {
         lanes: Lanes::new(options.lane_concurrency, options.max_in_flight),
         in_flight: Arc::new(InFlight::default()),
@@ -70,7 +74,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         phase: watch::Sender::new(Phase::Running),
         schedule_lost: Notify::new(),
         leased_until: AtomicU64::new(0),
-        dead_letters: AtomicU64::new(0),
+        alerts,
         clock,
         entropy,
         spawner,
@@ -78,13 +82,15 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         transport,
         options,
     });
-    let loops = Arc::new(Loops::new());
+    announcer::start(&shared).await;
+    let (loops, announcing) = (Arc::new(Loops::new()), Arc::new(Loops::new()));
     let spawner = shared.spawner.as_ref();
     loops.start(spawner, claimer::run(shared.clone()));
     loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
     loops.start(spawner, rescuer::run(shared.clone()));
     loops.start(spawner, cleaner::run(shared.clone()));
-    Ok(Handle { shared, loops })
+    announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
+    Ok(Handle { shared, loops, announcing })
 }
 
 impl Handle {
@@ -155,16 +161,20 @@ impl Handle {
     /// there is no such task.
     pub async fn ended(&self, tenant: TenantId, id: TaskId, within: Duration) -> Result<Option<TaskDetail>, Error> {
         let waiter = self.shared.waiters.wait_for(id);
-        let end = waiter.end();
-        let task = self.shared.store.task(tenant.clone(), id).await?;
-        if task.as_ref().is_none_or(|detail| detail.task.status.is_ended()) {
-            return Ok(task);
-        }
-        tokio::select! {
-            biased;
-            () = end => {}
-            () = self.shared.reached(Phase::Returning) => {}
-            () = self.shared.clock.sleep(within) => {}
+        let mut time_is_up = self.shared.clock.sleep(within);
+        loop {
+            let end = waiter.end();
+            let task = self.shared.store.task(tenant.clone(), id).await?;
+            if task.as_ref().is_none_or(|detail| detail.task.status.is_ended()) {
+                return Ok(task);
+            }
+            tokio::select! {
+                biased;
+                // It is told of an end that is only likely, too: then the look at the task decides.
+                () = end => {}
+                () = self.shared.reached(Phase::Returning) => break,
+                () = &mut time_is_up => break,
+            }
         }
         self.shared.store.task(tenant, id).await
     }
@@ -189,9 +199,9 @@ impl Handle {
         self.shared.in_flight.count()
     }
 
-    /// Dead letters since the start.
+    /// Dead letters that this engine has raised the alert for.
     pub fn dead_letters(&self) -> u64 {
-        self.shared.dead_letters.load(Ordering::Relaxed)
+        self.shared.alerts.raised()
     }
 
     /// Forgets what is due in every lane and has it read from the store again, in the background. The lanes in memory are
@@ -203,9 +213,7 @@ impl Handle {
 
     /// Stops claiming; attempts under way go on.
     pub fn drain(&self) {
-        self.shared
-            .phase
-            .send_if_modified(|phase| std::mem::replace(phase, (*phase).max(Phase::Draining)) < Phase::Draining);
+        self.shared.advance(Phase::Draining);
     }
 
     /// Stops: claims nothing more, lets attempts under way finish within the grace, then gives the rest up and returns
@@ -216,12 +224,15 @@ impl Handle {
         self.loops.ended().await;
         tokio::select! {
             biased;
-            () = self.shared.in_flight.empty() => return,
-            () = self.shared.clock.sleep(self.shared.options.shutdown_grace) => {}
+            () = self.shared.in_flight.empty() => {}
+            () = self.shared.clock.sleep(self.shared.options.shutdown_grace) => {
+                tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
+                self.shared.advance(Phase::Returning);
+                self.shared.in_flight.empty().await;
+            }
         }
-        tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
-        self.shared.phase.send_replace(Phase::Returning);
-        self.shared.in_flight.empty().await;
+        self.shared.advance(Phase::Confirming);
+        self.announcing.ended().await;
     }
 
     /// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop

@@ -1,4 +1,4 @@
-//! The loops that see tasks through: claiming, sending, settling, rescuing, cleaning.
+//! The loops that see tasks through: claiming, sending, settling, rescuing, announcing, cleaning.
 //!
 //! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`], [`spawner::Spawner`],
 //! [`redrive_store::Store`] and [`transport::Transport`]. What the engine decides, it decides in `redrive-core`.
@@ -9,6 +9,8 @@
 //! | `lanes` | how much room each lane has, when its next task is due, and whose turn it is |
 //! | `claimer` | sleeps until a lane with room has due work, claims it, starts the attempts |
 //! | `attempt` | one attempt: the last checks, the send, the verdict, the settlement |
+//! | `settle` | writes an attempt's end down, and what follows from it in memory |
+//! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `cleaner` | removes ended tasks after their retention |
 //! | `policies` | policy versions, cached and resolved |
@@ -18,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod announcer;
 mod attempt;
 mod claimer;
 mod cleaner;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_core::{Reason, Status};
+use redrive_core::{Status, Task};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
 use crate::shared::Shared;
@@ -20,6 +20,8 @@ pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settleme
 /// Settles, however long the store takes to recover, as long as the lease lasts. Tells whoever waits, and notes when the
 /// next attempt is due. A lease that somebody else holds by now is not an error: the task is in good hands.
 pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Error> {
+    // Whether an earlier try failed: its answer may have been lost after its commit.
+    let mut is_in_doubt = false;
     loop {
         match shared.store.settle(vec![settlement.clone()]).await {
             Ok(settled) => {
@@ -27,15 +29,22 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
                     Some(Settled::Done(status)) => follow_up(shared, claimed, *status, &settlement),
                     Some(Settled::LeaseLost) | None => {
                         tracing::warn!(task = %claimed.task.id, lane = %claimed.task.lane, "lease lost before the settle");
+                        if is_in_doubt {
+                            follow_up_in_doubt(shared, claimed, &settlement);
+                        }
                     }
                 }
                 return Ok(());
             }
             Err(error) if shared.clock.now() < claimed.lease.until => {
                 tracing::warn!(task = %claimed.task.id, %error, "settling failed, trying again");
+                is_in_doubt = true;
                 shared.clock.sleep(RETRY_AFTER).await;
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                follow_up_in_doubt(shared, claimed, &settlement);
+                return Err(error);
+            }
         }
     }
 }
@@ -46,29 +55,38 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Se
         shared.lanes.note_due(&task.lane, *at);
     }
     if status.is_dead_letter() {
-        shared.count_dead_letter();
-        // The alert of rule R-8: whoever watches the log for this event learns of every dead letter.
-        tracing::error!(
-            alert = "dead-letter",
-            correlation_id = %task.id,
-            tenant = %task.lane.tenant,
-            dependency = %task.lane.dependency,
-            status = status.as_str(),
-            reason = reason(&settlement.next).map(Reason::as_str),
-            attempt = settlement.attempt.as_ref().map(|attempt| attempt.number),
-            max_attempts = task.max_attempts,
-            idempotency_key = %task.idempotency_key,
-            "dead letter"
-        );
+        shared.alerts.raise(&dead_letter(task, status, settlement));
     }
     if status.is_ended() {
         shared.waiters.ended(task.id);
     }
 }
 
-fn reason(next: &Next) -> Option<Reason> {
-    match next {
+/// What would follow if the settlement has taken effect after all. Each step is harmless if it has not: the lane is asked
+/// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
+fn follow_up_in_doubt(shared: &Shared, claimed: &Claimed, settlement: &Settlement) {
+    match &settlement.next {
+        Next::RetryAt { at, .. } => shared.lanes.note_due(&claimed.task.lane, *at),
+        Next::End { status, .. } if status.is_dead_letter() => shared.alerts.doubt(),
+        Next::End { .. } => {}
+    }
+    // A cancel may have turned a retry into an end.
+    shared.waiters.ended(claimed.task.id);
+}
+
+/// The task as the settlement left it.
+fn dead_letter(task: &Task, status: Status, settlement: &Settlement) -> Task {
+    let reason = match &settlement.next {
         Next::End { reason, .. } => *reason,
         Next::RetryAt { .. } => None,
+    };
+    let taken_back = u32::from(settlement.attempt.is_none());
+    Task {
+        status,
+        reason,
+        attempt_number: task.attempt_number.saturating_sub(taken_back),
+        next_attempt_at: None,
+        ended_at: Some(settlement.at),
+        ..task.clone()
     }
 }

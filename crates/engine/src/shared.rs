@@ -7,6 +7,7 @@ use std::time::Duration;
 use redrive_store::{Claimed, Lease, LeaseTerms, Store};
 use tokio::sync::{Notify, watch};
 
+use crate::announcer::Alerts;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -36,8 +37,7 @@ pub(crate) struct Shared {
     pub(crate) schedule_lost: Notify,
     /// The latest end of a lease that this process was given: until then there may be one to rescue.
     pub(crate) leased_until: AtomicU64,
-    /// Dead letters since the start; each one also raises its alert in the log.
-    pub(crate) dead_letters: AtomicU64,
+    pub(crate) alerts: Alerts,
 }
 
 /// How far the engine is in stopping.
@@ -49,6 +49,8 @@ pub(crate) enum Phase {
     Draining,
     /// Attempts under way are given up and returned.
     Returning,
+    /// No attempt is left; what is still to be done is to confirm the alerts that they raised.
+    Confirming,
 }
 
 impl Shared {
@@ -58,6 +60,11 @@ impl Shared {
 
     pub(crate) fn phase(&self) -> Phase {
         *self.phase.borrow()
+    }
+
+    /// Goes on to this phase, unless the engine is there or further.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| std::mem::replace(now, (*now).max(phase)) < phase);
     }
 
     /// Ends once the engine is at least this far in stopping.
@@ -75,9 +82,5 @@ impl Shared {
     /// Notes a lease that this process was given; if it comes to grief, the rescuer finds it.
     pub(crate) fn note_lease(&self, lease: &Lease) {
         self.leased_until.fetch_max(lease.until.as_millis(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_dead_letter(&self) {
-        self.dead_letters.fetch_add(1, Ordering::Relaxed);
     }
 }

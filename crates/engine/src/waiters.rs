@@ -35,7 +35,8 @@ impl Waiters {
         Waiter { waiters: self, task, ended: entry.ended.clone() }
     }
 
-    /// Tells everybody who waits for this task that it has ended.
+    /// Tells everybody who waits for this task that it has ended; they look for themselves, so that it does no harm if it
+    /// has not.
     pub(crate) fn ended(&self, task: TaskId) {
         let by_task = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = by_task.get(&task) {

@@ -291,8 +291,8 @@ async fn waiting_for_an_end_gives_up_when_time_is_up() {
 
 /// Replays a dead letter; the task as it is right after.
 async fn replay(world: &World, id: redrive_core::TaskId) -> redrive_core::Task {
-    match world.engine.replay(tenant(), id).await.unwrap() {
-        Replay::Done(task) => *task,
+    match world.engine.replay(tenant(), id).await {
+        Ok(Replay::Done(task)) => *task,
         other => panic!("{other:?}"),
     }
 }

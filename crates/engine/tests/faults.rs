@@ -11,25 +11,10 @@ use redrive_core::policy::Spec;
 use redrive_core::{ErrorType, Outcome, Reason, Status};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
-use redrive_store::{Claimed, LaneRoom, LeaseTerms, Next, Settled, Settlement, Store, memory::MemoryStore};
-use world::{FailingStore, PausedClock, Reply, World, attempts, lane, tenant};
-
-/// Claims one task as a worker does that dies right after, or is paused.
-async fn claim_as_another(store: &FailingStore, now: redrive_core::Timestamp) -> Claimed {
-    let lanes = vec![LaneRoom { lane: lane("dependency"), room: 1 }];
-    let terms = LeaseTerms { margin: Duration::from_secs(15) };
-    store.claim(lanes, terms, now).await.unwrap().claimed.remove(0)
-}
-
-/// A world that stopped before its pending task was claimed, so that another worker can claim it.
-async fn world_with_a_task_in_the_store(spec: Spec) -> (World, redrive_core::TaskId) {
-    let world = World::new().await;
-    world.store.share();
-    world.engine.stop().await;
-    let task = world.submit("k", spec).await;
-    assert_eq!(task.status, Status::Pending, "a stopping engine starts nothing");
-    (world, task.id)
-}
+use redrive_store::{Next, Settled, Settlement, Store, memory::MemoryStore};
+use world::{
+    FailingStore, PausedClock, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store,
+};
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_whose_worker_died_is_taken_over_and_counts() {
@@ -282,4 +267,53 @@ async fn a_schedule_that_is_lost_is_read_from_the_store_again() {
     let ended = world.ended(task.id).await.task;
     assert_eq!((ended.status, world.millis(ended.ended_at.unwrap())), (Status::Succeeded, 60_000));
     assert_eq!(world.store.failures_left("pending_lanes"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_whose_settle_lost_its_answer_is_sent_when_it_is_due() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(503)]);
+    world.store.lose_answers("settle", 1);
+    let task = world.submit("k", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 2));
+    let sent: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+    assert_eq!(sent, [0, 500]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_not_forgotten_if_the_store_fails_from_its_settle_until_the_lease_runs_out() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(503)]);
+    world.store.lose_answers("settle", 1);
+    world.store.fail("settle", 400);
+    let task = world.submit("k", Spec::default()).await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.last_error.unwrap().kind), (Status::Succeeded, ErrorType::HttpStatus));
+    let second = world.millis(world.dependency.sends()[1].at);
+    assert!((45_000..50_000).contains(&second), "once the lease of 45 s has run out: {second}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_whose_settle_lost_its_answer_is_followed_up() {
+    let (world, id) = world_with_a_task_in_the_store(attempts(3)).await;
+    claim_as_another(&world.store, world::START).await;
+    world.store.lose_answers("settle", 1);
+    let world = world.restarted().await;
+    assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+    assert_eq!(world.attempts(id).await[0].outcome, Outcome::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_a_dead_letter_survives_a_restart() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Status(400)]);
+    let task = world.submit("k", Spec::default()).await;
+    world.ended(task.id).await;
+    world.engine.stop().await;
+    world.engine.replay(tenant(), task.id).await.unwrap();
+    assert_eq!(world.task(task.id).await.status, Status::Pending);
+    let world = world.restarted().await;
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.run, ended.attempt_number), (Status::Succeeded, 2, 2));
 }

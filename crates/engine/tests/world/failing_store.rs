@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 pub struct FailingStore {
     inner: MemoryStore,
     failures: Mutex<BTreeMap<&'static str, usize>>,
+    lost_answers: Mutex<BTreeMap<&'static str, usize>>,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
     is_shared: AtomicBool,
     held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
 }
@@ -40,7 +42,14 @@ impl Hold {
 
 impl FailingStore {
     pub fn new(inner: MemoryStore) -> Self {
-        FailingStore { inner, failures: Mutex::default(), is_shared: AtomicBool::new(false), held: Mutex::default() }
+        FailingStore {
+            inner,
+            failures: Mutex::default(),
+            lost_answers: Mutex::default(),
+            calls: Mutex::default(),
+            is_shared: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
     }
 
     /// From now on other processes may write here too.
@@ -51,6 +60,16 @@ impl FailingStore {
     /// The next `times` calls of `method` fail, and nothing of them happens.
     pub fn fail(&self, method: &'static str, times: usize) {
         self.failures.lock().unwrap().insert(method, times);
+    }
+
+    /// The next `times` calls of `method` happen and then fail, before any other failure: their answers are lost.
+    pub fn lose_answers(&self, method: &'static str, times: usize) {
+        self.lost_answers.lock().unwrap().insert(method, times);
+    }
+
+    /// How often `method` was called, whatever came of it.
+    pub fn calls(&self, method: &'static str) -> usize {
+        self.calls.lock().unwrap().get(method).copied().unwrap_or(0)
     }
 
     /// How many of the failures ordered for `method` are still to come.
@@ -74,14 +93,18 @@ impl FailingStore {
     }
 
     fn pass(&self, method: &'static str) -> Result<(), Error> {
-        match self.failures.lock().unwrap().get_mut(method) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                Err(Error::Unavailable(format!("{method} was told to fail")))
-            }
-            _ => Ok(()),
+        match count_down(&self.failures, method) {
+            true => Err(Error::Unavailable(format!("{method} was told to fail"))),
+            false => Ok(()),
         }
     }
+}
+
+/// Whether one was left of what was ordered for `method`; there is one less now.
+fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static str) -> bool {
+    let mut ordered = ordered.lock().unwrap();
+    let left = ordered.get_mut(method).filter(|left| **left > 0);
+    left.map(|left| *left -= 1).is_some()
 }
 
 /// Every method: fail if told to, else pass it on.
@@ -90,6 +113,11 @@ macro_rules! passed_on {
         #[async_trait]
         impl Store for FailingStore {
             $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
+                *self.calls.lock().unwrap().entry(stringify!($method)).or_default() += 1;
+                if count_down(&self.lost_answers, stringify!($method)) {
+                    self.inner.$method($($argument),*).await?;
+                    return Err(Error::Unavailable(format!("the answer of {} was lost", stringify!($method))));
+                }
                 self.pass(stringify!($method))?;
                 let answer = self.inner.$method($($argument),*).await;
                 self.hold_back(stringify!($method)).await;

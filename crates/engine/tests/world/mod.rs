@@ -1,11 +1,13 @@
 //! A small world for the engine: paused time, seeded randomness, a scripted dependency, a store that can fail.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of the world")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses its own part of the world")]
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built is a failed test")]
 #![allow(clippy::disallowed_methods, reason = "this is where the engine's clock comes from")]
 
+mod alert_log;
 mod failing_store;
 mod scripted;
 
+pub use alert_log::AlertLog;
 pub use failing_store::FailingStore;
 pub use scripted::{Reply, Scripted};
 
@@ -17,11 +19,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprinter;
-use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Request, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_engine::clock::{Clock, Sleep};
 use redrive_engine::entropy::Entropy;
 use redrive_engine::{Draft, Handle, Options, Parts, Submission};
-use redrive_store::{Expected, Store, TaskDetail, memory::MemoryStore};
+use redrive_store::{Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore};
 
 /// The start of every world, in epoch milliseconds.
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -166,4 +168,21 @@ pub fn lane(dependency: &str) -> Lane {
 /// Overrides with this many attempts.
 pub fn attempts(max: u32) -> Spec {
     Spec { max_attempts: Some(max), ..Spec::default() }
+}
+
+/// Claims one task as a worker does that dies right after, or is paused.
+pub async fn claim_as_another(store: &FailingStore, now: Timestamp) -> Claimed {
+    let lanes = vec![LaneRoom { lane: lane("dependency"), room: 1 }];
+    let terms = LeaseTerms { margin: Duration::from_secs(15) };
+    store.claim(lanes, terms, now).await.unwrap().claimed.remove(0)
+}
+
+/// A world that stopped before its pending task was claimed, so that another worker can claim it.
+pub async fn world_with_a_task_in_the_store(spec: Spec) -> (World, TaskId) {
+    let world = World::new().await;
+    world.store.share();
+    world.engine.stop().await;
+    let task = world.submit("k", spec).await;
+    assert_eq!(task.status, Status::Pending, "a stopping engine starts nothing");
+    (world, task.id)
 }

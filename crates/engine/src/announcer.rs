@@ -1,0 +1,189 @@
+//! Sees to it that every dead letter raises its alert, at least once, whatever crashes.
+//!
+//! The store notes a dead letter in the transaction that makes it one. Whoever settles raises the alert at once and hands
+//! the task over to the loop here, which confirms in batches; a confirmation removes the note. A note that stays was left
+//! behind: the process died between the commit and the alert, or the settle's answer was lost. Such notes are looked for,
+//! and their alerts raised:
+//!
+//! - at the start. On an exclusive store this is before anything else runs, so all that is noted was left behind;
+//! - on a shared store again and again, for what other processes left;
+//! - on an exclusive store only after a doubt: an idle engine asks nothing.
+//!
+//! An alert may be raised twice (a crash between alert and confirmation); it is never lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redrive_core::{Reason, Task, Timestamp};
+use redrive_store::{Announced, Error};
+use tokio::sync::{Notify, mpsc};
+
+use crate::shared::{Phase, Shared};
+
+/// The most alerts that wait for their confirmation; what does not fit is found by the next look.
+const QUEUE: usize = 10_000;
+/// The most alerts that are confirmed, or looked for, in one step.
+const STEP: usize = 500;
+/// How long whoever ended a task is given to raise and confirm its alert.
+const GRACE: Duration = Duration::from_secs(30);
+/// The time between two looks on a shared store, and from a doubt to the look that settles it. Longer than the grace, so
+/// that what was in doubt is old enough to be found.
+const LOOK_AFTER: Duration = Duration::from_secs(60);
+/// The wait before what the store refused is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Raises alerts.
+#[derive(Debug)]
+pub(crate) struct Alerts {
+    unconfirmed: mpsc::Sender<Announced>,
+    /// Rings when a dead letter may have been left without its alert.
+    doubt: Notify,
+    raised: AtomicU64,
+}
+
+/// The alerts that were raised and are to be confirmed.
+pub(crate) type Unconfirmed = mpsc::Receiver<Announced>;
+
+impl Alerts {
+    pub(crate) fn new() -> (Self, Unconfirmed) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        (Alerts { unconfirmed: sender, doubt: Notify::new(), raised: AtomicU64::new(0) }, receiver)
+    }
+
+    /// Raises the alert of a dead letter, and has it confirmed.
+    pub(crate) fn raise(&self, dead_letter: &Task) {
+        self.log(dead_letter);
+        if self.unconfirmed.try_send(announced(dead_letter)).is_err() {
+            self.doubt();
+        }
+    }
+
+    /// Says that a dead letter may have been left without its alert: the store's notes are looked at in a while.
+    pub(crate) fn doubt(&self) {
+        self.doubt.notify_one();
+    }
+
+    /// How many alerts were raised.
+    pub(crate) fn raised(&self) -> u64 {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// The alert of rule R-8: whoever watches the log for this event learns of every dead letter.
+    fn log(&self, task: &Task) {
+        self.raised.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(
+            alert = "dead-letter",
+            correlation_id = %task.id,
+            tenant = %task.lane.tenant,
+            dependency = %task.lane.dependency,
+            status = task.status.as_str(),
+            reason = task.reason.map(Reason::as_str),
+            attempt = task.attempt_number,
+            run = task.run,
+            max_attempts = task.max_attempts,
+            idempotency_key = %task.idempotency_key,
+            "dead letter"
+        );
+    }
+}
+
+/// Raises the alerts that an earlier process left, before the engine's loops start; the loop here confirms them.
+pub(crate) async fn start(shared: &Shared) {
+    if !shared.store.is_exclusive() {
+        // Somebody else may be about to raise them: the loop looks, with its grace.
+        return;
+    }
+    match shared.store.unannounced(Timestamp::MAX, QUEUE).await {
+        Ok(left) => {
+            if !left.is_empty() {
+                tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
+            }
+            if left.len() >= QUEUE {
+                shared.alerts.doubt();
+            }
+            left.iter().for_each(|task| shared.alerts.raise(task));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "looking for dead letters without their alert failed, trying again");
+            shared.alerts.doubt();
+        }
+    }
+}
+
+/// Runs until no attempt is left that could raise an alert, and confirms what was raised until then.
+pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
+    let is_exclusive = shared.store.is_exclusive();
+    let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Confirming) => break,
+            _ = unconfirmed.recv_many(&mut batch, STEP) => confirm(&shared, std::mem::take(&mut batch)).await,
+            () = shared.alerts.doubt.notified(), if next_look.is_none() => {
+                next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
+            }
+            () = sleep_until(&shared, next_look) => {
+                let again = look_again(&shared).await;
+                next_look = again.or((!is_exclusive).then_some(LOOK_AFTER)).map(|wait| shared.clock.elapsed() + wait);
+            }
+        }
+    }
+    while let Ok(announced) = unconfirmed.try_recv() {
+        batch.push(announced);
+    }
+    confirm(&shared, batch).await;
+}
+
+/// One look at what is old enough; says how soon it has to be tried again if it failed.
+async fn look_again(shared: &Shared) -> Option<Duration> {
+    let error = look(shared, shared.clock.now().before(GRACE)).await.err()?;
+    tracing::warn!(%error, "looking for dead letters without their alert failed, trying again");
+    Some(PAUSE)
+}
+
+/// Raises the alert of every dead letter that ended before this moment and is still noted.
+async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
+    loop {
+        let left = shared.store.unannounced(ended_before, STEP).await?;
+        left.iter().for_each(|task| shared.alerts.log(task));
+        let is_last = left.len() < STEP;
+        if !left.is_empty() {
+            tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
+            confirm(shared, left.iter().map(announced).collect()).await;
+        }
+        // Those that could not be confirmed would be found, and raised, again and again.
+        if is_last || shared.phase() >= Phase::Confirming {
+            return Ok(());
+        }
+    }
+}
+
+/// Confirms, however long the store takes to recover, unless the engine stops: then they are raised again at the next
+/// start.
+async fn confirm(shared: &Shared, dead_letters: Vec<Announced>) {
+    if dead_letters.is_empty() {
+        return;
+    }
+    while let Err(error) = shared.store.announced(dead_letters.clone()).await {
+        tracing::warn!(%error, alerts = dead_letters.len(), "confirming alerts failed");
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Confirming) => return,
+            () = shared.clock.sleep(PAUSE) => {}
+        }
+    }
+}
+
+fn announced(task: &Task) -> Announced {
+    Announced { tenant: task.lane.tenant.clone(), id: task.id, run: task.run }
+}
+
+/// Sleeps, for ever if there is nothing to wake up for.
+async fn sleep_until(shared: &Shared, wake: Option<Duration>) {
+    match wake {
+        Some(wake) => shared.clock.sleep(wake.saturating_sub(shared.clock.elapsed())).await,
+        None => std::future::pending().await,
+    }
+}
