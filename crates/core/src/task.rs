@@ -45,7 +45,7 @@ impl Status {
         Status::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether nothing more will happen to the task.
+    /// Whether nothing more will happen to the task, unless a person replays it.
     pub const fn is_ended(self) -> bool {
         !matches!(self, Status::Pending | Status::InFlight)
     }

@@ -187,3 +187,50 @@ async fn sleep_until(shared: &Shared, wake: Option<Duration>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use redrive_core::task::PolicyRef;
+    use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Status, TaskId, TenantId};
+
+    use super::*;
+
+    fn dead_letter() -> Task {
+        let at = Timestamp::from_millis(0);
+        Task {
+            id: TaskId::from_parts(1, 2),
+            lane: Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("billing").unwrap() },
+            idempotency_key: IdempotencyKey::try_new("key").unwrap(),
+            policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
+            status: Status::Failed,
+            reason: Some(Reason::NotRetryable),
+            attempt_number: 1,
+            run: 1,
+            attempts_before: 0,
+            max_attempts: 3,
+            attempt_timeout: Duration::from_secs(30),
+            created_at: at,
+            run_started_at: at,
+            deadline_at: at,
+            next_attempt_at: None,
+            ended_at: Some(at),
+            backoff: None,
+            cancel_requested: false,
+            last_error: None,
+        }
+    }
+
+    #[test]
+    fn an_alert_that_finds_the_queue_full_is_raised_all_the_same_and_looked_for_later() {
+        let (alerts, mut unconfirmed) = Alerts::new();
+        for _ in 0..QUEUE {
+            alerts.raise(&dead_letter());
+        }
+        assert!(alerts.doubt.notified().now_or_never().is_none());
+        alerts.raise(&dead_letter());
+        assert!(alerts.doubt.notified().now_or_never().is_some());
+        assert_eq!(alerts.raised(), QUEUE as u64 + 1);
+        assert_eq!(std::iter::from_fn(|| unconfirmed.try_recv().ok()).count(), QUEUE);
+    }
+}

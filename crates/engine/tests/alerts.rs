@@ -118,13 +118,22 @@ async fn an_alert_that_was_never_confirmed_is_raised_again_rather_than_lost() {
 async fn a_stop_confirms_the_alerts_of_the_last_attempts() {
     let (log, world) = (AlertLog::watch(), World::new().await);
     let slow = Reply::After(Duration::from_secs(5), Box::new(Reply::Status(400)));
-    world.dependency.script("dependency", [slow]);
-    world.submit("k", Spec::default()).await;
-    world.dependency.arrived(1).await;
-    world.engine.stop().await;
-    assert_eq!((log.count(), unconfirmed(&world).await), (1, 0));
+    world.dependency.script("dependency", [Reply::Status(400), slow]);
+    // The first alert's confirmation takes long: the second one's has to wait for it.
+    let hold = world.store.hold_answer("announced");
+    for key in ["a", "b"] {
+        world.submit(key, Spec::default()).await;
+    }
+    hold.reached().await;
+    let slow_store = async {
+        world.clock.sleep(Duration::from_secs(8)).await;
+        assert_eq!((log.count(), unconfirmed(&world).await), (2, 1));
+        hold.release();
+    };
+    tokio::join!(world.engine.stop(), slow_store);
+    assert_eq!(unconfirmed(&world).await, 0);
     world.restarted().await;
-    assert_eq!(log.count(), 1);
+    assert_eq!(log.count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,10 +154,12 @@ async fn a_dead_letter_whose_settle_lost_its_answer_still_raises_its_alert() {
 #[tokio::test(start_paused = true)]
 async fn what_another_process_left_without_its_alert_is_found_on_a_shared_store() {
     let log = AlertLog::watch();
-    let (world, id) = world_with_a_task_in_the_store(attempts(3)).await;
+    let slow = Spec { attempt_timeout_ms: Some(100_000), ..Spec::default() };
+    let (world, id) = world_with_a_task_in_the_store(slow).await;
     let held = claim_as_another(&world.store, world::START).await;
     let world = world.restarted().await;
-    world.clock.sleep(Duration::from_secs(10)).await;
+    // Ten seconds before the next look.
+    world.clock.sleep(Duration::from_secs(50)).await;
     let end = Settlement {
         tenant: tenant(),
         id,

@@ -43,7 +43,7 @@ pub enum Failure {
     /// There is no such policy.
     #[error("there is no policy {0:?}")]
     NoSuchPolicy(String),
-    /// The task has ended: nothing more can happen to it.
+    /// The task has ended: it can be neither cancelled nor brought forward.
     #[error("task {id} has already ended {}", status.as_str())]
     TaskEnded {
         /// The task.

@@ -59,7 +59,7 @@ kinds! {
     REQUEST_TIMEOUT = 408 "request-timeout" "The body took too long":
         "The request's body did not arrive in time. Nothing was changed; it is safe to try again.";
     TASK_ENDED = 409 "task-already-ended" "The task has already ended":
-        "A task that has ended can neither be cancelled nor brought forward. Look at its `status`.";
+        "A task that has ended can neither be cancelled nor brought forward. Look at its `status`: one that ended FAILED or EXHAUSTED can be replayed.";
     TASK_NOT_DEAD = 409 "task-not-dead" "The task is not a dead letter":
         "Only a task that ended FAILED or EXHAUSTED can be replayed. One that is still waiting can be brought forward; one that SUCCEEDED or was CANCELLED stays as it is: submit a new one.";
     POLICY_GONE = 409 "policy-gone" "The task's policy was deleted":
