@@ -297,8 +297,11 @@ async fn a_retry_is_not_forgotten_if_the_store_fails_from_its_settle_until_the_l
 #[tokio::test(start_paused = true)]
 async fn a_takeover_whose_settle_lost_its_answer_is_followed_up() {
     let (world, id) = world_with_a_task_in_the_store(attempts(3)).await;
-    claim_as_another(&world.store, world::START).await;
+    let lost = claim_as_another(&world.store, world::START).await;
+    world.clock.sleep(lost.lease.until.since(world::START)).await;
     world.store.lose_answers("settle", 1);
+    // Alone: nobody looks around for what was forgotten.
+    world.store.own();
     let world = world.restarted().await;
     assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
     assert_eq!(world.attempts(id).await[0].outcome, Outcome::Unknown);

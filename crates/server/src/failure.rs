@@ -63,7 +63,11 @@ pub enum Failure {
         status: Status,
     },
     /// The policy version that the task keeps was deleted.
-    #[error("task {task} keeps version {} of policy {}, which was deleted: nothing says how to retry it", policy.version, policy.id)]
+    #[error(
+        "task {task} keeps version {} of policy {}, which was deleted: nothing says how to retry it",
+        policy.version,
+        policy.id
+    )]
     PolicyGone {
         /// The task.
         task: TaskId,

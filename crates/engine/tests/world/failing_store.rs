@@ -57,6 +57,11 @@ impl FailingStore {
         self.is_shared.store(true, Ordering::Relaxed);
     }
 
+    /// From now on this process is alone here again.
+    pub fn own(&self) {
+        self.is_shared.store(false, Ordering::Relaxed);
+    }
+
     /// The next `times` calls of `method` fail, and nothing of them happens.
     pub fn fail(&self, method: &'static str, times: usize) {
         self.failures.lock().unwrap().insert(method, times);
