@@ -87,7 +87,8 @@ impl Process {
         Ok(true)
     }
 
-    fn log_text(&self) -> String {
+    /// All that it has printed.
+    pub fn log_text(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }

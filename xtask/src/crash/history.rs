@@ -22,6 +22,8 @@ pub struct History {
     pub arrivals: Vec<Arrival>,
     /// Everything that the API said about a task during the run.
     pub sightings: Vec<Sighting>,
+    /// The tasks that the service raised the alert for, in any of its lives.
+    pub alerts: BTreeSet<String>,
     /// When the service was killed.
     pub kills: Vec<u64>,
     /// What the API says at the end, by task id.

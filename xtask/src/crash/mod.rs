@@ -117,6 +117,8 @@ pub fn run(options: &Options) -> Result<()> {
         })
         .with_context(|| format!("seed {}; the service said:\n{}", options.seed, service.log_tail()))?;
     service.kill()?;
+    killer.note_alerts(&service);
+    history.alerts.append(&mut ledger.write().alerts);
     history.kills.sort_unstable();
 
     let violations = rules::check(&history);

@@ -32,11 +32,13 @@ pub enum Rule {
     DeadLettersAndCounts,
     /// The attempt log is complete and true.
     AttemptLog,
+    /// Dead letters raise their alert.
+    Alerts,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 9] = [
+    pub const ALL: [Rule; 10] = [
         Rule::EndsOnce,
         Rule::WithinAttempts,
         Rule::SameRequest,
@@ -46,6 +48,7 @@ impl Rule {
         Rule::NothingAfterTheEnd,
         Rule::DeadLettersAndCounts,
         Rule::AttemptLog,
+        Rule::Alerts,
     ];
 
     /// The promise in a sentence.
@@ -62,6 +65,7 @@ impl Rule {
             Rule::AttemptLog => {
                 "the attempt log is 1..n, true to what arrived, and unknown only where a kill cut it off"
             }
+            Rule::Alerts => "every dead letter raised its alert, at least once",
         }
     }
 }

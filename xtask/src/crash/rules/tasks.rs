@@ -1,4 +1,4 @@
-//! Rules about tasks as the API tells of them: 1, 5 and 8.
+//! Rules about tasks as the API tells of them: 1, 5, 8 and 10.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
     ends_once(history, found);
     one_task_per_key(history, found);
     dead_letters_and_counts(history, found);
+    alerts(history, found);
 }
 
 fn ends_once(history: &History, found: &mut Found) {
@@ -74,6 +75,20 @@ fn dead_letters_and_counts(history: &History, found: &mut Found) {
         let there = by_status.get(status).map_or(0, BTreeSet::len) as u64;
         if counted != there {
             found.add(Rule::DeadLettersAndCounts, format!("{status}: {counted} are counted, {there} are there"));
+        }
+    }
+}
+
+fn alerts(history: &History, found: &mut Found) {
+    let dead_letter = |status: &str| status == "FAILED" || status == "EXHAUSTED";
+    for (id, kept) in history.kept.iter().filter(|(_, kept)| dead_letter(&kept.task.status)) {
+        if !history.alerts.contains(id) {
+            found.add(Rule::Alerts, format!("task {id} ended {} without an alert", kept.task.status));
+        }
+    }
+    for id in &history.alerts {
+        if let Some(kept) = history.kept.get(id).filter(|kept| !dead_letter(&kept.task.status)) {
+            found.add(Rule::Alerts, format!("task {id} raised an alert and ended {}", kept.task.status));
         }
     }
 }

@@ -34,6 +34,7 @@ fn truth() -> History {
         history.counts.insert(status.to_owned(), 1);
     }
     history.listed.insert("FAILED".to_owned(), ["b".to_owned()].into());
+    history.alerts.insert("b".to_owned());
     history.sightings.push(sighting("a", "SUCCEEDED", 2, 3 * SECOND));
     history.sightings.push(Sighting { cancelled: true, ..sighting("c", "IN_FLIGHT", 1, 4 * SECOND) });
     history
@@ -64,7 +65,7 @@ fn a_true_history_breaks_no_rule() {
 type Change = fn(&mut History);
 
 /// What is changed in the true history, which rule that breaks, and a part of the evidence.
-fn lies() -> [(Rule, &'static str, Change); 23] {
+fn lies() -> [(Rule, &'static str, Change); 25] {
     [
         (Rule::EndsOnce, "is gone", |history| {
             history.kept.remove("a");
@@ -143,6 +144,10 @@ fn lies() -> [(Rule, &'static str, Change); 23] {
             history.arrivals[3].answered = None;
         }),
         (Rule::AttemptLog, "no kill", |history| history.kills = vec![SECOND]),
+        (Rule::Alerts, "task b ended FAILED without an alert", |history| history.alerts.clear()),
+        (Rule::Alerts, "task a raised an alert and ended SUCCEEDED", |history| {
+            history.alerts.insert("a".to_owned());
+        }),
     ]
 }
 
