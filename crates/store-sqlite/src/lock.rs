@@ -35,10 +35,24 @@ impl DirectoryLock {
 }
 
 /// Bodies and headers carry secrets: nobody else may look in. A directory that is there keeps the rights it has.
+///
+/// What was made is made durable: without its name in the directory above, all that is synced inside is lost.
 fn make_private(directory: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| is_missing(path)).collect();
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
+    builder.create(directory)?;
+    missing.into_iter().rev().try_for_each(sync_name)
+}
+
+fn is_missing(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && !path.exists()
+}
+
+/// Makes a name durable: a sync of the directory that it is in.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
 }

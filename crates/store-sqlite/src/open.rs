@@ -17,7 +17,7 @@ use crate::checkpointer::Checkpointer;
 use crate::connection;
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::lock::DirectoryLock;
+use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
 use crate::options::Options;
 use crate::readers::Readers;
@@ -147,7 +147,13 @@ fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
     })?;
     keep_from_others(&unfinished).map_err(at)?;
     std::fs::rename(&unfinished, path).map_err(at)?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at)
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at)?;
+    // The directory may be one that an earlier start made and did not live to sync. Who may not even look above it did
+    // not make it.
+    match lock::sync_name(directory) {
+        Err(source) if source.kind() != io::ErrorKind::PermissionDenied => Err(at(source)),
+        _ => Ok(()),
+    }
 }
 
 /// Headers may carry secrets, and the directory may be one that others can look into. The log gets the file's own mode.
