@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::backoff;
 use crate::classify::Verdict;
+use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::task::{Reason, Status};
 use crate::time::Timestamp;
@@ -61,6 +62,8 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
         Verdict::Never => Decision::End(Status::Failed, Some(Reason::NotRetryable)),
         Verdict::Retry { after, max_attempts } => {
             let most = max_attempts.map_or(standing.max_attempts, |cap| cap.min(standing.max_attempts));
+            let most = if planted::is(Bug::OneAttemptTooMany) { most + 1 } else { most };
+            let most = if planted::is(Bug::OneAttemptTooFew) { most.max(2) - 1 } else { most };
             if standing.attempt >= most {
                 return exhausted(Reason::Attempts);
             }
@@ -72,7 +75,7 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
 /// What happens after an attempt that a crash cut off: it counts like a failure that may be retried, but if it was the
 /// last one, nobody knows whether the task was delivered, and the reason says so.
 pub fn after_lost_lease(policy: &Policy, standing: &Standing, now: Timestamp, unit: f64) -> Decision {
-    if standing.attempt >= standing.max_attempts {
+    if standing.attempt >= standing.max_attempts && !planted::is(Bug::RetryAfterTheLastUnknown) {
         return exhausted(Reason::OutcomeUnknown);
     }
     retry(policy, standing, None, now, unit)
@@ -91,16 +94,19 @@ pub fn before_send(deadline_at: Timestamp, estimate: Duration, attempt_timeout: 
 
 fn retry(policy: &Policy, standing: &Standing, after: Option<Duration>, now: Timestamp, unit: f64) -> Decision {
     let fits = |at| before_send(standing.deadline_at, standing.estimate, policy.attempt_timeout, at) != Fit::TooLate;
-    let asked = after.unwrap_or(Duration::ZERO);
+    let asked = after.filter(|_| !planted::is(Bug::IgnoreRetryAfter)).unwrap_or(Duration::ZERO);
     if policy.retry_after_max.is_some_and(|longest| asked > longest) {
         return exhausted(Reason::RetryAfter);
     }
-    let drawn = backoff::delay(policy, standing.attempt, standing.previous_backoff, unit);
+    let mut drawn = backoff::delay(policy, standing.attempt, standing.previous_backoff, unit);
+    if planted::is(Bug::NoBackoff) {
+        drawn = Duration::ZERO;
+    }
     if !fits(now.after(drawn)) {
         return exhausted(Reason::Deadline);
     }
     let at = now.after(drawn.max(asked));
-    if !fits(at) {
+    if !fits(at) && !planted::is(Bug::WaitBeyondDeadline) {
         return exhausted(Reason::RetryAfter);
     }
     Decision::Retry { at, backoff: at.since(now) }

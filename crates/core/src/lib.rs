@@ -15,6 +15,7 @@ pub mod decide;
 pub mod id;
 pub mod jitter;
 pub mod latency;
+pub mod planted;
 pub mod policy;
 pub mod request;
 pub mod retry_after;

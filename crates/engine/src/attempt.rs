@@ -6,7 +6,8 @@ use std::time::Duration;
 use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Fit, Standing};
-use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status};
+use redrive_core::planted::{self, Bug};
+use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Request, Status, Timestamp};
 use redrive_store::{Claimed, Next, Settlement};
 
 use crate::in_flight::Place;
@@ -29,8 +30,9 @@ pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved
 }
 
 async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) {
-    wait_for_slot(shared, &mut room).await;
-    let timeout = match last_checks(shared, &claimed, &room, place) {
+    let send_by = latest_send(shared, &claimed);
+    wait_for_slot(shared, &mut room, send_by).await;
+    let timeout = match last_checks(shared, &claimed, &room, send_by, place) {
         LastChecks::Send { timeout } => timeout,
         LastChecks::Unsent(next) => {
             drop(room);
@@ -61,32 +63,43 @@ enum LastChecks {
     LeaseRanOut,
 }
 
+/// The last moment at which the attempt may begin: if it takes all of its timeout from then on, half of the lease's
+/// margin is left to write its result down. A claim whose answer came late has used up some of its lease already.
+fn latest_send(shared: &Shared, claimed: &Claimed) -> Timestamp {
+    claimed.lease.until.before(claimed.task.attempt_timeout).before(shared.options.lease_margin / 2)
+}
+
 /// Waits until the lane lets it on the wire, for no longer than the lease can bear.
-async fn wait_for_slot(shared: &Shared, room: &mut Room) {
-    if room.try_slot() {
+async fn wait_for_slot(shared: &Shared, room: &mut Room, send_by: Timestamp) {
+    if room.try_slot() || planted::is(Bug::NoSlots) {
         return;
     }
     tokio::select! {
         biased;
         () = room.slot() => {}
         () = shared.reached(Phase::Returning) => {}
-        () = shared.clock.sleep(shared.options.lease_margin / 2) => {}
+        () = shared.clock.sleep(send_by.since(shared.clock.now())) => {}
     }
 }
 
-fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, place: &Place) -> LastChecks {
+fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timestamp, place: &Place) -> LastChecks {
     let (task, now) = (&claimed.task, shared.clock.now());
     let end = |status, reason| LastChecks::Unsent(Next::End { status, reason: Some(reason), answer: None });
-    if now >= claimed.lease.until {
+    if now >= claimed.lease.until && !planted::is(Bug::SendAfterLease) {
         return LastChecks::LeaseRanOut;
     }
     if place.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
-    if !room.has_slot() || shared.phase() >= Phase::Returning {
+    let is_late = now > send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
+    let has_slot = room.has_slot() || planted::is(Bug::NoSlots);
+    if is_late || !has_slot || shared.phase() >= Phase::Returning {
         // It keeps its place in the queue: due when it was.
         let at = task.next_attempt_at.unwrap_or(now);
         return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });
+    }
+    if planted::is(Bug::SendAfterDeadline) {
+        return LastChecks::Send { timeout: task.attempt_timeout };
     }
     match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
         Fit::SendNow { timeout } => LastChecks::Send { timeout },
@@ -115,7 +128,7 @@ impl Sent {
 
 async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Duration) -> Sent {
     let task = &claimed.task;
-    let sending = shared.transport.send(Outbound {
+    let mut outbound = Outbound {
         lane: task.lane.clone(),
         request: claimed.request.clone(),
         idempotency_key: task.idempotency_key.clone(),
@@ -123,7 +136,23 @@ async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Du
         attempt: task.attempt_number,
         connect_timeout: policy.policy.connect_timeout.min(timeout),
         attempt_timeout: timeout,
-    });
+    };
+    if planted::is(Bug::NewKeyOnRetry) && task.attempt_number > 1 {
+        outbound.idempotency_key = redrive_core::id::make_key(u128::from(shared.entropy.bits()));
+    }
+    if planted::is(Bug::EmptyBodyOnRetry) && task.attempt_number > 1 {
+        outbound.request = Arc::new(Request { body: Default::default(), ..(*outbound.request).clone() });
+    }
+    let mut sending = shared.transport.send(outbound.clone());
+    if planted::is(Bug::ResendOnReset) {
+        let again = shared.transport.clone();
+        sending = Box::pin(async move {
+            match sending.await {
+                Err(error) if error.kind == ErrorType::ConnectionReset => again.send(outbound).await,
+                sent => sent,
+            }
+        });
+    }
     tokio::select! {
         biased;
         sent = sending => match sent {
@@ -159,6 +188,10 @@ fn judge(
             let verdict = classify::error(error.kind);
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
         }
+        Sent::GivenUp if planted::is(Bug::TakeBackWhatWasSent) => {
+            let at = claimed.task.next_attempt_at.unwrap_or(now);
+            return settlement(claimed, None, Next::RetryAt { at, backoff: claimed.task.backoff }, now);
+        }
         Sent::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
             return cut_off(claimed, decision, Some(took), now);
@@ -188,12 +221,7 @@ fn judge(
 }
 
 /// The settlement of an attempt that was cut off, by a crash or by a stop that would wait no longer.
-pub(crate) fn cut_off(
-    claimed: &Claimed,
-    decision: Decision,
-    took: Option<Duration>,
-    now: redrive_core::Timestamp,
-) -> Settlement {
+pub(crate) fn cut_off(claimed: &Claimed, decision: Decision, took: Option<Duration>, now: Timestamp) -> Settlement {
     let error = LastError {
         kind: ErrorType::Interrupted,
         message: "the process stopped while the attempt was under way; its outcome is unknown".into(),
@@ -237,7 +265,7 @@ fn next(decision: Decision, answer: Option<Answer>) -> Next {
     }
 }
 
-fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, at: redrive_core::Timestamp) -> Settlement {
+fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, at: Timestamp) -> Settlement {
     let task = &claimed.task;
     Settlement { tenant: task.lane.tenant.clone(), id: task.id, token: claimed.lease.token, attempt, next, at }
 }

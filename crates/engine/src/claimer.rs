@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::planted::{self, Bug};
 use redrive_store::{Claimed, Claims, Error, LaneDue, LaneRoom};
 
 use crate::attempt;
@@ -90,9 +91,17 @@ pub(crate) async fn policy_of(shared: &Shared, claimed: &Claimed) -> Result<Arc<
 
 /// The claim did not happen: the lanes have as much due as before.
 fn put_back(shared: &Arc<Shared>, turns: Vec<LaneRoom>) {
+    if planted::is(Bug::ClaimErrorKeepsRoom) {
+        let keep = |turn: LaneRoom| {
+            let left = LaneDue { lane: turn.lane.clone(), next_due: Some(shared.clock.now()) };
+            shared.lanes.claimed(&turn, turn.room, &left)
+        };
+        return turns.into_iter().map(keep).for_each(std::mem::forget);
+    }
     let now = shared.clock.now();
     for turn in turns {
-        let left = LaneDue { lane: turn.lane.clone(), next_due: Some(now) };
+        let next_due = Some(now).filter(|_| !planted::is(Bug::ClaimErrorForgetsLane));
+        let left = LaneDue { lane: turn.lane.clone(), next_due };
         shared.lanes.claimed(&turn, 0, &left);
     }
 }
@@ -105,7 +114,8 @@ pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
         let is_last = lanes.len() < REBUILD_STEP;
         after = lanes.last().map(|last| last.lane.clone());
         for LaneDue { lane, next_due } in lanes {
-            if let Some(due) = next_due {
+            let is_due = |due| !planted::is(Bug::RebuildWithoutWaiting) || due <= shared.clock.now();
+            if let Some(due) = next_due.filter(|due| is_due(*due)) {
                 shared.lanes.note_due(&lane, due);
             }
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::{Timestamp, decide};
 use redrive_store::{Claimed, Error};
 
@@ -47,6 +48,9 @@ fn may_find_something(shared: &Shared) -> bool {
 
 /// Settles everything whose lease has run out by now.
 pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
+    if planted::is(Bug::NoRescue) {
+        return Ok(());
+    }
     loop {
         let expired = shared.store.expired(shared.clock.now(), STEP).await?;
         let is_last = expired.len() < STEP;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::{Status, Task};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
@@ -51,10 +52,13 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
 
 fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
-    if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
+    if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next)
+        && !planted::is(Bug::RetryNotScheduled)
+    {
         shared.lanes.note_due(&task.lane, *at);
     }
-    if status.is_dead_letter() {
+    let by_rescuer = settlement.attempt.as_ref().is_some_and(|attempt| attempt.duration.is_none());
+    if status.is_dead_letter() && !(planted::is(Bug::RescuerRaisesNoAlert) && by_rescuer) {
         shared.alerts.raise(&dead_letter(task, status, settlement));
     }
     if status.is_ended() {

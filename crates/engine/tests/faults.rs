@@ -320,3 +320,24 @@ async fn a_replay_of_a_dead_letter_survives_a_restart() {
     let ended = world.ended(task.id).await.task;
     assert_eq!((ended.status, ended.run, ended.attempt_number), (Status::Succeeded, 2, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_came_late_is_given_back_if_its_lease_could_run_out_during_the_attempt() {
+    // The margin is 15 s; half of it is for writing the result down. Seconds late, when it was claimed, when it was sent.
+    for (late, claimed_at, sent_at) in [(7, 1_000, 8_000), (8, 9_000, 9_000)] {
+        let world = World::new().await;
+        let mut draft = world.draft("k", attempts(1)).await;
+        draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
+        let hold = world.store.hold_answer("claim");
+        let task = world.submit_draft(draft).await;
+        hold.reached().await;
+        world.clock.sleep(Duration::from_secs(late)).await;
+        hold.release();
+        let ended = world.ended(task.id).await.task;
+        assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 1), "the claim given back does not count");
+        let sends: Vec<u64> = world.dependency.sends().iter().map(|send| world.millis(send.at)).collect();
+        assert_eq!(sends, [sent_at], "{late} s late");
+        let attempt = &world.attempts(task.id).await[0];
+        assert_eq!(world.millis(attempt.started_at), claimed_at, "{late} s late");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
     Answer, Attempt, Dependency, Lane, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
@@ -71,6 +72,7 @@ pub struct LeaseTerms {
 impl LeaseTerms {
     /// When a lease taken at `now` for an attempt of at most `attempt_timeout` runs out.
     pub fn until(&self, now: Timestamp, attempt_timeout: Duration) -> Timestamp {
+        let attempt_timeout = if planted::is(Bug::LeaseTooShort) { Duration::ZERO } else { attempt_timeout };
         now.after(attempt_timeout).after(self.margin)
     }
 }

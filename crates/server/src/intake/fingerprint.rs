@@ -3,6 +3,7 @@
 //! The parts come in a fixed order and number, lists with their length first, so that no two different submissions
 //! share their parts. How a document was laid out, and which of two ways a key came in, are not part of it.
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::request::{Fingerprint, Fingerprinter};
 use redrive_core::{PolicyId, Request};
 
@@ -21,7 +22,7 @@ pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
     let mut parts = Fingerprinter::default()
         .part(request.method.as_bytes())
         .part(request.target_url.as_bytes())
-        .part(&request.body)
+        .part(if planted::is(Bug::FingerprintIgnoresBody) { b"" } else { &request.body })
         .part(beside.policy.as_str().as_bytes());
     parts = optional(parts, beside.dependency.map(str::as_bytes));
     parts = optional(parts, beside.delay_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));

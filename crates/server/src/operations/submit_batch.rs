@@ -1,6 +1,7 @@
 //! Accepts many tasks in one durable commit.
 
 use redrive_core::TenantId;
+use redrive_core::planted::{self, Bug};
 
 use super::submit_task::{Accepted, Asked, missing_answer};
 use crate::app::App;
@@ -39,11 +40,14 @@ pub async fn submit_batch(
             Err(failure) => judged.push(Err(failure.within(&format!("tasks[{at}]")))),
         }
     }
-    let mut submitted = match drafts.is_empty() {
+    let mut submitted: Vec<_> = match drafts.is_empty() {
         true => Vec::new(),
         false => app.engine.submit(drafts).await?,
+    };
+    if planted::is(Bug::BatchAnswersSwapped) {
+        submitted.reverse();
     }
-    .into_iter();
+    let mut submitted = submitted.into_iter();
     let mut results = Vec::with_capacity(judged.len());
     for (at, item) in judged.into_iter().enumerate() {
         results.push(match item {

@@ -1,7 +1,9 @@
 //! Leasing due work, and finding leases that ran out.
 
 use std::ops::Bound;
+use std::time::Duration;
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::{Lane, TaskId, Timestamp};
 
 use super::state::State;
@@ -26,6 +28,8 @@ impl State {
     }
 
     pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Claimed> {
+        let early = if planted::is(Bug::TakeOverTooEarly) { Duration::from_secs(30) } else { Duration::ZERO };
+        let now = now.after(early);
         let ran_out = self.indexes.leases.iter().take_while(|(until, _)| *until <= now).take(limit);
         ran_out.filter_map(|(_, id)| self.tasks.get(id)).map(|entry| entry.claimed()).collect()
     }
@@ -38,6 +42,7 @@ impl State {
 
     fn earliest_due(&self, lane: &Lane, now: Timestamp) -> Option<TaskId> {
         let (at, id) = self.indexes.due.get(lane)?.first()?;
+        let now = if planted::is(Bug::ClaimTooEarly) { now.after(Duration::from_secs(5)) } else { now };
         (*at <= now).then_some(*id)
     }
 

@@ -1,5 +1,6 @@
 //! Putting a dead letter back to work.
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
 
 use super::state::State;
@@ -15,7 +16,14 @@ impl State {
             return Replay::PolicyGone(Box::new(entry.task.clone()));
         }
         let replayed = self.change(id, |entry| {
+            let (before, key) = (entry.task.attempt_number, entry.task.idempotency_key.clone());
             entry.task.begin_next_run(now);
+            if planted::is(Bug::ReplayWithoutLimit) {
+                entry.task.max_attempts = entry.task.max_attempts.saturating_add(before);
+            }
+            if planted::is(Bug::NewKeyOnReplay) {
+                entry.task.idempotency_key = redrive_core::id::make_key(u128::from(key.as_str().len() as u64));
+            }
             entry.answer = None;
             entry.is_unannounced = false;
             Replay::Done(Box::new(entry.task.clone()))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
     Answer, Attempt, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
@@ -61,7 +62,8 @@ pub(super) struct Tenant {
 impl State {
     /// The task, if it is this tenant's.
     pub(super) fn entry(&self, tenant: &TenantId, id: TaskId) -> Option<&Entry> {
-        self.tasks.get(&id).map(Box::as_ref).filter(|entry| entry.task.lane.tenant == *tenant)
+        let is_of = |entry: &&Entry| entry.task.lane.tenant == *tenant || planted::is(Bug::TaskOfAnyTenant);
+        self.tasks.get(&id).map(Box::as_ref).filter(is_of)
     }
 
     /// Changes a task and moves it in the indexes to where it belongs afterwards.
@@ -86,8 +88,11 @@ impl Entry {
     /// Counts the next attempt under a new lease, whose token is above all earlier ones.
     pub(super) fn claim(&mut self, since: Timestamp, until: Timestamp) -> Lease {
         self.task.status = Status::InFlight;
-        self.task.attempt_number += 1;
-        self.lease = Lease { token: Token(self.lease.token.0 + 1), since, until };
+        if !planted::is(Bug::ClaimUncounted) {
+            self.task.attempt_number += 1;
+        }
+        let token = if planted::is(Bug::TokenStartsAgain) { 1 } else { self.lease.token.0 + 1 };
+        self.lease = Lease { token: Token(token), since, until };
         self.lease
     }
 
@@ -122,7 +127,9 @@ impl Indexes {
             self.unannounced.insert(entry.ended());
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
-            tenant.counts[task.status as usize] += 1;
+            if task.status != Status::Exhausted || !planted::is(Bug::ExhaustedUncounted) {
+                tenant.counts[task.status as usize] += 1;
+            }
             if let Some(policy) = tenant.policies.get_mut(&task.policy.id).filter(|_| !task.status.is_ended()) {
                 policy.pins += 1;
             }
