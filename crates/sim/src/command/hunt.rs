@@ -1,0 +1,69 @@
+//! Hunting: seed after seed, with progress, and the smallest failure at the end.
+
+use std::io::{IsTerminal, Write};
+
+use redrive_sim::hunt::{self, Bounds, Hunt};
+use redrive_sim::plan::{self, Ask, Plan};
+use redrive_sim::shrink::shrink;
+
+use super::Arguments;
+use super::replay::explain;
+
+/// The most runs that making a failure smaller may take.
+const SHRINK_RUNS: usize = 600;
+
+pub(super) fn run(ask: &Ask, arguments: &Arguments) -> anyhow::Result<bool> {
+    let bounds = Bounds { first: arguments.first, seeds: arguments.seeds, time: arguments.time() };
+    let is_terminal = std::io::stderr().is_terminal();
+    let hunt = hunt::hunt(ask, bounds, |hunt| progress(hunt, is_terminal));
+    if is_terminal {
+        eprintln!();
+    }
+    let Some((seed, violation)) = &hunt.broken else {
+        println!("every invariant held in every world");
+        summary(&hunt);
+        return Ok(true);
+    };
+    println!("seed {seed} broke {violation}");
+    println!("making it smaller …");
+    let plan = plan::draw(*seed, ask);
+    let shrunk = shrink(&plan, violation.clone(), SHRINK_RUNS);
+    explain(&Plan { luck: shrunk.luck, ..plan }, &shrunk.keep, false);
+    println!("after {} runs, {} parts of the plan are left; replay them with", shrunk.runs, shrunk.keep.0.len());
+    println!("  {}", arguments.command(*seed, Some(&shrunk)));
+    println!("and the whole seed with");
+    println!("  {}", arguments.command(*seed, None));
+    summary(&hunt);
+    Ok(false)
+}
+
+fn progress(hunt: &Hunt, is_terminal: bool) {
+    let (tally, seconds) = (&hunt.tally, hunt.took.as_secs_f64());
+    let line = format!(
+        "{:>5.0} s: {} seeds ({:.0}/s), {:.0} simulated hours, {} crashes, {} sends",
+        seconds,
+        tally.worlds,
+        tally.worlds as f64 / seconds.max(1e-9),
+        tally.simulated.as_secs_f64() / 3_600.0,
+        tally.crashes,
+        tally.sends,
+    );
+    if is_terminal {
+        eprint!("\r\x1b[K{line}");
+        // A progress line that does not show is not worth an error.
+        std::io::stderr().flush().ok();
+    } else if (seconds as u64).is_multiple_of(10) {
+        eprintln!("{line}");
+    }
+}
+
+fn summary(hunt: &Hunt) {
+    print!("{}", hunt.tally);
+    println!(
+        "  {:.1} s of real time: {:.0} seeds/s, {:.0} simulated hours per minute, trace hash {:016x}",
+        hunt.took.as_secs_f64(),
+        hunt.tally.worlds as f64 / hunt.took.as_secs_f64().max(1e-9),
+        hunt.hours_per_minute(),
+        hunt.hash
+    );
+}

@@ -1,0 +1,159 @@
+//! The command line: hunting, replaying, and showing what is planted.
+
+mod hunt;
+#[cfg(feature = "planted")]
+mod planted;
+mod profile;
+mod replay;
+
+use std::time::Duration;
+
+use clap::Parser;
+use redrive_core::planted::Bug;
+use redrive_sim::plan::{Ask, Families, Keep};
+use redrive_sim::shrink::Shrunk;
+
+pub(crate) use profile::Profile;
+
+/// Try to break Redrive: years of crashes in minutes, every failure replayable from its seed
+///
+/// Runs seed after seed until the time is over or an invariant is broken; then makes the failure smaller and prints the
+/// seed, the invariant by its number in ARCHITECTURE.md, what happened, and the command that replays it.
+///
+/// Examples:
+///   cargo xtask sim
+///   cargo xtask sim --for 600 --first 100000
+///   cargo xtask sim --profile crash --nodes 3
+///   cargo xtask sim --faults crash,store --hours 2
+///   cargo xtask sim --seed 17
+///   cargo xtask sim --planted
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask sim", verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Replay this one seed exactly, and print what happens
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "time"])]
+    seed: Option<u64>,
+    /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, f7 a fault)
+    #[arg(long, value_name = "PARTS", requires = "seed")]
+    keep: Option<Keep>,
+    /// What chance does to the parts that are kept, as a failure that was made smaller says
+    #[arg(long, value_name = "N", requires = "seed", default_value_t = 0)]
+    luck: u64,
+    /// The first seed of a hunt
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    first: u64,
+    /// At most this many seeds
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// For at most this many seconds [default: 60, unless --seeds is given]
+    #[arg(long = "for", value_name = "SECONDS")]
+    time: Option<u64>,
+    /// How many nodes every world has, 1 to 5 [default: as the seed says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=5))]
+    nodes: Option<u64>,
+    /// For how many simulated hours things go wrong [default: as the seed says]
+    #[arg(long, value_name = "HOURS", value_parser = positive)]
+    hours: Option<f64>,
+    /// The families of faults that may occur: all, none, or a list of crash, stop, pause, clock, store, dependency,
+    /// client, schedule
+    #[arg(long, value_name = "FAMILIES", conflicts_with = "profile")]
+    faults: Option<Families>,
+    /// A family of faults by itself, with what makes it bite
+    #[arg(long, value_name = "NAME")]
+    profile: Option<Profile>,
+    /// With --seed: print every event, not only those about the item that failed
+    #[arg(long, requires = "seed")]
+    whole: bool,
+    /// Plant one known bug after the other, and show how soon each is found
+    #[arg(long, conflicts_with = "keep")]
+    planted: bool,
+    /// Plant this bug in every world
+    #[arg(long, value_name = "NAME", conflicts_with = "planted", value_parser = bug)]
+    bug: Option<Bug>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(hours) if hours > 0.0 && hours <= 1_000.0 => Ok(hours),
+        _ => Err("must be a number above 0, at most 1000".to_owned()),
+    }
+}
+
+/// Does what the arguments say; says whether every invariant held.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    // A panic in a world is a finding, with its seed: the message is printed there.
+    std::panic::set_hook(Box::new(|_| {}));
+    let ask = arguments.ask();
+    if arguments.planted {
+        return show_planted(arguments, &ask);
+    }
+    match arguments.seed {
+        Some(seed) => replay::run(seed, &ask, arguments),
+        None => hunt::run(&ask, arguments),
+    }
+}
+
+impl Arguments {
+    fn ask(&self) -> Ask {
+        let base = self.profile.map(Profile::ask).unwrap_or_default();
+        Ask {
+            nodes: self.nodes.map(|nodes| nodes as usize).or(base.nodes),
+            families: self.faults.clone().unwrap_or(base.families),
+            hours: self.hours.or(base.hours),
+            bug: self.bug,
+        }
+    }
+
+    fn time(&self) -> Option<Duration> {
+        match (self.time, self.seeds) {
+            (Some(seconds), _) => Some(Duration::from_secs(seconds)),
+            (None, Some(_)) => None,
+            (None, None) => Some(Duration::from_secs(60)),
+        }
+    }
+
+    /// The command that replays this seed in the same worlds.
+    fn command(&self, seed: u64, shrunk: Option<&Shrunk>) -> String {
+        let mut command = format!("cargo xtask sim --seed {seed}");
+        if let Some(profile) = self.profile {
+            command += &format!(" --profile {profile}");
+        }
+        if let Some(faults) = &self.faults {
+            command += &format!(" --faults {faults}");
+        }
+        if let Some(nodes) = self.nodes {
+            command += &format!(" --nodes {nodes}");
+        }
+        if let Some(hours) = self.hours {
+            command += &format!(" --hours {hours}");
+        }
+        if let Some(bug) = self.bug {
+            command += &format!(" --bug {}", bug.as_str());
+        }
+        if let Some(Shrunk { keep, luck, .. }) = shrunk {
+            command += &format!(" --keep {keep} --luck {luck}");
+        }
+        command
+    }
+}
+
+#[cfg(feature = "planted")]
+fn show_planted(arguments: &Arguments, ask: &Ask) -> anyhow::Result<bool> {
+    planted::run(arguments, ask)
+}
+
+#[cfg(not(feature = "planted"))]
+fn show_planted(_: &Arguments, _: &Ask) -> anyhow::Result<bool> {
+    anyhow::bail!("this was built without its bugs: use `cargo xtask sim --planted`")
+}
+
+/// The bug with this name.
+fn bug(name: &str) -> Result<Bug, String> {
+    if !cfg!(feature = "planted") {
+        return Err("this was built without its bugs: use `cargo xtask sim --bug NAME`".to_owned());
+    }
+    Bug::ALL.iter().copied().find(|bug| bug.as_str() == name).ok_or_else(|| {
+        let names: Vec<&str> = Bug::ALL.iter().map(|bug| bug.as_str()).collect();
+        format!("there is no such bug to plant; there are {}", names.join(", "))
+    })
+}

@@ -1,0 +1,59 @@
+//! Profiles: one family of faults by itself, with what makes it bite.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use redrive_sim::plan::{Ask, Families, Family};
+
+/// A kind of world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// Nothing goes wrong at all
+    Calm,
+    /// Processes die between two effects
+    Crash,
+    /// Processes are stopped and started
+    Stop,
+    /// Processes stand still past their leases
+    Pause,
+    /// Clocks drift apart and jump
+    Clock,
+    /// The store is late, fails, or loses answers after the commit
+    Store,
+    /// Dependencies misbehave, and nothing else does
+    Dependency,
+    /// Clients give up, ask again, take back, replay and meddle
+    Client,
+    /// Schedules are lost
+    Schedule,
+    /// Everything, for days: retention and cleaning
+    Long,
+}
+
+impl Profile {
+    /// What it asks of the plans.
+    pub(crate) fn ask(self) -> Ask {
+        // Retries, and clients that do something about them, are what most families need in order to bite.
+        let with = |family| Families::of([family, Family::Dependency, Family::Client]);
+        let families = match self {
+            Profile::Calm => Families::none(),
+            Profile::Crash => with(Family::Crash),
+            Profile::Stop => with(Family::Stop),
+            Profile::Pause => with(Family::Pause),
+            Profile::Clock => with(Family::Clock),
+            Profile::Store => with(Family::Store),
+            Profile::Dependency => Families::of([Family::Dependency]),
+            Profile::Client => Families::of([Family::Client]),
+            Profile::Schedule => with(Family::Schedule),
+            Profile::Long => Families::all(),
+        };
+        Ask { families, hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value().map(|value| value.get_name().to_owned());
+        f.write_str(&name.unwrap_or_default())
+    }
+}

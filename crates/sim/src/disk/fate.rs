@@ -1,0 +1,167 @@
+//! What becomes of the changes that were not synced.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::durable::{Directory, File};
+use super::random::Random;
+use super::recording::{FileChange, Node};
+
+/// What reaches the disk whole or not at all.
+const SECTOR: usize = 512;
+
+/// What becomes of the changes that were not synced when the power went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// None is there.
+    Lost,
+    /// All are there.
+    Kept,
+    /// Some are there, some in parts, drawn from this seed.
+    Mixed(u64),
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Lost => write!(f, "all lost"),
+            Fate::Kept => write!(f, "all kept"),
+            Fate::Mixed(seed) => write!(f, "mixed by seed {seed:#x}"),
+        }
+    }
+}
+
+/// A fate on its way through the files of a disk.
+pub(super) enum Draw {
+    Lost,
+    Kept,
+    Mixed(Mix),
+}
+
+/// How one image is mixed. Crashes differ in their style: a disk that was nearly done, one that had hardly begun, one
+/// that writes in order, one that does not.
+pub(super) struct Mix {
+    random: Random,
+    /// How likely a part has all of its changes.
+    kept_percent: usize,
+    /// How many neighbouring sectors share their fate.
+    sectors_per_part: usize,
+    /// Whether a sector that a file grew by, and whose data was lost, holds something at all.
+    has_garbage: bool,
+}
+
+impl Draw {
+    pub(super) fn new(fate: Fate) -> Self {
+        match fate {
+            Fate::Lost => Draw::Lost,
+            Fate::Kept => Draw::Kept,
+            Fate::Mixed(seed) => Draw::Mixed(Mix::new(seed)),
+        }
+    }
+
+    /// What a file holds.
+    pub(super) fn content(&mut self, file: &File<'_>) -> Vec<u8> {
+        match self {
+            Draw::Lost => file.durable.clone(),
+            Draw::Kept => {
+                let mut content = file.durable.clone();
+                file.pending.iter().for_each(|change| change.apply(&mut content));
+                content
+            }
+            Draw::Mixed(mix) => mix.content(file),
+        }
+    }
+
+    /// What a directory holds.
+    pub(super) fn names(&mut self, directory: &Directory<'_>) -> BTreeMap<String, Node> {
+        let mut names = directory.durable.clone();
+        for change in &directory.pending {
+            let happened = match self {
+                Draw::Lost => false,
+                Draw::Kept => true,
+                Draw::Mixed(mix) => mix.random.chance(mix.kept_percent),
+            };
+            if happened {
+                change.apply(&mut names);
+            }
+        }
+        names
+    }
+}
+
+impl Mix {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let kept_percent = random.pick(&[5, 25, 50, 75, 95]);
+        let sectors_per_part = random.pick(&[1, 1, 8, usize::MAX]);
+        let has_garbage = random.chance(50);
+        Mix { random, kept_percent, sectors_per_part, has_garbage }
+    }
+
+    fn content(&mut self, file: &File<'_>) -> Vec<u8> {
+        let mut content = file.durable.clone();
+        let mut parts = BTreeMap::new();
+        for (index, change) in file.pending.iter().enumerate() {
+            let mut happened = |mix: &mut Mix, sector: usize| {
+                let part = sector / mix.sectors_per_part;
+                *parts.entry(part).or_insert_with(|| mix.changes_that_happened(file.pending.len()))
+            };
+            match change {
+                FileChange::Write { offset, bytes } => {
+                    for (start, end) in sectors(*offset, offset + bytes.len()) {
+                        let happened = happened(self, start / SECTOR);
+                        if index < happened {
+                            place(&mut content, start, &bytes[start - offset..end - offset]);
+                        } else if happened == 0 && start >= file.durable.len() && self.has_garbage {
+                            let mut garbage = vec![0; end - start];
+                            self.random.fill(&mut garbage);
+                            place(&mut content, start, &garbage);
+                        }
+                    }
+                }
+                FileChange::Resize(length) => {
+                    for (start, end) in sectors(*length, content.len()) {
+                        if index < happened(self, start / SECTOR) {
+                            content[start..end].fill(0);
+                        }
+                    }
+                }
+                FileChange::Extend(_) => {}
+            }
+        }
+        content.resize(self.length(file), 0);
+        if file.is_mapped {
+            self.random.fill(&mut content);
+        }
+        content
+    }
+
+    fn length(&mut self, file: &File<'_>) -> usize {
+        let happened = self.changes_that_happened(file.pending.len());
+        file.pending[..happened].iter().fold(file.durable.len(), |length, change| change.length_after(length))
+    }
+
+    /// How many of so many changes a part has seen: it is as it was at some moment since the last sync.
+    fn changes_that_happened(&mut self, all: usize) -> usize {
+        if self.random.chance(self.kept_percent) {
+            all
+        } else if self.random.chance(50) {
+            0
+        } else {
+            self.random.below(all + 1)
+        }
+    }
+}
+
+/// The range, cut at the sectors' borders.
+fn sectors(from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
+    let borders = (from / SECTOR..to.div_ceil(SECTOR)).map(|sector| sector * SECTOR);
+    borders.map(move |border| (border.max(from), (border + SECTOR).min(to)))
+}
+
+fn place(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    if content.len() < at + bytes.len() {
+        content.resize(at + bytes.len(), 0);
+    }
+    content[at..at + bytes.len()].copy_from_slice(bytes);
+}

@@ -1,0 +1,38 @@
+//! What a directory may hold after a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// The files and directories that are found, by their paths below the recorded directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Image {
+    /// The files with what they hold.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// The directories, the recorded one (an empty path) among them.
+    pub directories: BTreeSet<PathBuf>,
+}
+
+impl Image {
+    /// Puts everything into a directory, which should be empty or not there yet.
+    pub fn write_to(&self, directory: &Path) -> anyhow::Result<()> {
+        let doing = || format!("writing an image to {}", directory.display());
+        for below in &self.directories {
+            fs::create_dir_all(directory.join(below)).with_context(doing)?;
+        }
+        for (below, content) in &self.files {
+            fs::write(directory.join(below), content).with_context(doing)?;
+        }
+        Ok(())
+    }
+
+    /// A number that is the same for the same image: not to look at one twice.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}

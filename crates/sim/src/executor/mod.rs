@@ -1,0 +1,311 @@
+//! One thread, simulated time, one seed: runs every task of every process in the world.
+//!
+//! Whenever several tasks could go on, the seed says which one does: the same code meets many interleavings. When none
+//! can, time jumps to the next timer. Tasks belong to a [`Group`], a process: a group can be killed, which drops what its
+//! tasks were doing wherever they were, or paused, which lets the world go on without it.
+//!
+//! Not here: what the tasks do (`world`), what the machines' clocks show (`world::machine`).
+
+mod sleep;
+#[cfg(test)]
+mod tests;
+
+pub use sleep::Sleep;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use crate::moment::Moment;
+use crate::random::Random;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tasks that live, stand still and die together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Group(u64);
+
+/// The group of the world itself: it is never killed.
+pub const WORLD: Group = Group(0);
+
+/// The executor. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor {
+    state: Arc<Mutex<State>>,
+    ready: Arc<Ready>,
+}
+
+struct State {
+    now: Moment,
+    random: Random,
+    steps: u64,
+    tasks: Vec<Slot>,
+    free: Vec<usize>,
+    groups: u64,
+    dead: BTreeSet<Group>,
+    paused: BTreeMap<Group, Vec<Key>>,
+    timers: BTreeMap<(Moment, u64), Waker>,
+    timers_set: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Grows each time the slot is used, so that a late wake-up finds nobody.
+    generation: u64,
+    task: Option<Task>,
+}
+
+struct Task {
+    group: Group,
+    /// Absent while it is being polled.
+    work: Option<Work>,
+    awake: Arc<Awake>,
+}
+
+type Key = (usize, u64);
+
+/// The tasks that can go on.
+#[derive(Default)]
+struct Ready {
+    keys: Mutex<Vec<Key>>,
+}
+
+struct Awake {
+    key: Key,
+    queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Awake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            lock(&self.ready.keys).push(self.key);
+        }
+    }
+}
+
+impl Executor {
+    /// An executor at the beginning of time.
+    pub fn new(random: Random) -> Self {
+        let state = State {
+            now: Moment::default(),
+            random,
+            steps: 0,
+            tasks: Vec::new(),
+            free: Vec::new(),
+            groups: 0,
+            dead: BTreeSet::new(),
+            paused: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            timers_set: 0,
+        };
+        Executor { state: Arc::new(Mutex::new(state)), ready: Arc::default() }
+    }
+
+    /// The true time.
+    pub fn now(&self) -> Moment {
+        self.state().now
+    }
+
+    /// How many times a task has gone on so far.
+    pub fn steps(&self) -> u64 {
+        self.state().steps
+    }
+
+    /// What the next draw will depend on: two runs that agree in this have gone the same way.
+    pub fn fingerprint(&self) -> (u64, Moment, u64) {
+        let mut state = self.state();
+        (state.steps, state.now, state.random.bits())
+    }
+
+    /// A new group.
+    pub fn group(&self) -> Group {
+        let mut state = self.state();
+        state.groups += 1;
+        Group(state.groups)
+    }
+
+    /// Starts a task of this group; of a dead one, nothing happens.
+    pub fn spawn(&self, group: Group, work: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_boxed(group, Box::pin(work));
+    }
+
+    /// The same, for work that is boxed already.
+    pub fn spawn_boxed(&self, group: Group, work: Work) {
+        let mut state = self.state();
+        if state.dead.contains(&group) {
+            drop(state);
+            return drop(work);
+        }
+        let index = state.free.pop().unwrap_or_else(|| {
+            state.tasks.push(Slot::default());
+            state.tasks.len() - 1
+        });
+        let slot = &mut state.tasks[index];
+        slot.generation += 1;
+        let key = (index, slot.generation);
+        let awake = Arc::new(Awake { key, queued: AtomicBool::new(true), ready: self.ready.clone() });
+        slot.task = Some(Task { group, work: Some(work), awake });
+        drop(state);
+        lock(&self.ready.keys).push(key);
+    }
+
+    /// Drops all that this group was doing. What it is doing right now, if it asked for this itself, ends at its next
+    /// wait.
+    pub fn kill(&self, group: Group) {
+        let mut state = self.state();
+        state.dead.insert(group);
+        state.paused.remove(&group);
+        let mut killed = Vec::new();
+        for index in 0..state.tasks.len() {
+            let slot = &mut state.tasks[index];
+            // A task that is being polled is dropped at the end of its poll.
+            if slot.task.as_ref().is_some_and(|task| task.group == group && task.work.is_some()) {
+                killed.push(slot.task.take());
+                state.free.push(index);
+            }
+        }
+        drop(state);
+        drop(killed);
+    }
+
+    /// Lets none of this group's tasks go on until it is resumed.
+    pub fn pause(&self, group: Group) {
+        let mut state = self.state();
+        if !state.dead.contains(&group) {
+            state.paused.entry(group).or_default();
+        }
+    }
+
+    /// Lets a paused group go on.
+    pub fn resume(&self, group: Group) {
+        let held = self.state().paused.remove(&group).unwrap_or_default();
+        lock(&self.ready.keys).extend(held);
+    }
+
+    /// Ends after `wait` of true time.
+    pub fn sleep(&self, wait: Duration) -> Sleep {
+        Sleep::new(self.clone(), self.now().after(wait))
+    }
+
+    /// Ends at `at`.
+    pub fn sleep_until(&self, at: Moment) -> Sleep {
+        Sleep::new(self.clone(), at)
+    }
+
+    /// Runs the world until `until`, or until `is_over` says so after a step.
+    pub fn run(&self, until: Moment, is_over: impl Fn() -> bool) {
+        loop {
+            while let Some(key) = self.draw() {
+                self.step(key);
+                if is_over() {
+                    return;
+                }
+            }
+            if !self.jump(until) {
+                return;
+            }
+        }
+    }
+
+    /// Which of the tasks that can go on does.
+    fn draw(&self) -> Option<Key> {
+        let mut keys = lock(&self.ready.keys);
+        if keys.is_empty() {
+            return None;
+        }
+        let at = if keys.len() == 1 { 0 } else { self.state().random.below(keys.len()) };
+        Some(keys.swap_remove(at))
+    }
+
+    fn step(&self, key: Key) {
+        let mut state = self.state();
+        let (index, generation) = key;
+        let Some(slot) = state.tasks.get_mut(index).filter(|slot| slot.generation == generation) else { return };
+        let Some(task) = &mut slot.task else { return };
+        let group = task.group;
+        if state.paused.contains_key(&group) {
+            state.paused.entry(group).or_default().push(key);
+            return;
+        }
+        let Some(task) = &mut state.tasks[index].task else { return };
+        let awake = task.awake.clone();
+        let Some(mut work) = task.work.take() else { return };
+        state.steps += 1;
+        drop(state);
+
+        awake.queued.store(false, Ordering::Relaxed);
+        let waker = Waker::from(awake);
+        let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+
+        let mut state = self.state();
+        let over = polled.is_ready() || state.dead.contains(&group);
+        let slot = &mut state.tasks[index];
+        let ended = if over {
+            let ended = slot.task.take();
+            state.free.push(index);
+            Some((ended, work))
+        } else {
+            if let Some(task) = &mut slot.task {
+                task.work = Some(work);
+            }
+            None
+        };
+        // Outside of the lock: what is dropped may want to cancel its timers.
+        drop(state);
+        drop(ended);
+    }
+
+    /// Lets time jump to the next timer; says whether there was one to jump to by `until`.
+    fn jump(&self, until: Moment) -> bool {
+        let mut state = self.state();
+        let Some((&(at, _), _)) = state.timers.first_key_value() else {
+            state.now = state.now.max(until);
+            return false;
+        };
+        if at > until {
+            state.now = state.now.max(until);
+            return false;
+        }
+        state.now = state.now.max(at);
+        let mut wakers = Vec::new();
+        while let Some(first) = state.timers.first_entry()
+            && first.key().0 == at
+        {
+            wakers.push(first.remove());
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+/// A lock that one thread takes for a moment; a panic under it ends the run anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets everybody else who can go on go first; a task of a paused group goes on when the group does.
+pub async fn give_way() {
+    let mut has_given = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,53 @@
+//! A wait on simulated time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::Executor;
+use crate::moment::Moment;
+
+/// Ends at its moment; dropping it gives it up.
+#[must_use = "a wait that nobody awaits does not wait"]
+pub struct Sleep {
+    executor: Executor,
+    at: Moment,
+    timer: Option<(Moment, u64)>,
+}
+
+impl Sleep {
+    pub(super) fn new(executor: Executor, at: Moment) -> Self {
+        Sleep { executor, at, timer: None }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut state = this.executor.state();
+        if state.now >= this.at {
+            return Poll::Ready(());
+        }
+        let timer = match this.timer {
+            Some(timer) => timer,
+            None => {
+                state.timers_set += 1;
+                (this.at, state.timers_set)
+            }
+        };
+        state.timers.insert(timer, context.waker().clone());
+        drop(state);
+        this.timer = Some(timer);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.executor.state().timers.remove(&timer);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the model remembers of items and tasks.
+
+use redrive_core::{Outcome, Reason, Status, Timestamp};
+
+use crate::moment::Moment;
+use crate::plan::Item;
+
+/// A process: a node, and how often it has been started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Whose {
+    /// The node.
+    pub node: usize,
+    /// Which of its lives.
+    pub life: u32,
+}
+
+/// What a client asks of a task that may change its fate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// To take it back.
+    Cancel,
+    /// To have it tried now.
+    BringForward,
+    /// To put it back to work.
+    Replay,
+}
+
+/// One send, as it left its process.
+#[derive(Debug, Clone)]
+pub struct Departure {
+    /// Who sent it.
+    pub whose: Whose,
+    /// What it carried as `Redrive-Attempt`.
+    pub attempt: u32,
+    /// When it began.
+    pub at: Moment,
+    /// When the process was through with it, one way or another.
+    pub over: Option<Moment>,
+    /// What the dependency was heard to say.
+    pub said: Option<Said>,
+    /// What the attempt log says of it.
+    pub logged: Option<Outcome>,
+}
+
+/// What a dependency says, judged by the standard's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Said {
+    /// It has accepted.
+    Yes,
+    /// It may accept later, not before this moment.
+    Later(Moment),
+    /// Its name was not found: that is tried twice at most.
+    NoSuchName,
+    /// It will never accept.
+    Never,
+}
+
+/// An item, and what has been asked of it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) item: Item,
+    pub(super) first_asked: Option<Moment>,
+    /// How many submissions of it are or were under way.
+    pub(super) asked: usize,
+    /// The same, for the other request under its key.
+    pub(super) asked_other: usize,
+}
+
+impl Wanted {
+    pub(super) fn new(item: Item) -> Self {
+        Wanted { item, first_asked: None, asked: 0, asked_other: 0 }
+    }
+}
+
+/// What is known of a task.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) name: String,
+    /// Whether it is the other request under the key.
+    pub(super) is_other: bool,
+    pub(super) key: String,
+    pub(super) acknowledged: bool,
+    pub(super) acknowledged_as_new: bool,
+    pub(super) created_at: Timestamp,
+    /// The deadline of its latest run; unknown while a replay may or may not have happened.
+    pub(super) deadline_at: Option<Timestamp>,
+    /// Attempts of earlier runs.
+    pub(super) attempts_before: u32,
+    pub(super) sends: Vec<Departure>,
+    pub(super) end: Option<End>,
+    pub(super) cancel_asked: bool,
+    pub(super) cancelled: Option<CancelAnswer>,
+    /// When it was last asked to be tried now; as long as such a call is under way, that is now.
+    pub(super) brought_forward: Option<Moment>,
+    pub(super) forwards_under_way: usize,
+    pub(super) replays_asked: u32,
+    /// Replays of which nobody knows whether they happened.
+    pub(super) replays_unknown: u32,
+    /// When a replay was last answered.
+    pub(super) replayed: Option<Moment>,
+    /// A due time that was shown, and when.
+    pub(super) due_shown: Option<(Timestamp, Moment)>,
+}
+
+/// A task's end, as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct End {
+    pub(super) status: Status,
+    pub(super) reason: Option<Reason>,
+    pub(super) at: Timestamp,
+    pub(super) seen: Moment,
+}
+
+/// The answer to a cancel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct CancelAnswer {
+    pub(super) at: Moment,
+    pub(super) by: Whose,
+    /// The attempt that was under way; none if the task ended by the cancel.
+    pub(super) under_way: Option<u32>,
+}

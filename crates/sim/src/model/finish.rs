@@ -1,0 +1,114 @@
+//! What is left when everything is well again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redrive_core::{Attempt, Reason, Status, Task, TaskId, TenantId};
+use redrive_store::Counts;
+
+use super::Model;
+use crate::moment::Moment;
+
+impl Model {
+    /// The log says that a task is a dead letter.
+    pub fn alert(&mut self, id: TaskId) {
+        // It may be the first that is heard of the task: its client was never answered, and nothing was sent.
+        *self.alerts.entry(id).or_default() += 1;
+        let Some((end, name)) = self.tasks.get(&id).map(|facts| (facts.end, facts.name.clone())) else { return };
+        if let Some(end) = end {
+            self.must(end.status.is_dead_letter(), 9, id, || {
+                format!("an alert was raised for {name}, which had ended {}", end.status.as_str())
+            });
+        }
+    }
+
+    /// Everything has been well for a while: due work must be under way or have ended. Says when the last task that is
+    /// not due yet will be.
+    pub fn is_moving(&mut self, tasks: &[Task], well_since: Moment) -> Option<Moment> {
+        let within = self.rules.settles_within;
+        let mut last_due = None;
+        for task in tasks.iter().filter(|task| !task.status.is_ended()) {
+            let due = task.next_attempt_at.map(Moment::of_wall).unwrap_or(well_since).max(well_since);
+            let (now, name) = (self.now, self.name_of(task.id));
+            let held = if task.status == Status::InFlight { task.attempt_timeout } else { Default::default() };
+            self.must(due.after(within).after(held) >= now, 13, task.id, || {
+                format!("{name} was due at {due} and is {} at {now}", task.status.as_str())
+            });
+            last_due = last_due.max(Some(due));
+        }
+        last_due
+    }
+
+    /// What the end shows to a tenant: all of its tasks, what the lists of dead letters say, and the counts.
+    pub fn is_finished(&mut self, tenant: &TenantId, tasks: &[Task], dead: &BTreeSet<TaskId>, counts: &Counts) {
+        let shown: BTreeMap<TaskId, &Task> = tasks.iter().map(|task| (task.id, task)).collect();
+        for task in tasks {
+            let name = self.name_of(task.id);
+            self.must(task.status.is_ended(), 13, task.id, || format!("{name} never ended: {:?}", task.status));
+            self.raised_its_alert(task);
+        }
+        let expected: BTreeSet<TaskId> =
+            tasks.iter().filter(|task| task.status.is_dead_letter()).map(|task| task.id).collect();
+        self.must(expected == *dead, 9, None, || format!("the dead letters are {expected:?}, the lists say {dead:?}"));
+        let mut counted = Counts::new();
+        for task in tasks {
+            *counted.entry(task.status).or_default() += 1;
+        }
+        let counts: Counts = counts.iter().filter(|(_, count)| **count > 0).map(|(k, v)| (*k, *v)).collect();
+        self.must(counted == counts, 9, None, || format!("there are {counted:?}, the counts say {counts:?}"));
+        self.nothing_is_lost(tenant, &shown);
+    }
+
+    /// Invariant 9: each dead letter raised its alert.
+    fn raised_its_alert(&mut self, task: &Task) {
+        let Some(facts) = self.tasks.get(&task.id) else { return };
+        let (alerts, name) = (self.alerts.get(&task.id).copied().unwrap_or(0), facts.name.clone());
+        // A task that ended a moment ago may still be announced.
+        let ended = task.ended_at.map(Moment::of_wall).unwrap_or(self.now);
+        let is_owed = task.status.is_dead_letter() && ended.after(self.rules.alerts_within) <= self.now;
+        self.must(alerts > 0 || !is_owed, 9, task.id, || format!("{name} is a dead letter, and no alert was raised"));
+    }
+
+    /// Invariant 1 (and 2): what was acknowledged is there, and so is what was sent.
+    fn nothing_is_lost(&mut self, tenant: &TenantId, shown: &BTreeMap<TaskId, &Task>) {
+        let mut lost = Vec::new();
+        for (id, facts) in &self.tasks {
+            let is_mine = self.wanted.get(&facts.name).is_some_and(|wanted| wanted.item.document.tenant == *tenant);
+            if !is_mine || shown.contains_key(id) || self.may_be_cleaned(facts) {
+                continue;
+            }
+            if facts.acknowledged {
+                lost.push((1, *id, format!("{} was acknowledged and is gone", facts.name)));
+            } else if !facts.sends.is_empty() {
+                lost.push((2, *id, format!("{} was sent, and there is no such task", facts.name)));
+            }
+        }
+        for (invariant, id, what) in lost {
+            self.broken(invariant, Some(id), what);
+        }
+    }
+
+    /// The end of one task with its whole attempt log.
+    pub fn ended_rightly(&mut self, task: &Task, attempts: &[Attempt]) {
+        let (id, name) = (task.id, self.name_of(task.id));
+        self.shows_attempts(id, attempts);
+        self.must(attempts.len() as u32 == task.attempt_number, 2, id, || {
+            format!("{name} made {} attempts, and its log has {}", task.attempt_number, attempts.len())
+        });
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let unlogged = facts.sends.iter().find(|send| attempts.iter().all(|line| line.number != send.attempt));
+        let unlogged = unlogged.map(|send| send.attempt);
+        self.must(unlogged.is_none(), 2, id, || {
+            format!("attempt {unlogged:?} of {name} was sent and is not in the log")
+        });
+        let in_run = task.attempt_number.saturating_sub(task.attempts_before);
+        let last = attempts.last().and_then(|attempt| attempt.error.as_ref()).map(|error| error.kind);
+        let used_up = in_run == task.max_attempts || (last == Some(redrive_core::ErrorType::Dns) && in_run >= 2);
+        self.must(task.reason != Some(Reason::Attempts) || used_up, 1, id, || {
+            format!("{name} gave up after {in_run} of {} attempts", task.max_attempts)
+        });
+    }
+
+    fn name_of(&self, id: TaskId) -> String {
+        self.tasks.get(&id).map_or_else(|| id.to_string(), |facts| facts.name.clone())
+    }
+}

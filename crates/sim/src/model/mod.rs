@@ -1,0 +1,148 @@
+//! The model: what must be true of Redrive, written to be obviously right.
+//!
+//! It is told only what can be seen from outside: what clients asked for and were answered, what arrived at the
+//! dependencies and what they said, what reads through the API showed, the alerts in the log, and what the store was
+//! asked to write. It knows nothing of how Redrive works. After every such fact it checks the invariants of
+//! ARCHITECTURE.md, by number; the first one that is broken is the run's [`Violation`].
+//!
+//! | file | what it judges |
+//! | --- | --- |
+//! | `submits` | answers to submissions: one task per key (10), nothing acknowledged is lost (1) |
+//! | `sends` | what goes on the wire: how often (2), what (3), when (4, 6), how much at once (7, 8) |
+//! | `views` | what reads show: ends are final (1), tenants are apart (12) |
+//! | `leases` | what the store was asked for: fencing (5), the length of leases (7) |
+//! | `finish` | what is left when everything is well again (1, 9, 11, 13) |
+//!
+//! Not here: what is done to Redrive (`plan`, `world`).
+
+mod facts;
+mod finish;
+mod leases;
+mod rules;
+mod sends;
+mod submits;
+mod views;
+
+pub use facts::{Asker, Departure, Said, Whose};
+pub use rules::Rules;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use redrive_core::{Lane, TaskId};
+use redrive_store::Token;
+
+use crate::moment::Moment;
+use crate::plan::Item;
+use facts::{Facts, Wanted};
+
+/// An invariant that was broken.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// Its number; zero for a panic, which breaks them all.
+    pub invariant: u8,
+    /// When it was noticed.
+    pub at: Moment,
+    /// The task that it happened to, if it happened to one.
+    pub task: Option<TaskId>,
+    /// The item that the task was made for.
+    pub item: Option<String>,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {} at {}: {}", self.invariant, self.at, self.what)?;
+        if let Some(item) = &self.item {
+            write!(f, " (item {item}")?;
+            if let Some(task) = &self.task {
+                write!(f, ", task {task}")?;
+            }
+            write!(f, ")")?;
+        }
+        Ok(())
+    }
+}
+
+/// What is known so far.
+#[derive(Debug)]
+pub struct Model {
+    rules: Rules,
+    now: Moment,
+    wanted: BTreeMap<String, Wanted>,
+    tasks: BTreeMap<TaskId, Facts>,
+    /// How many alerts each task has raised.
+    alerts: BTreeMap<TaskId, u32>,
+    /// What is on the wire, by process and lane.
+    on_wire: BTreeMap<(Whose, Lane), usize>,
+    /// The newest token of each task, and whether it has been settled.
+    tokens: BTreeMap<TaskId, (Token, bool)>,
+    /// When a process last stood still, or died.
+    disturbed: BTreeMap<Whose, Moment>,
+    violation: Option<Violation>,
+}
+
+impl Model {
+    /// A model of a world in which these items will be asked for.
+    pub fn new(rules: Rules, items: impl Iterator<Item = Item>) -> Self {
+        let wanted: BTreeMap<String, Wanted> = items.map(|item| (item.name.clone(), Wanted::new(item))).collect();
+        Model {
+            rules,
+            now: Moment::default(),
+            wanted,
+            tasks: BTreeMap::new(),
+            alerts: BTreeMap::new(),
+            on_wire: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            disturbed: BTreeMap::new(),
+            violation: None,
+        }
+    }
+
+    /// The first invariant that was broken, if one was.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// What time it is: told before every fact.
+    pub fn at(&mut self, now: Moment) -> &mut Self {
+        self.now = now;
+        self
+    }
+
+    /// A process stood still or died: what it was doing may have been taken over.
+    pub fn disturbed(&mut self, whose: Whose) {
+        self.disturbed.insert(whose, self.now);
+    }
+
+    /// A process came to an end that nothing can explain.
+    pub fn panicked(&mut self, what: String) {
+        self.broken(0, None, what);
+    }
+
+    /// The item that a task was made for, if it is known.
+    pub fn item(&self, id: TaskId) -> Option<&str> {
+        self.tasks.get(&id).map(|facts| facts.name.as_str())
+    }
+
+    /// Everything was well, and still nothing could be read to the end.
+    pub fn unreadable(&mut self) {
+        self.broken(13, None, "everything is well, and the API cannot be read to the end".to_owned());
+    }
+
+    fn broken(&mut self, invariant: u8, task: Option<TaskId>, what: String) {
+        if self.violation.is_none() {
+            let item = task.and_then(|task| self.tasks.get(&task)).map(|facts| facts.name.clone());
+            self.violation = Some(Violation { invariant, at: self.now, task, item, what });
+        }
+    }
+
+    /// Notes a broken invariant unless `holds`.
+    fn must(&mut self, holds: bool, invariant: u8, task: impl Into<Option<TaskId>>, what: impl FnOnce() -> String) {
+        if !holds {
+            let what = what();
+            self.broken(invariant, task.into(), what);
+        }
+    }
+}

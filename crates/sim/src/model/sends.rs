@@ -1,0 +1,209 @@
+//! What goes on the wire.
+
+use std::time::Duration;
+
+use redrive_core::backoff::Backoff;
+use redrive_core::jitter::Jitter;
+use redrive_core::{Lane, Outcome, Policy, TaskId};
+use redrive_engine::transport::Outbound;
+
+use super::Model;
+use super::facts::{Departure, Said, Whose};
+use crate::moment::Moment;
+use crate::plan::Item;
+
+impl Model {
+    /// A process puts an attempt on the wire.
+    pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
+        let (id, attempt, at) = (outbound.task, outbound.attempt, self.now);
+        let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, &outbound.request.body) else {
+            let body = String::from_utf8_lossy(&outbound.request.body).into_owned();
+            return self.broken(3, Some(id), format!("a body that nobody submitted was sent: {body:?}"));
+        };
+        self.meet(id, &name, is_other, outbound.idempotency_key.as_str());
+        let Some(item) = self.wanted.get(&name).map(|wanted| wanted.item.clone()) else { return };
+        self.sends_what_was_asked(&item, is_other, outbound);
+        self.sends_no_more_than_allowed(&item, id, attempt);
+        self.sends_nothing_that_ended(id, whose, attempt);
+        self.sends_in_time(&item, id);
+        self.sends_one_at_a_time(id, attempt);
+        let Some(facts) = self.tasks.get_mut(&id) else { return };
+        facts.sends.push(Departure { whose, attempt, at, over: None, said: None, logged: None });
+        let of_lane = self.on_wire.entry((whose, outbound.lane.clone())).or_default();
+        *of_lane += 1;
+        let (of_lane, limit) = (*of_lane, self.rules.lane_concurrency);
+        self.must(of_lane <= limit, 8, id, || {
+            format!("{of_lane} attempts of one lane are on the wire at once, not {limit}")
+        });
+        let all: usize = self.on_wire.iter().filter(|((other, _), _)| *other == whose).map(|(_, count)| count).sum();
+        let limit = self.rules.max_in_flight;
+        self.must(all <= limit, 8, id, || {
+            format!("{all} attempts of one process are on the wire at once, not {limit}")
+        });
+    }
+
+    /// A process is through with an attempt: it has heard what the dependency said, or listens no more.
+    pub fn over(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32, said: Option<Said>) {
+        if let Some(count) = self.on_wire.get_mut(&(whose, lane.clone())) {
+            *count = count.saturating_sub(1);
+        }
+        let now = self.now;
+        let sends = self.tasks.get_mut(&id).map(|facts| facts.sends.iter_mut()).into_iter().flatten();
+        for send in sends.filter(|send| send.whose == whose && send.attempt == attempt) {
+            send.over = Some(now);
+            send.said = said;
+        }
+    }
+
+    /// The attempt log has a line for this attempt.
+    pub(super) fn logged(&mut self, id: TaskId, attempt: u32, outcome: Outcome) {
+        let sends = self.tasks.get_mut(&id).map(|facts| facts.sends.iter_mut()).into_iter().flatten();
+        for send in sends.filter(|send| send.attempt == attempt) {
+            send.logged = Some(outcome);
+        }
+    }
+
+    /// Invariant 3, and 12 for the tenant.
+    fn sends_what_was_asked(&mut self, item: &Item, is_other: bool, outbound: &Outbound) {
+        let (document, id) = (&item.document, outbound.task);
+        let (name, request) = (&item.name, &outbound.request);
+        self.must(request.target_url == document.target_url, 3, id, || {
+            format!("{name} was sent to {} instead of {}", request.target_url, document.target_url)
+        });
+        self.must(request.method == document.method, 3, id, || format!("{name} was sent with {}", request.method));
+        self.must(request.body == document.sent_body(is_other), 3, id, || format!("{name} was sent with another body"));
+        if let Some(key) = &document.key {
+            self.must(outbound.idempotency_key.as_str() == key, 3, id, || {
+                format!("{name} was sent with key {} instead of {key}", outbound.idempotency_key)
+            });
+        }
+        self.must(outbound.attempt_timeout <= item.policy.attempt_timeout, 7, id, || {
+            format!("{name} may take {:?} and was given {:?}", item.policy.attempt_timeout, outbound.attempt_timeout)
+        });
+    }
+
+    /// Invariant 2: as many sends as allowed, each under a number of its own. Invariant 5: numbers only grow.
+    fn sends_no_more_than_allowed(&mut self, item: &Item, id: TaskId, attempt: u32) {
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let most = item.policy.max_attempts;
+        let in_all = facts.sends.len() as u32 + 1;
+        let runs = 1 + facts.replays_asked;
+        let in_run = facts.sends.iter().filter(|send| send.attempt > facts.attempts_before).count() as u32 + 1;
+        let runs_since = 1 + facts.replays_unknown;
+        let last = facts.sends.iter().map(|send| send.attempt).max().unwrap_or(0);
+        let again = facts.sends.iter().any(|send| send.attempt == attempt);
+        let name = &item.name;
+        self.must(!again, 2, id, || format!("{name}: attempt {attempt} was sent a second time"));
+        self.must(in_all <= most * runs, 2, id, || format!("{name}: send {in_all} of at most {most} in {runs} runs"));
+        self.must(in_run <= most * runs_since, 2, id, || format!("{name}: send {in_run} of at most {most} in a run"));
+        self.must(attempt <= most * runs, 2, id, || {
+            format!("{name}: attempt {attempt} of at most {most} in {runs} runs")
+        });
+        self.must(attempt > last || again, 5, id, || {
+            format!("{name}: attempt {attempt} was sent after attempt {last}")
+        });
+    }
+
+    /// Invariant 4.
+    fn sends_nothing_that_ended(&mut self, id: TaskId, whose: Whose, attempt: u32) {
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let (end, cancelled, name) = (facts.end, facts.cancelled, facts.name.clone());
+        if let Some(end) = end {
+            self.must(false, 4, id, || {
+                format!("{name}: attempt {attempt} was sent after it had been seen as {}", end.status.as_str())
+            });
+        }
+        let Some(cancelled) = cancelled else { return };
+        let promised = match cancelled.under_way {
+            None => true,
+            // The attempt under way may go on the wire if it is another process's: that one has not heard yet.
+            Some(under_way) => attempt > under_way || cancelled.by == whose,
+        };
+        self.must(!promised, 4, id, || {
+            format!("{name}: attempt {attempt} was sent after a cancel was acknowledged at {}", cancelled.at)
+        });
+    }
+
+    /// Invariant 6.
+    fn sends_in_time(&mut self, item: &Item, id: TaskId) {
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let (now, slack, name) = (self.now, self.rules.slack, &item.name);
+        let late = facts.deadline_at.map(Moment::of_wall).filter(|deadline| now > deadline.after(slack));
+        let hurried = if facts.forwards_under_way > 0 { Some(now) } else { facts.brought_forward };
+        let mut early: Option<(Moment, &'static str)> = None;
+        let mut not_before = |moment: Moment, why| {
+            if now.after(slack) < moment {
+                early.get_or_insert((moment, why));
+            }
+        };
+        let is_hurried_since = |moment: Moment| hurried.is_some_and(|asked| asked >= moment);
+        let asked = self.wanted.get(name).and_then(|wanted| wanted.first_asked);
+        if let (Some(delay), Some(asked), true) = (item.document.delay, asked, facts.sends.is_empty())
+            && !is_hurried_since(Moment::default())
+            && facts.replays_asked == 0
+        {
+            not_before(asked.after(delay), "its delay");
+        }
+        if let Some(last) = facts.sends.last()
+            // An answer that was heard and never written down is forgotten with the process that heard it.
+            && matches!(last.logged, Some(Outcome::Retryable))
+            && let Some(heard) = last.over
+            && !is_hurried_since(last.at)
+            && facts.replays_asked == 0
+        {
+            not_before(heard.after(shortest_wait(&item.policy, last.attempt)), "the policy's backoff");
+            if let Some(Said::Later(asked)) = last.said {
+                not_before(asked, "the dependency's Retry-After");
+            }
+        }
+        if let Some((due, shown)) = facts.due_shown
+            && !is_hurried_since(shown)
+            && facts.replays_asked == 0
+            && facts.sends.last().is_none_or(|last| last.at < shown)
+        {
+            not_before(Moment::of_wall(due), "the due time that was shown");
+        }
+        if let Some(deadline) = late {
+            self.broken(6, Some(id), format!("{name} was sent after its deadline, {deadline}"));
+        }
+        if let Some((moment, why)) = early {
+            self.broken(6, Some(id), format!("{name} was sent before {moment}, {why}"));
+        }
+    }
+
+    /// Invariant 7: while an attempt is on the wire of a process that is well, nobody else sends the task.
+    fn sends_one_at_a_time(&mut self, id: TaskId, attempt: u32) {
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let under_way = facts.sends.iter().find(|send| {
+            send.over.is_none() && self.disturbed.get(&send.whose).is_none_or(|disturbed| *disturbed < send.at)
+        });
+        if let Some(send) = under_way {
+            let (other, name) = (send.attempt, facts.name.clone());
+            let what = format!("{name}: attempt {attempt} was sent while attempt {other} was still on the wire");
+            self.broken(7, Some(id), what);
+        }
+    }
+}
+
+/// The shortest wait that the policy can draw before the retry that follows attempt `attempt` of the first run.
+fn shortest_wait(policy: &Policy, attempt: u32) -> Duration {
+    let ceiling = match &policy.backoff {
+        Backoff::Fixed { delay } => *delay,
+        Backoff::Linear { initial, max } => (*initial * attempt).min(*max),
+        Backoff::Schedule { delays } => *delays.get(attempt as usize - 1).or(delays.last()).unwrap_or(&Duration::ZERO),
+        Backoff::Exponential { initial, multiplier, max } => {
+            let grown = initial.as_secs_f64() * multiplier.powf(f64::from(attempt - 1));
+            if grown >= max.as_secs_f64() { *max } else { Duration::from_secs_f64(grown) }
+        }
+    };
+    match policy.jitter {
+        Jitter::Full => Duration::ZERO,
+        Jitter::Equal => ceiling / 2,
+        Jitter::None => ceiling,
+        Jitter::Proportional { ratio } => ceiling.mul_f64(1.0 - ratio),
+        Jitter::Decorrelated => match &policy.backoff {
+            Backoff::Exponential { initial, max, .. } => (*initial).min(*max),
+            _ => Duration::ZERO,
+        },
+    }
+}

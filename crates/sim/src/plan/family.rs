@@ -1,0 +1,127 @@
+//! Families of faults, each of which can be turned on by itself.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// A family of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Processes die between two effects, and come back.
+    Crash,
+    /// Processes are stopped as they should be, and started again.
+    Stop,
+    /// Processes stand still for a while, past their leases, and then go on.
+    Pause,
+    /// Clocks drift apart and jump.
+    Clock,
+    /// The store answers late, fails, goes down, or loses the connection after it has committed.
+    Store,
+    /// Dependencies fail, stall, trickle, throttle, go down, or answer too late having done the work.
+    Dependency,
+    /// Clients give up early and ask again, send other requests under the same key, take tasks back.
+    Client,
+    /// The schedule in memory is lost.
+    Schedule,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Family; 8] = [
+        Family::Crash,
+        Family::Stop,
+        Family::Pause,
+        Family::Clock,
+        Family::Store,
+        Family::Dependency,
+        Family::Client,
+        Family::Schedule,
+    ];
+
+    /// Its name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Family::Crash => "crash",
+            Family::Stop => "stop",
+            Family::Pause => "pause",
+            Family::Clock => "clock",
+            Family::Store => "store",
+            Family::Dependency => "dependency",
+            Family::Client => "client",
+            Family::Schedule => "schedule",
+        }
+    }
+}
+
+/// The families that may occur in a world.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Families(BTreeSet<Family>);
+
+impl Families {
+    /// All of them.
+    pub fn all() -> Self {
+        Families(Family::ALL.into())
+    }
+
+    /// None: a world in which nothing goes wrong.
+    pub fn none() -> Self {
+        Families(BTreeSet::new())
+    }
+
+    /// These.
+    pub fn of(families: impl IntoIterator<Item = Family>) -> Self {
+        Families(families.into_iter().collect())
+    }
+
+    /// Whether this one may occur.
+    pub fn has(&self, family: Family) -> bool {
+        self.0.contains(&family)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = Family> {
+        self.0.iter().copied()
+    }
+}
+
+impl fmt::Display for Families {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        let names: Vec<&str> = self.iter().map(Family::as_str).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+/// A name that is no family's.
+#[derive(Debug)]
+pub struct UnknownFamily(String);
+
+impl fmt::Display for UnknownFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Family::ALL.iter().map(|family| family.as_str()).collect();
+        write!(f, "there is no family of faults {:?}; there are all, none, {}", self.0, names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownFamily {}
+
+impl FromStr for Families {
+    type Err = UnknownFamily;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFamily> {
+        match text {
+            "all" => Ok(Families::all()),
+            "none" => Ok(Families::none()),
+            names => names
+                .split(',')
+                .map(|name| {
+                    let family = Family::ALL.into_iter().find(|family| family.as_str() == name);
+                    family.ok_or_else(|| UnknownFamily(name.to_owned()))
+                })
+                .collect::<Result<_, _>>()
+                .map(Families),
+        }
+    }
+}

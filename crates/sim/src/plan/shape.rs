@@ -1,0 +1,103 @@
+//! The world of a plan: how many nodes, how the engine is set, how long it goes on.
+
+use std::time::Duration;
+
+use redrive_core::planted::Bug;
+use redrive_engine::Options;
+
+use super::family::{Families, Family};
+use crate::random::Random;
+
+/// What is asked of the plans that are drawn.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// Exactly this many nodes; else one to five, as the seed says.
+    pub nodes: Option<usize>,
+    /// The families of faults that may occur; the seed says which of them do.
+    pub families: Families,
+    /// How long things go wrong; else as the seed says.
+    pub hours: Option<f64>,
+    /// The bug that is planted, if there is one; only with the feature `planted`.
+    pub bug: Option<Bug>,
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Ask { nodes: None, families: Families::all(), hours: None, bug: None }
+    }
+}
+
+/// The world of a plan.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Whether the store is embedded in the one node there is.
+    pub exclusive: bool,
+    /// The families of faults that occur.
+    pub families: Families,
+    /// How long things go wrong; after that, everything is well.
+    pub trouble: Duration,
+    /// The engine's settings, the same on every node.
+    pub engine: Options,
+    /// The most that a machine's clock is off, either way.
+    pub clock_bound: Duration,
+    /// How many tenants.
+    pub tenants: usize,
+    /// How many dependencies.
+    pub dependencies: usize,
+    /// How many errands.
+    pub errands: usize,
+    /// How patient clients are.
+    pub patience: Duration,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+impl Shape {
+    pub(super) fn draw(random: &mut Random, ask: &Ask) -> Self {
+        // Not every family in every world: what one hides, another world shows.
+        let everything = random.chance(0.15);
+        let families = Families::of(ask.families.iter().filter(|_| everything || random.chance(0.6)));
+        let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 2, 2, 2, 3, 3, 4, 5])).clamp(1, 5);
+        let exclusive = nodes == 1 && random.chance(0.6);
+        let is_long = random.chance(0.04);
+        let trouble = match ask.hours {
+            Some(hours) => Duration::from_secs_f64((hours * 3_600.0).clamp(1.0, 1e7)),
+            None if is_long => random.duration(30 * HOUR, 72 * HOUR),
+            None => random.duration(20 * MINUTE, 8 * HOUR),
+        };
+        let seconds =
+            |random: &mut Random, low, high| random.duration(Duration::from_secs(low), Duration::from_secs(high));
+        let lane_concurrency = *random.pick(&[1, 2, 4, 16, 128]);
+        let engine = Options {
+            lane_concurrency,
+            max_in_flight: lane_concurrency * *random.pick(&[1, 2, 16]),
+            lease_margin: seconds(random, 1, 30),
+            shutdown_grace: random.duration(Duration::from_millis(100), Duration::from_secs(20)),
+            retention: 24 * HOUR,
+            clean_every: random.duration(5 * MINUTE, HOUR),
+            rescue_every: seconds(random, 1, 20),
+            look_around_every: seconds(random, 2, 30),
+        };
+        let clock_bound = match families.has(Family::Clock) {
+            // Two clocks that are off in opposite directions must still agree about a lease: see `model::rules`.
+            true => engine.lease_margin.mul_f64(random.unit() * 0.2),
+            false => Duration::ZERO,
+        };
+        let busy = trouble.as_secs_f64().powf(0.75) / 10.0;
+        Shape {
+            nodes,
+            exclusive,
+            trouble,
+            clock_bound,
+            tenants: *random.pick(&[1, 2, 3]),
+            dependencies: *random.pick(&[1, 2, 3, 5]),
+            errands: ((busy * (0.3 + 1.4 * random.unit())) as usize).clamp(5, 400),
+            patience: random.duration(Duration::from_millis(200), Duration::from_secs(20)),
+            families,
+            engine,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Planting one known bug after the other: each must be found, and soon.
+
+use std::time::Duration;
+
+use redrive_core::planted::Bug;
+
+use crate::model::Violation;
+use crate::plan::{self, Ask};
+use crate::world;
+
+/// How a planted bug was found.
+#[derive(Debug)]
+pub struct Found {
+    /// How many seeds it took.
+    pub seeds: u64,
+    /// The seed that found it.
+    pub seed: u64,
+    /// What it broke.
+    pub violation: Violation,
+    /// The simulated time of all those seeds.
+    pub simulated: Duration,
+}
+
+/// Runs seeds from `first` on with this bug planted, until one finds it; nothing if `most` seeds do not.
+pub fn find(bug: Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
+    let ask = Ask { bug: Some(bug), ..ask.clone() };
+    let mut simulated = Duration::ZERO;
+    for seed in first..first + most {
+        let run = world::run(&plan::draw(seed, &ask), false);
+        simulated += run.tally.simulated;
+        if let Some(violation) = run.violation {
+            return Some(Found { seeds: seed - first + 1, seed, violation, simulated });
+        }
+    }
+    None
+}

@@ -1,0 +1,85 @@
+//! One call of an operation on some node, as a client sees it: an answer, or none.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_server::{App, Failure};
+use tokio::sync::oneshot;
+
+use crate::model::Whose;
+use crate::moment::Moment;
+use crate::random::Random;
+use crate::world::World;
+
+/// A client, as far as it calls.
+pub(in crate::world) struct Caller {
+    pub(super) world: Arc<World>,
+    pub(super) random: Random,
+    patience: Duration,
+}
+
+/// What a client gets for a call.
+#[derive(Debug)]
+pub(in crate::world) enum Answer<T> {
+    /// What the operation says, and who said it.
+    Given(Result<T, Failure>, Whose),
+    /// It could not even ask: nothing has happened.
+    NotAsked,
+    /// Nothing, in time: the client does not know what happened.
+    Unknown,
+}
+
+impl Caller {
+    pub(super) fn with(world: &Arc<World>, random: Random, patience: Duration) -> Self {
+        Caller { world: world.clone(), random, patience }
+    }
+
+    /// Calls an operation on a node of the client's choice.
+    pub(in crate::world) async fn call<T, F>(&mut self, operation: impl FnOnce(App) -> F + Send + 'static) -> Answer<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let world = self.world.clone();
+        world.observer().tally.calls += 1;
+        let node = self.random.below(world.nodes.len());
+        world.executor.sleep(self.way()).await;
+        let Some((app, group, whose)) = world.nodes[node].front() else { return Answer::NotAsked };
+        let (answer, answered) = oneshot::channel();
+        let elsewhere = world.clone();
+        world.executor.spawn(group, async move {
+            let result = operation(app).await;
+            elsewhere.effect(whose).await;
+            // A client that has given up hears nothing.
+            answer.send(result).ok();
+        });
+        let way_back = self.way();
+        let answered = async {
+            let result = answered.await;
+            world.executor.sleep(way_back).await;
+            result
+        };
+        let result = tokio::select! {
+            biased;
+            result = answered => result.ok(),
+            () = world.executor.sleep(self.patience) => None,
+        };
+        match result {
+            // The store may have done it or not: the service does not know, and says so.
+            Some(Err(Failure::Store(_) | Failure::Stopping)) | None => {
+                world.observer().tally.given_up += u64::from(result.is_none());
+                Answer::Unknown
+            }
+            Some(result) => Answer::Given(result, whose),
+        }
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.world.now()
+    }
+
+    fn way(&mut self) -> Duration {
+        self.random.duration(Duration::from_micros(50), Duration::from_millis(20))
+    }
+}

@@ -1,0 +1,195 @@
+//! A world: nodes with the real engine and the real operations, over one store, calling dependencies, used by clients.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `machine` | a machine's clock, which may be wrong within bounds |
+//! | `node` | a process on it: started, killed, paused, stopped |
+//! | `database` | the store that they share, and what can be wrong with it |
+//! | `network` | dependencies, and how a send fares |
+//! | `client` | errands: submitting, asking again, taking back |
+//! | `trouble` | the plan's faults, as they happen |
+//! | `closing` | when everything is well again: reading what is left |
+//! | `alerts` | hears the alerts in the log |
+//!
+//! Everything that happens is told to the [`Observer`]: the model judges it, the trace hashes it.
+
+mod alerts;
+mod client;
+mod closing;
+mod database;
+mod machine;
+mod network;
+mod node;
+mod observer;
+mod trouble;
+
+pub use observer::Observer;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redrive_core::TenantId;
+use redrive_store::{MemoryStore, Store};
+
+use crate::executor::{Executor, WORLD};
+use crate::model::{Model, Rules, Violation};
+use crate::moment::Moment;
+use crate::plan::{Plan, Shape};
+use crate::random::Random;
+use crate::tally::Tally;
+use crate::trace::{Line, Trace};
+use database::Database;
+use network::Network;
+use node::Node;
+
+/// The streams that a world draws from; those of a plan have lower numbers.
+mod streams {
+    pub(super) const EXECUTOR: u64 = 10;
+    pub(super) const DATABASE: u64 = 11;
+    pub(super) const NETWORK: u64 = 100;
+    pub(super) const NODES: u64 = 1_000;
+    pub(super) const FAULTS: u64 = 10_000;
+    pub(super) const ERRANDS: u64 = 1_000_000;
+}
+
+/// What came of a plan.
+#[derive(Debug)]
+pub struct Run {
+    /// The invariant that was broken, if one was.
+    pub violation: Option<Violation>,
+    /// The hash of all that happened: the same plan has the same one.
+    pub hash: u64,
+    /// How much happened.
+    pub tally: Tally,
+    /// What happened, if lines were asked for.
+    pub lines: Vec<Line>,
+}
+
+/// Runs a plan over a store in memory.
+pub fn run(plan: &Plan, keeps_lines: bool) -> Run {
+    run_over(plan, Arc::new(MemoryStore::new()), keeps_lines)
+}
+
+/// Runs a plan over this store, whose calls must complete at once.
+pub fn run_over(plan: &Plan, store: Arc<dyn Store>, keeps_lines: bool) -> Run {
+    #[cfg(feature = "planted")]
+    let _planted = plan.bug.map(redrive_core::planted::plant);
+    let world = World::new(plan, store, keeps_lines);
+    let outcome = catch_unwind(AssertUnwindSafe(|| alerts::heard_by(&world, || world.live(plan))));
+    if let Err(panic) = outcome {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        world.observer().panicked(text.unwrap_or_else(|| "a panic without a message".to_owned()));
+    }
+    let end = world.executor.fingerprint();
+    world.end();
+    let mut observer = world.observer();
+    observer.trace.seal(end);
+    let tally = observer.tally;
+    observer.trace.seal(tally);
+    observer.tally.worlds = 1;
+    observer.tally.steps = end.0;
+    observer.tally.simulated = end.1.since(Moment::default());
+    let trace = std::mem::take(&mut observer.trace);
+    Run {
+        violation: observer.model.violation().cloned(),
+        hash: trace.hash(),
+        tally: observer.tally,
+        lines: trace.into_lines(),
+    }
+}
+
+/// Everything that there is.
+struct World {
+    seed: u64,
+    shape: Shape,
+    executor: Executor,
+    nodes: Vec<Node>,
+    database: Database,
+    network: Network,
+    tenants: Vec<TenantId>,
+    /// Whether the time of trouble is over.
+    is_well: AtomicBool,
+    observer: Mutex<Observer>,
+}
+
+impl World {
+    fn new(plan: &Plan, store: Arc<dyn Store>, keeps_lines: bool) -> Arc<Self> {
+        let shape = &plan.shape;
+        let seed = plan.seed ^ plan.luck.rotate_left(40);
+        let items = plan.errands.iter().flat_map(|errand| errand.items.clone());
+        let mut tenants: Vec<TenantId> = items.clone().map(|item| item.document.tenant).collect();
+        tenants.push(TenantId::default_tenant());
+        tenants.sort();
+        tenants.dedup();
+        let model = Model::new(Rules::of(shape), items);
+        Arc::new(World {
+            seed,
+            executor: Executor::new(Random::stream(seed, streams::EXECUTOR)),
+            nodes: (0..shape.nodes).map(|number| Node::new(number, seed, shape)).collect(),
+            database: Database::new(store, Random::stream(seed, streams::DATABASE), shape.exclusive),
+            network: Network::new(seed, shape),
+            tenants,
+            is_well: AtomicBool::new(false),
+            observer: Mutex::new(Observer { model, trace: Trace::new(keeps_lines), tally: Tally::default() }),
+            shape: shape.clone(),
+        })
+    }
+
+    /// The whole life of the world.
+    fn live(self: &Arc<Self>, plan: &Plan) {
+        for node in &self.nodes {
+            self.start(node.number);
+        }
+        self.executor.spawn(WORLD, client::set_up(self.clone()));
+        for errand in &plan.errands {
+            self.executor.spawn(WORLD, client::run(self.clone(), errand.clone()));
+        }
+        for fault in &plan.faults {
+            self.executor.spawn(WORLD, trouble::happen(self.clone(), fault.clone()));
+        }
+        let is_over = || self.observer().model.violation().is_some();
+        let well_from = Moment::default().after(self.shape.trouble);
+        self.executor.run(well_from, is_over);
+        if is_over() {
+            return;
+        }
+        self.be_well();
+        let closed = Arc::new(AtomicBool::new(false));
+        self.executor.spawn(WORLD, closing::close(self.clone(), well_from, closed.clone()));
+        let last = well_from.after(closing::LONGEST);
+        self.executor.run(last, || closed.load(Ordering::Relaxed) || is_over());
+        if !closed.load(Ordering::Relaxed) {
+            self.observer().never_closed(last);
+        }
+    }
+
+    /// Ends everything, so that nothing of this world outlives it.
+    fn end(&self) {
+        for node in &self.nodes {
+            self.take_down(node);
+        }
+        self.executor.kill(WORLD);
+    }
+
+    fn is_well(&self) -> bool {
+        self.is_well.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Moment {
+        self.executor.now()
+    }
+
+    /// Who is told what happens, at the present moment.
+    fn observer(&self) -> MutexGuard<'_, Observer> {
+        let now = self.now();
+        let mut observer = lock(&self.observer);
+        observer.model.at(now);
+        observer
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

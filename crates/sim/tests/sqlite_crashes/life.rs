@@ -1,0 +1,245 @@
+//! One call after the other, everything in it, drawn from a seed: the same life on every store.
+//!
+//! What a call does follows from the seed and from what the calls before were answered, so a store in memory that is
+//! put through the same life says what the one on disk must hold after each call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redrive_core::policy::Spec;
+use redrive_core::{Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp};
+use redrive_store::conformance::samples::{TERMS, at, end, id, lane, policy_id, retry, succeed, task, tenant, unsent};
+use redrive_store::{Announced, Claimed, CleanFrom, Expected, LaneRoom, PutPolicy, Settlement, Store, Submitted};
+
+const TENANTS: [&str; 2] = ["acme", "globex"];
+const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
+
+/// A body of some pages: it overflows in the database, and a batch of such outgrows the page cache.
+const LARGE_BODY: usize = 9_000;
+
+/// The tenants that a life is about.
+pub(crate) fn tenants() -> impl Iterator<Item = TenantId> {
+    TENANTS.into_iter().map(tenant)
+}
+
+/// A life on its way.
+#[derive(Debug)]
+pub(crate) struct Life {
+    random: Random,
+    seconds: u64,
+    calls: usize,
+    made: u64,
+    /// Due times in use: no two are the same, because the contract does not say who goes first then.
+    taken: BTreeSet<Timestamp>,
+    /// Claims, some of them stale by now.
+    held: Vec<Claimed>,
+    /// The current version of each tenant's default policy.
+    versions: BTreeMap<TenantId, u32>,
+}
+
+impl Life {
+    pub(crate) fn new(seed: u64) -> Self {
+        Life {
+            random: Random(seed),
+            seconds: 0,
+            calls: 0,
+            made: 0,
+            taken: BTreeSet::new(),
+            held: Vec::new(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the next call that changes something, and no other.
+    pub(crate) async fn call(&mut self, store: &dyn Store) {
+        self.calls += 1;
+        self.seconds += 1 + self.random.below(4);
+        if let Some(new) = tenants().nth(self.calls - 1) {
+            return self.put_default_policy(store, new).await;
+        }
+        match self.random.below(100) {
+            0..34 => self.submit(store).await,
+            34..48 => self.claim(store).await,
+            48..73 => self.settle(store).await,
+            73..76 => self.cancel(store).await,
+            76..79 => self.bring_forward(store).await,
+            79..82 => self.replay(store).await,
+            82..84 => self.announce(store).await,
+            84..93 => self.clean(store).await,
+            93..95 => {
+                let tenant = self.some_tenant();
+                self.put_default_policy(store, tenant).await;
+            }
+            95..97 => self.put_or_delete_spare_policy(store).await,
+            _ => self.rescue(store).await,
+        }
+    }
+
+    async fn submit(&mut self, store: &dyn Store) {
+        let mut batch = Vec::new();
+        let size = if self.random.chance(8) { 25 } else { 1 + self.random.below(3) };
+        for _ in 0..size {
+            self.made += 1;
+            let tenant = self.some_tenant();
+            let version = self.versions[&tenant];
+            let mut sample = task(self.made).of(tenant.as_str()).to(self.random.pick(&DEPENDENCIES));
+            sample = sample.created(self.now()).label("n", &self.made.to_string()).policy("default", version);
+            if self.random.chance(15) {
+                sample = sample.key(&format!("key-{}", 1 + self.random.below(self.made)));
+            }
+            if self.random.chance(15) {
+                sample = sample.body(vec![b'x'; 1 + self.random.below(LARGE_BODY as u64) as usize]);
+            }
+            let due = self.some_time();
+            sample = if self.random.chance(40) { sample.claimed(self.now()) } else { sample.due(due) };
+            batch.push(sample.0);
+        }
+        let said = store.submit(batch.clone()).await.unwrap();
+        for (new, submitted) in batch.into_iter().zip(said) {
+            if let Submitted::Created(Some(lease)) = submitted {
+                let mut task = new.task;
+                (task.status, task.attempt_number) = (Status::InFlight, 1);
+                self.held.push(Claimed { task, request: new.request, lease });
+            }
+        }
+    }
+
+    async fn claim(&mut self, store: &dyn Store) {
+        let lanes = all_lanes().map(|lane| LaneRoom { lane, room: self.random.below(3) as usize }).collect();
+        self.held.extend(store.claim(lanes, TERMS, self.now()).await.unwrap().claimed);
+    }
+
+    async fn settle(&mut self, store: &dyn Store) {
+        let mut ends = Vec::new();
+        for _ in 0..=self.random.below(6) {
+            if self.held.is_empty() {
+                break;
+            }
+            let at = self.random.below(self.held.len() as u64) as usize;
+            let stays = self.random.chance(10);
+            let claimed = if stays { self.held[at].clone() } else { self.held.swap_remove(at) };
+            ends.push(self.some_end(&claimed));
+        }
+        store.settle(ends).await.unwrap();
+    }
+
+    fn some_end(&mut self, claimed: &Claimed) -> Settlement {
+        let (now, later) = (self.now(), self.some_time());
+        match self.random.below(20) {
+            0..9 => succeed(claimed, now),
+            9..15 => retry(claimed, now, later),
+            15..18 => end(claimed, Status::Failed, Some(Reason::NotRetryable), now),
+            _ => unsent(claimed, now, later),
+        }
+    }
+
+    async fn cancel(&mut self, store: &dyn Store) {
+        let (tenant, id) = (self.some_tenant(), self.some_task());
+        store.cancel(tenant, id, self.now()).await.unwrap();
+    }
+
+    async fn bring_forward(&mut self, store: &dyn Store) {
+        let (tenant, id) = (self.some_tenant(), self.some_task());
+        store.bring_forward(tenant, id, self.now()).await.unwrap();
+    }
+
+    async fn replay(&mut self, store: &dyn Store) {
+        let mut dead = store.unannounced(Timestamp::MAX, 10_000).await.unwrap();
+        dead.sort_by_key(|task| task.id);
+        let (tenant, id) = match dead.first() {
+            Some(task) => (task.lane.tenant.clone(), task.id),
+            None => (self.some_tenant(), self.some_task()),
+        };
+        store.replay(tenant, id, self.now()).await.unwrap();
+    }
+
+    async fn announce(&mut self, store: &dyn Store) {
+        let mut dead = store.unannounced(Timestamp::MAX, 10_000).await.unwrap();
+        dead.sort_by_key(|task| task.id);
+        let announced = |task: Task| Announced { tenant: task.lane.tenant, id: task.id, run: task.run };
+        store.announced(dead.into_iter().take(3).map(announced).collect()).await.unwrap();
+    }
+
+    /// One step of a pass: what follows it, another call may do.
+    async fn clean(&mut self, store: &dyn Store) {
+        let before = at(self.seconds.saturating_sub(self.random.below(30)) * 1_000);
+        let from = if self.random.chance(80) { CleanFrom::Start } else { CleanFrom::After(self.some_task()) };
+        store.clean(before, from, 1 + self.random.below(80) as usize).await.unwrap();
+    }
+
+    async fn put_default_policy(&mut self, store: &dyn Store, tenant: TenantId) {
+        let spec = Spec { max_attempts: Some(self.calls as u32), ..Spec::default() };
+        let put = store.put_policy(tenant.clone(), PolicyId::default_policy(), spec, Expected::Anything, self.now());
+        let (PutPolicy::Created(kept) | PutPolicy::Updated(kept)) = put.await.unwrap() else { panic!("not kept") };
+        self.versions.insert(tenant, kept.version);
+    }
+
+    async fn put_or_delete_spare_policy(&mut self, store: &dyn Store) {
+        let (tenant, spare) = (self.some_tenant(), policy_id("spare"));
+        if self.random.chance(50) {
+            let spec = Spec { max_attempts: Some(self.calls as u32), ..Spec::default() };
+            store.put_policy(tenant, spare, spec, Expected::Anything, self.now()).await.unwrap();
+        } else {
+            store.delete_policy(tenant, spare, Expected::Anything).await.unwrap();
+        }
+    }
+
+    /// Settles some of what is in flight by the token that is found. Whether a lease has run out does not matter here:
+    /// on disk they all have once the store was opened again.
+    async fn rescue(&mut self, store: &dyn Store) {
+        let mut found = store.expired(Timestamp::MAX, 10_000).await.unwrap();
+        found.sort_by_key(|claimed| claimed.task.id);
+        let mut ends = Vec::new();
+        for claimed in found.iter().take(5) {
+            let later = self.some_time();
+            ends.push(retry(claimed, self.now(), later));
+        }
+        store.settle(ends).await.unwrap();
+    }
+
+    fn some_tenant(&mut self) -> TenantId {
+        tenant(self.random.pick(&TENANTS))
+    }
+
+    fn some_task(&mut self) -> TaskId {
+        id(self.random.below(self.made + 2))
+    }
+
+    /// Whole seconds, one call never the same as another: so a task that is brought forward has its moment alone.
+    fn now(&self) -> Timestamp {
+        at(self.seconds * 1_000)
+    }
+
+    /// Somewhat earlier or later than now, and never the same twice.
+    fn some_time(&mut self) -> Timestamp {
+        let second = (self.seconds + self.random.below(25)).saturating_sub(5);
+        loop {
+            let due = at(second * 1_000 + 1 + self.random.below(999));
+            if self.taken.insert(due) {
+                return due;
+            }
+        }
+    }
+}
+
+fn all_lanes() -> impl Iterator<Item = Lane> {
+    TENANTS.into_iter().flat_map(|tenant| DEPENDENCIES.into_iter().map(move |dependency| lane(tenant, dependency)))
+}
+
+/// Knuth's MMIX, of which only the high bits are used.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
