@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `bench` and `crash`.
+//! The project's own commands: `cargo xtask test`, `sim`, `crash` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -17,9 +17,11 @@ mod fingerprint;
 mod http;
 mod process;
 mod procfs;
+mod sim;
 mod table;
 mod test;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -35,8 +37,8 @@ struct Arguments {
 enum Command {
     /// Check everything that must hold before a change is merged
     ///
-    /// Installs what is missing and may be installed, then runs format, clippy, all tests and a small crash run, and
-    /// stops at the first failure.
+    /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
+    /// worlds, the planted bugs and a small crash run, and stops at the first failure.
     Test,
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///
@@ -53,6 +55,13 @@ enum Command {
     ///   cargo xtask crash --kills 5 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Crash(crash::Arguments),
+    /// Try to break the invariants in a simulated world; every failure replays from its seed (see `cargo xtask sim --help`)
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// What the simulator is to do
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// The forwarder that `bench` compares with
     #[command(hide = true)]
     Ceiling(bench::CeilingOptions),
@@ -63,6 +72,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Crash(arguments) => crash::run_as_command(&arguments),
+        Command::Sim { arguments } => sim::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };
     match outcome {

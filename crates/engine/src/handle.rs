@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{BroughtForward, Cancelled, Error, Replay, Store, TaskDetail};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
 use crate::clock::Clock;
@@ -23,6 +23,7 @@ use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
+use crate::watched::Watched;
 use crate::{announcer, claimer, cleaner, rescuer};
 
 /// What is injected into the engine.
@@ -55,9 +56,9 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
-    loops: Arc<Loops>,
+    loops: Loops,
     /// The announcer: it ends after the last attempt, the others before.
-    announcing: Arc<Loops>,
+    announcing: Loops,
 }
 
 /// Starts the engine's loops.
@@ -72,7 +73,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         waiters: Waiters::default(),
         policies: Policies::new(store.clone(), clock.clone()),
         ids: TaskIds::above(newest),
-        phase: watch::Sender::new(Phase::Running),
+        phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
         leased_until: AtomicU64::new(0),
         alerts,
@@ -84,7 +85,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         options,
     });
     announcer::start(&shared).await;
-    let (loops, announcing) = (Arc::new(Loops::new()), Arc::new(Loops::new()));
+    let (loops, announcing) = (Loops::new(), Loops::new());
     let spawner = shared.spawner.as_ref();
     loops.start(spawner, claimer::run(shared.clone()));
     loops.start(spawner, claimer::keep_rebuilding(shared.clone()));

@@ -40,6 +40,7 @@ mod submit;
 mod task_ids;
 pub mod transport;
 mod waiters;
+mod watched;
 
 pub use handle::{Handle, Parts, StartError, start};
 pub use options::{InvalidOption, Options};

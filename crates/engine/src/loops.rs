@@ -1,28 +1,28 @@
 //! The engine's loops, counted: stopping waits until the last one has ended.
 
 use std::future::Future;
-
-use tokio::sync::watch;
+use std::sync::Arc;
 
 use crate::spawner::Spawner;
+use crate::watched::Watched;
 
 /// The loops that run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Loops {
-    running: watch::Sender<usize>,
+    running: Arc<Watched<usize>>,
 }
 
 /// One loop; dropping it says that the loop is over, however it ended.
-struct Running(watch::Sender<usize>);
+struct Running(Arc<Watched<usize>>);
 
 impl Loops {
     pub(crate) fn new() -> Self {
-        Loops { running: watch::Sender::new(0) }
+        Loops { running: Arc::new(Watched::new(0)) }
     }
 
     /// Starts a loop.
     pub(crate) fn start(&self, spawner: &dyn Spawner, work: impl Future<Output = ()> + Send + 'static) {
-        self.running.send_modify(|running| *running += 1);
+        self.running.change(|running| *running += 1);
         let place = Running(self.running.clone());
         spawner.spawn(Box::pin(async move {
             work.await;
@@ -32,13 +32,12 @@ impl Loops {
 
     /// Ends once no loop runs.
     pub(crate) async fn ended(&self) {
-        // An error would mean that the sender is gone, and `self` holds it.
-        self.running.subscribe().wait_for(|running| *running == 0).await.ok();
+        self.running.until(|running| running == 0).await;
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.send_modify(|running| *running -= 1);
+        self.0.change(|running| *running -= 1);
     }
 }

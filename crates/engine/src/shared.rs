@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redrive_store::{Claimed, Lease, LeaseTerms, Store};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
 use crate::clock::Clock;
@@ -18,6 +18,7 @@ use crate::spawner::Spawner;
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
+use crate::watched::Watched;
 
 /// What the engine's loops share.
 pub(crate) struct Shared {
@@ -32,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) policies: Policies,
     pub(crate) ids: TaskIds,
-    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) phase: Watched<Phase>,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
     /// The latest end of a lease that this process was given: until then there may be one to rescue.
@@ -59,19 +60,17 @@ impl Shared {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        *self.phase.borrow()
+        self.phase.get()
     }
 
     /// Goes on to this phase, unless the engine is there or further.
     pub(crate) fn advance(&self, phase: Phase) {
-        self.phase.send_if_modified(|now| std::mem::replace(now, (*now).max(phase)) < phase);
+        self.phase.change(|now| *now = (*now).max(phase));
     }
 
     /// Ends once the engine is at least this far in stopping.
     pub(crate) async fn reached(&self, phase: Phase) {
-        let mut receiver = self.phase.subscribe();
-        // An error means that the sender is gone, and with it the engine: that is as far as stopping goes.
-        receiver.wait_for(|now| *now >= phase).await.ok();
+        self.phase.until(|now| now >= phase).await;
     }
 
     /// What a call of this task's dependency has been taking lately.

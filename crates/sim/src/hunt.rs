@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::Violation;
-use crate::plan::{self, Ask};
+use crate::moment::Moment;
+use crate::plan::{self, Ask, Plan};
 use crate::tally::Tally;
-use crate::world;
+use crate::world::{self, Run};
 
 /// How many seeds to run.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,8 @@ pub struct Bounds {
     pub seeds: Option<u64>,
     /// For at most this long.
     pub time: Option<Duration>,
+    /// Whether to run each seed twice, and hold the two hashes against each other.
+    pub twice: bool,
 }
 
 /// What came of a hunt.
@@ -51,7 +54,11 @@ pub fn hunt(ask: &Ask, bounds: Bounds, progress: impl Fn(&Hunt) + Sync) -> Hunt 
                 return;
             }
             let seed = bounds.first + nth;
-            let run = world::run(&plan::draw(seed, ask), false);
+            let plan = plan::draw(seed, ask);
+            let mut run = world::run(&plan, false);
+            if bounds.twice && run.violation.is_none() {
+                run.violation = replayed(&plan, &run);
+            }
             let mut guard = hunt.lock().unwrap_or_else(PoisonError::into_inner);
             let (hunt, told) = &mut *guard;
             hunt.tally += &run.tally;
@@ -78,6 +85,18 @@ pub fn hunt(ask: &Ask, bounds: Bounds, progress: impl Fn(&Hunt) + Sync) -> Hunt 
     let (mut hunt, _) = hunt.into_inner().unwrap_or_else(PoisonError::into_inner);
     hunt.took = started.elapsed();
     hunt
+}
+
+/// Runs a plan again; what is wrong if it goes another way.
+fn replayed(plan: &Plan, first: &Run) -> Option<Violation> {
+    let second = world::run(plan, false);
+    (second.hash != first.hash).then(|| Violation {
+        invariant: 0,
+        at: Moment::default(),
+        task: None,
+        item: None,
+        what: format!("the same seed has the trace hash {:016x} and then {:016x}", first.hash, second.hash),
+    })
 }
 
 impl Hunt {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::binaries::Profile;
-use crate::crash;
+use crate::{crash, sim};
 use steps::Step;
 
 /// The crash run that is part of the tests: few kills, so that it ends in seconds.
@@ -45,6 +45,9 @@ pub fn run() -> Result<()> {
     } else {
         println!("──▶ skipped: cargo deny (not installed)");
     }
+    // The same worlds every time, each of them twice: a seed that goes two ways cannot be replayed.
+    Step::ours("xtask sim --seeds 1500 --twice").run_with(|| sim::run_with_bugs(&["--seeds", "1500", "--twice"]))?;
+    Step::ours("xtask sim --planted").run_with(|| sim::run_with_bugs(&["--planted"]))?;
     Step::ours(&format!("xtask crash --kills {} --seed {} --debug-binary", CRASH.kills, CRASH.seed)).run_with(
         || {
             crate::process::guard(CRASH_LIMIT)?;

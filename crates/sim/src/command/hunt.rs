@@ -13,7 +13,8 @@ use super::replay::explain;
 const SHRINK_RUNS: usize = 600;
 
 pub(super) fn run(ask: &Ask, arguments: &Arguments) -> anyhow::Result<bool> {
-    let bounds = Bounds { first: arguments.first, seeds: arguments.seeds, time: arguments.time() };
+    let bounds =
+        Bounds { first: arguments.first, seeds: arguments.seeds, time: arguments.time(), twice: arguments.twice };
     let is_terminal = std::io::stderr().is_terminal();
     let hunt = hunt::hunt(ask, bounds, |hunt| progress(hunt, is_terminal));
     if is_terminal {

@@ -31,7 +31,7 @@ pub(crate) use profile::Profile;
 #[command(name = "cargo xtask sim", verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// Replay this one seed exactly, and print what happens
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "time"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "time", "planted"])]
     seed: Option<u64>,
     /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, f7 a fault)
     #[arg(long, value_name = "PARTS", requires = "seed")]
@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// For at most this many seconds [default: 60, unless --seeds is given]
     #[arg(long = "for", value_name = "SECONDS")]
     time: Option<u64>,
+    /// Run each seed twice, and see that it goes the same way
+    #[arg(long, conflicts_with_all = ["seed", "planted"])]
+    twice: bool,
     /// How many nodes every world has, 1 to 5 [default: as the seed says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=5))]
     nodes: Option<u64>,

@@ -39,7 +39,7 @@ use facts::{Facts, Wanted};
 /// An invariant that was broken.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// Its number; zero for a panic, which breaks them all.
+    /// Its number; zero for what breaks them all, such as a panic.
     pub invariant: u8,
     /// When it was noticed.
     pub at: Moment,
