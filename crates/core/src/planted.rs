@@ -120,6 +120,8 @@ bugs! {
     KeyOfAnyTenant = "key-of-any-tenant", 10 | 12;
     /// Attempts whose lease ran out are not taken over.
     NoRescue = "no-rescue", 13;
+    /// An attempt whose lease ran out while its process stood still is left behind, and nobody notices.
+    LeftBehindUnnoticed = "left-behind-unnoticed", 13;
     /// A claim that the store refused makes the schedule forget the lane.
     ClaimErrorForgetsLane = "claim-error-forgets-lane", 13;
     /// A claim that the store refused keeps the room that it had taken.

@@ -13,23 +13,26 @@ use redrive_store::{Claimed, Next, Settlement};
 use crate::in_flight::Place;
 use crate::lanes::Room;
 use crate::policies::Resolved;
-use crate::settle::settle_or_leave;
+use crate::settle::{Left, settle_or_leave};
 use crate::shared::{Phase, Shared};
 use crate::transport::{Outbound, SendError};
 
 /// Starts the attempt that `claimed` counts, in its lane's `room`.
 pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, room: Room) {
-    shared.note_lease(&claimed.lease);
+    let held = shared.left_behind.hold(&claimed);
     let place = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
     let shared = shared.clone();
     spawner.spawn(Box::pin(async move {
-        run(&shared, claimed, &policy, room, &place).await;
+        if let Ok(()) = run(&shared, claimed, &policy, room, &place).await {
+            held.settled();
+        }
         drop(place);
     }));
 }
 
-async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) {
+/// Sees the attempt through, or leaves it to the rescuer.
+async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) -> Result<(), Left> {
     let send_by = latest_send(shared, &claimed);
     wait_for_slot(shared, &mut room, send_by).await;
     let timeout = match last_checks(shared, &claimed, &room, send_by, place) {
@@ -39,7 +42,7 @@ async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Roo
             let unsent = settlement(&claimed, None, next, shared.clock.now());
             return settle_or_leave(shared, &claimed, unsent).await;
         }
-        LastChecks::LeaseRanOut => return,
+        LastChecks::LeaseRanOut => return Err(Left),
     };
     let begun = shared.clock.elapsed();
     let sent = send(shared, &claimed, policy, timeout).await;
@@ -50,7 +53,7 @@ async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Roo
     // The dependency is done with it: the lane's room is free while the result is written down.
     drop(room);
     let ended = judge(shared, &claimed, policy, sent, took, place);
-    settle_or_leave(shared, &claimed, ended).await;
+    settle_or_leave(shared, &claimed, ended).await
 }
 
 /// What is found just before the send.

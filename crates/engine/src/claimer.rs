@@ -69,7 +69,7 @@ async fn start_all(shared: &Arc<Shared>, turns: Vec<LaneRoom>, claims: Claims) {
                 Ok(policy) => attempt::start(shared, claimed, policy, room),
                 // Nothing was sent. The lease runs out, and the rescuer tries again.
                 Err(error) => {
-                    shared.note_lease(&claimed.lease);
+                    drop(shared.left_behind.hold(&claimed));
                     tracing::error!(task = %claimed.task.id, %error, "claimed a task whose policy cannot be read")
                 }
             }

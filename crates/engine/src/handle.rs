@@ -1,7 +1,6 @@
 //! Starting the engine, and the handle that the rest of the program holds.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
@@ -75,7 +74,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         ids: TaskIds::above(newest),
         phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
-        leased_until: AtomicU64::new(0),
+        left_behind: Arc::default(),
         alerts,
         clock,
         entropy,

@@ -29,6 +29,7 @@ pub mod entropy;
 mod handle;
 mod in_flight;
 mod lanes;
+mod left_behind;
 mod loops;
 mod options;
 pub mod policies;

@@ -4,10 +4,9 @@
 //! comes back after all, whichever of the two settles first wins and the other changes nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use redrive_core::decide;
 use redrive_core::planted::{self, Bug};
-use redrive_core::{Timestamp, decide};
 use redrive_store::{Claimed, Error};
 
 use crate::attempt::{cut_off, standing};
@@ -39,25 +38,29 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// On an exclusive store nobody but this process holds leases: once the last one that it was given has run out there is
-/// nothing to find, and an idle engine asks nothing.
+/// On an exclusive store nobody but this process holds leases: if it left none behind there is nothing to find, and an
+/// idle engine asks nothing.
 fn may_find_something(shared: &Shared) -> bool {
-    let leased_until = Timestamp::from_millis(shared.leased_until.load(Ordering::Relaxed));
-    !shared.store.is_exclusive() || shared.clock.now() < leased_until.after(2 * shared.options.rescue_every)
+    !shared.store.is_exclusive() || !shared.left_behind.is_empty()
 }
 
-/// Settles everything whose lease has run out by now.
+/// Settles everything whose lease has run out by now. One that cannot be settled holds up none of the others.
 pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     if planted::is(Bug::NoRescue) {
         return Ok(());
     }
     loop {
-        let expired = shared.store.expired(shared.clock.now(), STEP).await?;
+        let now = shared.clock.now();
+        let ran_out = shared.left_behind.ran_out(now);
+        let expired = shared.store.expired(now, STEP).await?;
         let is_last = expired.len() < STEP;
+        let mut outcome = Ok(());
         for claimed in expired {
-            take_over(shared, &claimed).await?;
+            outcome = outcome.and(take_over(shared, &claimed).await);
         }
+        outcome?;
         if is_last {
+            shared.left_behind.forget(&ran_out);
             return Ok(());
         }
     }

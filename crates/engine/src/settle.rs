@@ -11,11 +11,15 @@ use crate::shared::Shared;
 /// The wait before a settlement that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
+/// An attempt that this process can do nothing more about: its lease runs out, and the rescuer takes it over.
+pub(crate) struct Left;
+
 /// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
-pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settlement: Settlement) {
-    if let Err(error) = settle(shared, claimed, settlement).await {
+pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Left> {
+    settle(shared, claimed, settlement).await.map_err(|error| {
         tracing::error!(task = %claimed.task.id, %error, "settling failed until the lease ran out");
-    }
+        Left
+    })
 }
 
 /// Settles, however long the store takes to recover, as long as the lease lasts. Tells whoever waits, and notes when the

@@ -1,10 +1,9 @@
 //! What the engine's loops share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redrive_store::{Claimed, Lease, LeaseTerms, Store};
+use redrive_store::{Claimed, LeaseTerms, Store};
 use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
@@ -12,6 +11,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
+use crate::left_behind::LeftBehind;
 use crate::options::Options;
 use crate::policies::Policies;
 use crate::spawner::Spawner;
@@ -36,8 +36,7 @@ pub(crate) struct Shared {
     pub(crate) phase: Watched<Phase>,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
-    /// The latest end of a lease that this process was given: until then there may be one to rescue.
-    pub(crate) leased_until: AtomicU64,
+    pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) alerts: Alerts,
 }
 
@@ -76,10 +75,5 @@ impl Shared {
     /// What a call of this task's dependency has been taking lately.
     pub(crate) fn estimate(&self, claimed: &Claimed) -> Duration {
         self.lanes.estimate(&claimed.task.lane, self.clock.elapsed())
-    }
-
-    /// Notes a lease that this process was given; if it comes to grief, the rescuer finds it.
-    pub(crate) fn note_lease(&self, lease: &Lease) {
-        self.leased_until.fetch_max(lease.until.as_millis(), Ordering::Relaxed);
     }
 }

@@ -341,3 +341,37 @@ async fn a_claim_whose_answer_came_late_is_given_back_if_its_lease_could_run_out
         assert_eq!(world.millis(attempt.started_at), claimed_at, "{late} s late");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_came_after_its_lease_is_taken_over_however_late_it_is() {
+    // The lease lasts for 45 s. Nothing else is going on that could make the rescuer look.
+    for late in [46, 100, 10_000] {
+        let world = World::new().await;
+        let mut draft = world.draft("k", attempts(2)).await;
+        draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
+        let hold = world.store.hold_answer("claim");
+        let task = world.submit_draft(draft).await;
+        hold.reached().await;
+        world.clock.sleep(Duration::from_secs(late)).await;
+        hold.release();
+        let ended = world.ended(task.id).await.task;
+        assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 2), "{late} s late");
+        assert_eq!(world.attempts(task.id).await[0].outcome, Outcome::Unknown, "{late} s late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_cannot_be_taken_over_holds_up_no_other() {
+    let (world, first) = world_with_a_task_in_the_store(attempts(1)).await;
+    let second = world.submit("second", attempts(1)).await.id;
+    for _ in 0..2 {
+        claim_as_another(&world.store, world::START).await;
+    }
+    let world = world.restarted().await;
+    world.clock.sleep(Duration::from_secs(40)).await;
+    world.store.fail("settle", 1);
+    let (first, second) = (world.ended(first).await.task, world.ended(second).await.task);
+    assert_eq!([first.reason, second.reason], [Some(Reason::OutcomeUnknown); 2]);
+    let apart = first.ended_at.unwrap().since(second.ended_at.unwrap());
+    assert_eq!(apart, Duration::from_secs(5), "the second was not kept waiting until the next look");
+}

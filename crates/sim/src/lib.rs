@@ -12,12 +12,14 @@
 //! | [`executor`] | one thread, simulated time, the seed says who goes on |
 //! | [`hunt`], [`shrink`] | many seeds, and one failure made small |
 //! | [`trace`], [`tally`] | what happened, hashed and counted |
+//! | [`blocking`] | a real store in a simulated world |
 //! | [`disk`] | a disk that loses and tears what was not synced, for the SQLite store |
 //!
 //! Not here: anything that ships.
 
 #![forbid(unsafe_code)]
 
+pub mod blocking;
 pub mod disk;
 pub mod executor;
 pub mod hunt;

@@ -62,6 +62,19 @@ impl Random {
         Duration::from_micros((drawn * 1e6) as u64).clamp(shortest, longest.max(shortest))
     }
 
+    /// A seed for one of many streams, from the numbers that tell them apart.
+    pub fn seed_of(parts: &[u64]) -> u64 {
+        parts.iter().fold(0, |seed, part| Random::stream(seed, *part).bits())
+    }
+
+    /// Fills `bytes` with random ones.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for part in bytes.chunks_mut(8) {
+            let drawn = self.bits().to_le_bytes();
+            part.copy_from_slice(&drawn[..part.len()]);
+        }
+    }
+
     /// One of `choices`, which must not be empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]

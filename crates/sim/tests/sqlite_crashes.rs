@@ -23,11 +23,20 @@ mod recorder;
 mod reopened;
 #[path = "sqlite_crashes/runs.rs"]
 mod runs;
+#[path = "sqlite_crashes/simulated.rs"]
+mod simulated;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use redrive_sim::blocking::Blocking;
 use redrive_sim::disk::{self, Event, Fate, FileChange, Plan, Recording, Report};
+use redrive_sim::world;
 use redrive_store::conformance::samples::acme;
+use redrive_store_sqlite::SqliteStore;
+
+/// The seed of a world with crashes, dead letters, replays and cancels in it.
+const SIMULATED: u64 = 1;
 
 use long_life::{ORDINARY, UnderWay, Which};
 
@@ -64,6 +73,26 @@ fn many_callers_at_once_survive_power_loss_at_every_sync() {
     assert!(runs::log_syncs(&recording) < crowd::CALLS, "no two calls shared a commit: {}", runs::describe(&recording));
     let report = disk::check(&recording, &PLAN, crowd::survives);
     runs::assert_survived("a crowd", &recording, &report);
+}
+
+#[test]
+fn a_simulated_world_survives_power_loss_at_every_sync() {
+    let recording = runs::simulated(SIMULATED);
+    let (tasks, syncs) = (runs::marks(&recording, "kept"), runs::log_syncs(&recording));
+    assert!(tasks >= 10 && syncs >= 100, "{tasks} tasks were acknowledged, {}", runs::describe(&recording));
+    let report = disk::check(&recording, &PLAN, simulated::survives);
+    runs::assert_survived("a simulated world", &recording, &report);
+}
+
+#[test]
+fn a_simulated_world_goes_the_same_way_on_disk_as_in_memory() {
+    let directory = reopened::directory();
+    let store = SqliteStore::open(reopened::options(directory.path())).unwrap();
+    let plan = simulated::world_of(SIMULATED);
+    let on_disk = world::run_over(&plan, Arc::new(Blocking(store)), None, false);
+    let in_memory = world::run(&plan, false);
+    assert!(on_disk.violation.is_none(), "{:?}", on_disk.violation);
+    assert_eq!((on_disk.hash, on_disk.tally), (in_memory.hash, in_memory.tally));
 }
 
 #[test]

@@ -101,6 +101,7 @@ impl Arguments {
         let base = self.profile.map(Profile::ask).unwrap_or_default();
         Ask {
             nodes: self.nodes.map(|nodes| nodes as usize).or(base.nodes),
+            exclusive: base.exclusive,
             families: self.faults.clone().unwrap_or(base.families),
             hours: self.hours.or(base.hours),
             bug: self.bug,

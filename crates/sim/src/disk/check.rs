@@ -11,8 +11,8 @@ use std::thread;
 use super::crash::{Crash, CrashPoint, Moment};
 use super::fate::Fate;
 use super::image::Image;
-use super::random::Random;
 use super::recording::{Recording, mark};
+use crate::random::Random;
 
 /// A disk that fails so often is not looked at any further.
 const MOST_FAILURES: usize = 8;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::durable::{Directory, File};
-use super::random::Random;
 use super::recording::{FileChange, Node};
+use crate::random::Random;
 
 /// What reaches the disk whole or not at all.
 const SECTOR: usize = 512;
@@ -43,7 +43,7 @@ pub(super) enum Draw {
 pub(super) struct Mix {
     random: Random,
     /// How likely a part has all of its changes.
-    kept_percent: usize,
+    kept: f64,
     /// How many neighbouring sectors share their fate.
     sectors_per_part: usize,
     /// Whether a sector that a file grew by, and whose data was lost, holds something at all.
@@ -79,7 +79,7 @@ impl Draw {
             let happened = match self {
                 Draw::Lost => false,
                 Draw::Kept => true,
-                Draw::Mixed(mix) => mix.random.chance(mix.kept_percent),
+                Draw::Mixed(mix) => mix.random.chance(mix.kept),
             };
             if happened {
                 change.apply(&mut names);
@@ -91,11 +91,11 @@ impl Draw {
 
 impl Mix {
     fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let kept_percent = random.pick(&[5, 25, 50, 75, 95]);
-        let sectors_per_part = random.pick(&[1, 1, 8, usize::MAX]);
-        let has_garbage = random.chance(50);
-        Mix { random, kept_percent, sectors_per_part, has_garbage }
+        let mut random = Random::stream(seed, 0);
+        let kept = *random.pick(&[0.05, 0.25, 0.5, 0.75, 0.95]);
+        let sectors_per_part = *random.pick(&[1, 1, 8, usize::MAX]);
+        let has_garbage = random.chance(0.5);
+        Mix { random, kept, sectors_per_part, has_garbage }
     }
 
     fn content(&mut self, file: &File<'_>) -> Vec<u8> {
@@ -143,9 +143,9 @@ impl Mix {
 
     /// How many of so many changes a part has seen: it is as it was at some moment since the last sync.
     fn changes_that_happened(&mut self, all: usize) -> usize {
-        if self.random.chance(self.kept_percent) {
+        if self.random.chance(self.kept) {
             all
-        } else if self.random.chance(50) {
+        } else if self.random.chance(0.5) {
             0
         } else {
             self.random.below(all + 1)

@@ -44,7 +44,6 @@ mod durable;
 mod fate;
 mod image;
 mod log;
-mod random;
 mod record;
 mod recording;
 

@@ -167,7 +167,8 @@ fn faults(random: &mut Random, shape: &Shape) -> Vec<Fault> {
 fn fault(random: &mut Random, shape: &Shape, family: Family) -> (Kind, Duration) {
     let node = random.below(shape.nodes);
     let second = Duration::from_secs(1);
-    let effects = if random.chance(0.2) { 0 } else { random.within(1..=40) as u32 };
+    let most_effects = *random.pick(&[0, 3, 10, 40]);
+    let effects = random.within(0..=most_effects) as u32;
     match family {
         Family::Crash => (Kind::Crash { node, effects }, random.duration(second / 10, second * 300)),
         Family::Stop => (Kind::Stop { node }, random.duration(second / 10, second * 60)),

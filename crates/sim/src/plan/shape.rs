@@ -13,6 +13,8 @@ use crate::random::Random;
 pub struct Ask {
     /// Exactly this many nodes; else one to five, as the seed says.
     pub nodes: Option<usize>,
+    /// Whether the store is embedded in the one node there is; else as the seed says.
+    pub exclusive: Option<bool>,
     /// The families of faults that may occur; the seed says which of them do.
     pub families: Families,
     /// How long things go wrong; else as the seed says.
@@ -23,7 +25,7 @@ pub struct Ask {
 
 impl Default for Ask {
     fn default() -> Self {
-        Ask { nodes: None, families: Families::all(), hours: None, bug: None }
+        Ask { nodes: None, exclusive: None, families: Families::all(), hours: None, bug: None }
     }
 }
 
@@ -61,11 +63,16 @@ impl Shape {
         let everything = random.chance(0.15);
         let families = Families::of(ask.families.iter().filter(|_| everything || random.chance(0.6)));
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 2, 2, 2, 3, 3, 4, 5])).clamp(1, 5);
-        let exclusive = nodes == 1 && random.chance(0.6);
-        let is_long = random.chance(0.04);
+        let is_alone = random.chance(0.6);
+        let exclusive = nodes == 1 && ask.exclusive.unwrap_or(is_alone);
+        let length = random.unit();
         let trouble = match ask.hours {
             Some(hours) => Duration::from_secs_f64((hours * 3_600.0).clamp(1.0, 1e7)),
-            None if is_long => random.duration(30 * HOUR, 72 * HOUR),
+            // Long enough for retention to end.
+            None if length < 0.04 => random.duration(30 * HOUR, 72 * HOUR),
+            // Little to do and much that goes wrong: nothing that comes later covers up what was left behind.
+            None if length < 0.3 => random.duration(MINUTE / 3, 4 * MINUTE),
+            None if length < 0.5 => random.duration(4 * MINUTE, 20 * MINUTE),
             None => random.duration(20 * MINUTE, 8 * HOUR),
         };
         let seconds =
@@ -86,7 +93,7 @@ impl Shape {
             true => engine.lease_margin.mul_f64(random.unit() * 0.2),
             false => Duration::ZERO,
         };
-        let busy = trouble.as_secs_f64().powf(0.75) / 10.0;
+        let busy = trouble.as_secs_f64().powf(0.9) / 30.0;
         Shape {
             nodes,
             exclusive,
@@ -94,7 +101,7 @@ impl Shape {
             clock_bound,
             tenants: *random.pick(&[1, 2, 3]),
             dependencies: *random.pick(&[1, 2, 3, 5]),
-            errands: ((busy * (0.3 + 1.4 * random.unit())) as usize).clamp(5, 400),
+            errands: ((busy * (0.3 + 1.4 * random.unit())) as usize).clamp(1, 400),
             patience: random.duration(Duration::from_millis(200), Duration::from_secs(20)),
             families,
             engine,

@@ -23,7 +23,7 @@ mod node;
 mod observer;
 mod trouble;
 
-pub use observer::Observer;
+pub use observer::{Observer, Told, Witness};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,14 +68,14 @@ pub struct Run {
 
 /// Runs a plan over a store in memory.
 pub fn run(plan: &Plan, keeps_lines: bool) -> Run {
-    run_over(plan, Arc::new(MemoryStore::new()), keeps_lines)
+    run_over(plan, Arc::new(MemoryStore::new()), None, keeps_lines)
 }
 
-/// Runs a plan over this store, whose calls must complete at once.
-pub fn run_over(plan: &Plan, store: Arc<dyn Store>, keeps_lines: bool) -> Run {
+/// Runs a plan over this store, whose calls must complete at once; the witness is told what clients are.
+pub fn run_over(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, keeps_lines: bool) -> Run {
     #[cfg(feature = "planted")]
     let _planted = plan.bug.map(redrive_core::planted::plant);
-    let world = World::new(plan, store, keeps_lines);
+    let world = World::new(plan, store, witness, keeps_lines);
     let outcome = catch_unwind(AssertUnwindSafe(|| alerts::heard_by(&world, || world.live(plan))));
     if let Err(panic) = outcome {
         let text = panic.downcast_ref::<String>().cloned();
@@ -115,7 +115,7 @@ struct World {
 }
 
 impl World {
-    fn new(plan: &Plan, store: Arc<dyn Store>, keeps_lines: bool) -> Arc<Self> {
+    fn new(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, keeps_lines: bool) -> Arc<Self> {
         let shape = &plan.shape;
         let seed = plan.seed ^ plan.luck.rotate_left(40);
         let items = plan.errands.iter().flat_map(|errand| errand.items.clone());
@@ -132,7 +132,7 @@ impl World {
             network: Network::new(seed, shape),
             tenants,
             is_well: AtomicBool::new(false),
-            observer: Mutex::new(Observer { model, trace: Trace::new(keeps_lines), tally: Tally::default() }),
+            observer: Mutex::new(Observer { model, trace: Trace::new(keeps_lines), tally: Tally::default(), witness }),
             shape: shape.clone(),
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::hash::Hash;
 
-use redrive_core::{Outcome, TaskId};
+use redrive_core::{IdempotencyKey, Outcome, Status, TaskId, TenantId};
 use redrive_engine::transport::Outbound;
 use redrive_store::{Claimed, NewTask, Settled, Settlement};
 
@@ -20,9 +20,32 @@ pub struct Observer {
     pub trace: Trace,
     /// Counts.
     pub tally: Tally,
+    /// Remembers what clients were told, elsewhere.
+    pub(super) witness: Option<Witness>,
 }
 
+/// What a client was told, as somebody outside of the world would note it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// A submission was acknowledged: there is such a task, under this key.
+    Kept(TenantId, TaskId, IdempotencyKey),
+    /// A task was seen to have ended like this.
+    Ended(TenantId, TaskId, Status),
+    /// A client began to ask for a replay: from now on the task may be at work again.
+    Replaying(TenantId, TaskId),
+}
+
+/// Who notes what clients are told, before anything else happens.
+pub type Witness = Box<dyn FnMut(&Told) + Send>;
+
 impl Observer {
+    /// A client was told something.
+    pub(super) fn told(&mut self, told: &Told) {
+        if let Some(witness) = &mut self.witness {
+            witness(told);
+        }
+    }
+
     /// Something happened that is only to be traced.
     pub fn note(&mut self, at: Moment, facts: impl Hash, item: Option<&str>, text: impl FnOnce() -> String) {
         self.trace.note(at, facts, item, |line| *line = text());
@@ -33,7 +56,7 @@ impl Observer {
         let (task, attempt) = (outbound.task, outbound.attempt);
         let item = item_of(outbound);
         self.trace.note(at, (1, whose, task, attempt), item.as_deref(), |line| {
-            write!(line, "{} sends attempt {attempt}", Name(whose)).ok();
+            write!(line, "{} sends attempt {attempt} of {}", Name(whose), Short(task)).ok();
         });
         self.model.departed(whose, outbound);
     }
@@ -43,8 +66,8 @@ impl Observer {
         let item = item_of(outbound);
         self.trace.note(at, (2, whose, task, attempt, said), item.as_deref(), |line| {
             match said {
-                Some(said) => write!(line, "{} hears of attempt {attempt}: {said:?}", Name(whose)),
-                None => write!(line, "{} hears nothing of attempt {attempt}", Name(whose)),
+                Some(said) => write!(line, "{} hears of attempt {attempt} of {}: {said:?}", Name(whose), Short(task)),
+                None => write!(line, "{} hears nothing of attempt {attempt} of {}", Name(whose), Short(task)),
             }
             .ok();
         });
@@ -54,7 +77,7 @@ impl Observer {
     pub(super) fn created(&mut self, at: Moment, whose: Whose, new: &NewTask) {
         let (id, item) = (new.task.id, item_in(&new.request.body));
         self.trace.note(at, (6, whose, id), item.as_deref(), |line| {
-            write!(line, "the store keeps a task for {}", Name(whose)).ok();
+            write!(line, "the store keeps {} for {}", Short(id), Name(whose)).ok();
         });
     }
 
@@ -64,8 +87,14 @@ impl Observer {
         self.trace.note(at, (3, whose, task.id, lease.token.0, task.attempt_number), item.as_deref(), |line| {
             let number = task.attempt_number;
             let until = Moment::of_wall(lease.until);
-            write!(line, "the store gives {} token {} for attempt {number} until {until}", Name(whose), lease.token.0)
-                .ok();
+            write!(
+                line,
+                "the store gives {} token {} of {} for attempt {number} until {until}",
+                Name(whose),
+                lease.token.0,
+                Short(task.id)
+            )
+            .ok();
         });
         self.model.leased(task.id, lease, task.attempt_timeout, lease.since);
     }
@@ -89,7 +118,7 @@ impl Observer {
                     format!("{} {}", status.as_str(), reason.map_or("", |reason| reason.as_str()))
                 }
             };
-            write!(line, "{} settles token {token}: {what}, {next}: {settled:?}", Name(whose)).ok();
+            write!(line, "{} settles token {token} of {}: {what}, {next}: {settled:?}", Name(whose), Short(id)).ok();
         });
         self.model.settled(settlement, settled);
     }
@@ -97,7 +126,9 @@ impl Observer {
     pub(super) fn alert(&mut self, at: Moment, id: TaskId) {
         self.tally.alerts += 1;
         let item = self.model.item(id).map(str::to_owned);
-        self.trace.note(at, (5, id), item.as_deref(), |line| line.push_str("an alert is raised"));
+        self.trace.note(at, (5, id), item.as_deref(), |line| {
+            write!(line, "an alert is raised for {}", Short(id)).ok();
+        });
         self.model.alert(id);
     }
 
@@ -120,6 +151,16 @@ impl std::fmt::Display for Name {
         let Whose { node, life } = self.0;
         write!(f, "node {node}")?;
         if life > 1 { write!(f, " (life {life})") } else { Ok(()) }
+    }
+}
+
+/// The end of a task's id, which tells the tasks of one item apart.
+struct Short(TaskId);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0.to_string();
+        write!(f, "task …{}", &id[id.len() - 4..])
     }
 }
 

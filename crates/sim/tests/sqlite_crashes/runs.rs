@@ -29,6 +29,18 @@ pub(crate) fn crowd() -> Recording {
     run(&mut Command::new(this()), "crowd::child", &empty_data_directory())
 }
 
+/// The simulated world of this seed.
+pub(crate) fn simulated(seed: u64) -> Recording {
+    let mut command = Command::new(this());
+    run(command.env(crate::simulated::SEED, seed.to_string()), "simulated::child", &empty_data_directory())
+}
+
+/// How many marks begin like this.
+pub(crate) fn marks(recording: &Recording, beginning: &str) -> usize {
+    let is_one = |event: &&Event| matches!(event, Event::Mark(mark) if mark.starts_with(beginning.as_bytes()));
+    recording.events().iter().filter(is_one).count()
+}
+
 /// A store that comes up on what a crash left, and is closed.
 pub(crate) fn opened_again(image: &Image) -> Recording {
     run(&mut Command::new(this()), "long_life::child_that_opens", image)

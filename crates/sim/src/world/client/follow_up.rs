@@ -12,6 +12,7 @@ use super::{Answer, Caller, Known, known_task, put_policy};
 use crate::model::Asker;
 use crate::moment::Moment;
 use crate::plan::{Errand, FollowUp, Item, SHIFTING, Step, spec};
+use crate::world::Told;
 
 pub(super) async fn run(mut caller: Caller, errand: Arc<Errand>, follow_up: FollowUp, known: Known) {
     caller.world.executor.sleep(follow_up.after).await;
@@ -60,7 +61,11 @@ async fn look(caller: &mut Caller, item: &Item, id: TaskId, waits: bool) {
 }
 
 fn shown(caller: &Caller, tenant: &TenantId, detail: &TaskDetail, asked: Moment) {
-    caller.world.observer().model.shows(tenant, detail, asked);
+    let mut observer = caller.world.observer();
+    if detail.task.status.is_ended() {
+        observer.told(&Told::Ended(tenant.clone(), detail.task.id, detail.task.status));
+    }
+    observer.model.shows(tenant, detail, asked);
 }
 
 async fn look_at_attempts(caller: &mut Caller, item: &Item, id: TaskId) {
@@ -79,6 +84,9 @@ async fn look_at_attempts(caller: &mut Caller, item: &Item, id: TaskId) {
 async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
     let (tenant, asked, world) = (item.document.tenant.clone(), caller.now(), caller.world.clone());
     world.observer().model.asking(id, asker);
+    if asker == Asker::Replay {
+        world.observer().told(&Told::Replaying(tenant.clone(), id));
+    }
     let answer = caller
         .call(move |app| async move {
             match asker {

@@ -7,6 +7,7 @@ use redrive_server::operations::{self, Acceptance, Accepted};
 
 use super::{Answer, Caller, Known, lock};
 use crate::plan::{Errand, Item};
+use crate::world::Told;
 
 /// Submits the errand's items until it is answered.
 pub(super) async fn run(mut caller: Caller, errand: &Errand, known: &Known) {
@@ -81,6 +82,8 @@ fn judge(
             lock(known)[place] = Some(task.id);
             let mut observer = world.observer();
             observer.tally.acknowledged += 1;
+            let tenant = task.lane.tenant.clone();
+            observer.told(&Told::Kept(tenant, task.id, task.idempotency_key.clone()));
             observer.model.acknowledged(&item.name, is_other, &task, is_new);
             true
         }

@@ -1,0 +1,75 @@
+//! Claims of this process that nobody settles any more: the rescuer is told of each.
+//!
+//! On an exclusive store nobody but this process holds leases, so this is all that there can be to rescue, and an engine
+//! that left nothing behind need not look. No clock is asked: a process may have stood still past its leases, a store
+//! may have taken its time, a clock may have been set back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redrive_core::planted::{self, Bug};
+use redrive_core::{TaskId, Timestamp};
+use redrive_store::{Claimed, Token};
+
+/// The claims that were left behind, each with the end of its lease.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind {
+    claims: Mutex<BTreeMap<Claim, Timestamp>>,
+}
+
+/// One claim of a task.
+pub(crate) type Claim = (TaskId, Token);
+
+/// A claim that somebody is working on; dropping it leaves the claim behind, unless it was settled.
+#[derive(Debug)]
+pub(crate) struct Held {
+    left_behind: Arc<LeftBehind>,
+    claim: Claim,
+    until: Timestamp,
+    is_settled: bool,
+}
+
+impl LeftBehind {
+    /// Holds a claim until it is settled.
+    pub(crate) fn hold(self: &Arc<Self>, claimed: &Claimed) -> Held {
+        let claim = (claimed.task.id, claimed.lease.token);
+        Held { left_behind: self.clone(), claim, until: claimed.lease.until, is_settled: false }
+    }
+
+    /// Whether there is nothing to rescue.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// The claims whose lease has run out by `now`: a look into the store that begins after this finds all of them.
+    pub(crate) fn ran_out(&self, now: Timestamp) -> Vec<Claim> {
+        self.lock().iter().filter(|(_, until)| **until <= now).map(|(claim, _)| *claim).collect()
+    }
+
+    /// Forgets claims that such a look has found and rescued, or has not found any more.
+    pub(crate) fn forget(&self, rescued: &[Claim]) {
+        let mut claims = self.lock();
+        rescued.iter().for_each(|claim| {
+            claims.remove(claim);
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Claim, Timestamp>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// The claim was settled, by this process or, as the store says, by another.
+    pub(crate) fn settled(mut self) {
+        self.is_settled = true;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.is_settled && !planted::is(Bug::LeftBehindUnnoticed) {
+            self.left_behind.lock().insert(self.claim, self.until);
+        }
+    }
+}
