@@ -67,6 +67,9 @@ pub struct Run {
 }
 
 /// Runs a plan over a store in memory.
+///
+/// Not to be called inside a tokio runtime, which makes tokio's channels give way after a while, and here nobody would
+/// take them up again.
 pub fn run(plan: &Plan, keeps_lines: bool) -> Run {
     run_over(plan, Arc::new(MemoryStore::new()), None, keeps_lines)
 }

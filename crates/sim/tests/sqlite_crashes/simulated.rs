@@ -25,9 +25,10 @@ pub(crate) fn world_of(seed: u64) -> Plan {
 fn child() {
     let directory = recorded_directory().unwrap();
     let marks = Marks::open(&directory).unwrap();
-    let store = SqliteStore::open(options(&directory)).unwrap();
+    let store = Arc::new(Blocking(SqliteStore::open(options(&directory)).unwrap()));
     let witness = Box::new(move |told: &Told| marks.mark(written(told).as_bytes()).unwrap());
-    let run = world::run_over(&world_of(seed()), Arc::new(Blocking(store)), Some(witness), false);
+    let run = world::run_over(&world_of(seed()), store.clone(), Some(witness), false);
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(store.0.close());
     assert!(run.violation.is_none(), "{:?}", run.violation);
 }
 
