@@ -132,6 +132,16 @@ bugs! {
     CleanTheLiving = "clean-the-living", 1 | 10;
     /// A replay does not begin a new run: its attempts count as the old one's, and the limit does not hold.
     ReplayWithoutLimit = "replay-without-limit", 2;
+    /// A replay has to make do with the time of the run before.
+    ReplayKeepsDeadline = "replay-keeps-deadline", 6;
+    /// A name that cannot be resolved is tried as often as anything else.
+    NameTriedForEver = "name-tried-for-ever", 2;
+    /// What follows a commit in memory is lost when the caller hangs up.
+    CallerHangsUp = "caller-hangs-up", 13;
+    /// Only the first page of the leases that ran out is taken over.
+    RescueFirstPage = "rescue-first-page", 13;
+    /// Only the first page of the lanes is read when the schedule is rebuilt.
+    RebuildFirstPage = "rebuild-first-page", 11 | 13;
     /// The answers to a batch come in the wrong order.
     BatchAnswersSwapped = "batch-answers-swapped", 1 | 3 | 10;
 }

@@ -22,10 +22,6 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::shared::{Phase, Shared};
 
-/// The most alerts that wait for their confirmation; what does not fit is found by the next look.
-const QUEUE: usize = 10_000;
-/// The most alerts that are confirmed, or looked for, in one step.
-const STEP: usize = 500;
 /// How long whoever ended a task is given to raise and confirm its alert.
 const GRACE: Duration = Duration::from_secs(30);
 /// The time between two looks on a shared store, and from a doubt to the look that settles it. Longer than the grace, so
@@ -47,8 +43,9 @@ pub(crate) struct Alerts {
 pub(crate) type Unconfirmed = mpsc::Receiver<Announced>;
 
 impl Alerts {
-    pub(crate) fn new() -> (Self, Unconfirmed) {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+    /// With room for this many alerts that wait for their confirmation.
+    pub(crate) fn new(unconfirmed: usize) -> (Self, Unconfirmed) {
+        let (sender, receiver) = mpsc::channel(unconfirmed.max(1));
         (Alerts { unconfirmed: sender, doubt: Notify::new(), raised: AtomicU64::new(0) }, receiver)
     }
 
@@ -95,12 +92,13 @@ pub(crate) async fn start(shared: &Shared) {
         // Somebody else may be about to raise them: the loop looks, with its grace.
         return;
     }
-    match shared.store.unannounced(Timestamp::MAX, QUEUE).await {
+    let most = shared.options.steps.unconfirmed;
+    match shared.store.unannounced(Timestamp::MAX, most).await {
         Ok(left) => {
             if !left.is_empty() {
                 tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
             }
-            if left.len() >= QUEUE {
+            if left.len() >= most {
                 shared.alerts.doubt();
             }
             left.iter().for_each(|task| shared.alerts.raise(task));
@@ -114,14 +112,14 @@ pub(crate) async fn start(shared: &Shared) {
 
 /// Runs until no attempt is left that could raise an alert, and confirms what was raised until then.
 pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
-    let is_exclusive = shared.store.is_exclusive();
+    let (is_exclusive, step) = (shared.store.is_exclusive(), shared.options.steps.announce);
     let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };
     let mut batch = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => break,
-            _ = unconfirmed.recv_many(&mut batch, STEP) => confirm(&shared, std::mem::take(&mut batch)).await,
+            _ = unconfirmed.recv_many(&mut batch, step) => confirm(&shared, std::mem::take(&mut batch)).await,
             () = shared.alerts.doubt.notified(), if next_look.is_none() => {
                 next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
             }
@@ -149,10 +147,11 @@ async fn look_again(shared: &Shared) -> Option<Duration> {
 
 /// Raises the alert of every dead letter that ended before this moment and is still noted.
 async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
+    let step = shared.options.steps.announce;
     loop {
-        let left = shared.store.unannounced(ended_before, STEP).await?;
+        let left = shared.store.unannounced(ended_before, step).await?;
         left.iter().for_each(|task| shared.alerts.log(task));
-        let is_last = left.len() < STEP;
+        let is_last = left.len() < step;
         if !left.is_empty() {
             tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
             confirm(shared, left.iter().map(announced).collect()).await;
@@ -200,6 +199,8 @@ mod tests {
 
     use super::*;
 
+    const QUEUE: usize = 100;
+
     fn dead_letter() -> Task {
         let at = Timestamp::from_millis(0);
         Task {
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_alert_that_finds_the_queue_full_is_raised_all_the_same_and_looked_for_later() {
-        let (alerts, mut unconfirmed) = Alerts::new();
+        let (alerts, mut unconfirmed) = Alerts::new(QUEUE);
         for _ in 0..QUEUE {
             alerts.raise(&dead_letter());
         }

@@ -14,8 +14,6 @@ use crate::shared::{Phase, Shared};
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest sleep before another look at the clock on the wall, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
-/// How many lanes one step of the rebuild reads.
-const REBUILD_STEP: usize = 1_000;
 
 /// Runs until the engine drains.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -108,10 +106,10 @@ fn put_back(shared: &Arc<Shared>, turns: Vec<LaneRoom>) {
 
 /// Fills the lanes from the store: at the start, and on a shared store again and again, for what others left there.
 pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
-    let mut after = None;
+    let (step, mut after) = (shared.options.steps.rebuild, None);
     loop {
-        let lanes = shared.store.pending_lanes(after.take(), REBUILD_STEP).await?;
-        let is_last = lanes.len() < REBUILD_STEP;
+        let lanes = shared.store.pending_lanes(after.take(), step).await?;
+        let is_last = lanes.len() < step;
         after = lanes.last().map(|last| last.lane.clone());
         for LaneDue { lane, next_due } in lanes {
             let is_due = |due| !planted::is(Bug::RebuildWithoutWaiting) || due <= shared.clock.now();
@@ -119,7 +117,7 @@ pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
                 shared.lanes.note_due(&lane, due);
             }
         }
-        if is_last {
+        if is_last || planted::is(Bug::RebuildFirstPage) {
             return Ok(());
         }
     }

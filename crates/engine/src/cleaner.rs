@@ -8,8 +8,6 @@ use redrive_store::{CleanFrom, Error};
 
 use crate::shared::{Phase, Shared};
 
-/// How many rows one step looks at.
-const STEP: usize = 500;
 /// The pause between two steps, so that callers come first.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -39,7 +37,7 @@ pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
     let mut from = CleanFrom::Start;
     let mut removed = 0;
     while shared.phase() == Phase::Running {
-        let step = shared.store.clean(ended_before, from, STEP).await?;
+        let step = shared.store.clean(ended_before, from, shared.options.steps.clean).await?;
         removed += step.removed;
         let Some(next) = step.next else { break };
         from = next;

@@ -65,9 +65,9 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     options.validate()?;
     let Parts { clock, entropy, spawner, store, transport } = parts;
     let newest = store.newest_task().await?;
-    let (alerts, unconfirmed) = Alerts::new();
+    let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
-        lanes: Lanes::new(options.lane_concurrency, options.max_in_flight),
+        lanes: Lanes::new(&options),
         in_flight: Arc::new(InFlight::default()),
         waiters: Waiters::default(),
         policies: Policies::new(store.clone(), clock.clone()),
@@ -242,6 +242,9 @@ impl Handle {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
+        if planted::is(Bug::CallerHangsUp) {
+            return work.await;
+        }
         let (answer, answered) = oneshot::channel();
         self.shared.spawner.spawn(Box::pin(async move {
             if answer.send(work.await).is_err() {

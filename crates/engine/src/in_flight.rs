@@ -56,6 +56,11 @@ impl InFlight {
         }
     }
 
+    /// Whether this task is being worked on.
+    pub(crate) fn has(&self, task: TaskId) -> bool {
+        self.lock().cancelled_by_task.contains_key(&task)
+    }
+
     /// How many attempts there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().cancelled_by_task.len()

@@ -44,5 +44,5 @@ mod waiters;
 mod watched;
 
 pub use handle::{Handle, Parts, StartError, start};
-pub use options::{InvalidOption, Options};
+pub use options::{InvalidOption, Options, Steps};
 pub use submit::{Draft, Submission};

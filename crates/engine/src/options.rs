@@ -21,6 +21,45 @@ pub struct Options {
     pub rescue_every: Duration,
     /// How often a shared store is asked for work that other processes left there. Not used on an exclusive store.
     pub look_around_every: Duration,
+    /// How much each loop takes in one step.
+    pub steps: Steps,
+}
+
+/// How much each loop takes in one step: bounds on memory and on how long a single call takes, not a matter of taste.
+/// They are settings so that a simulation can make them small and meet the second page of everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Steps {
+    /// The most tasks that a lane gets in one turn.
+    pub turn: usize,
+    /// The most lanes that take their turn in one claim.
+    pub lanes_per_claim: usize,
+    /// How many tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
+    pub ahead: usize,
+    /// The most leases that the rescuer reads at once.
+    pub rescue: usize,
+    /// The most lanes that a rebuild of the schedule reads at once.
+    pub rebuild: usize,
+    /// The most rows that the cleaner looks at in one step.
+    pub clean: usize,
+    /// The most alerts that are confirmed, or looked for, at once.
+    pub announce: usize,
+    /// The most alerts that wait for their confirmation; what does not fit is found by the next look.
+    pub unconfirmed: usize,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Steps {
+            turn: 256,
+            lanes_per_claim: 64,
+            ahead: 256,
+            rescue: 256,
+            rebuild: 1_000,
+            clean: 500,
+            announce: 500,
+            unconfirmed: 10_000,
+        }
+    }
 }
 
 impl Default for Options {
@@ -34,6 +73,7 @@ impl Default for Options {
             clean_every: Duration::from_secs(600),
             rescue_every: Duration::from_secs(5),
             look_around_every: Duration::from_secs(5),
+            steps: Steps::default(),
         }
     }
 }
@@ -83,6 +123,10 @@ impl Options {
                 format!("must be at least {:?}: idempotency keys are remembered as long", Self::MIN_RETENTION),
             );
         }
+        let Steps { turn, lanes_per_claim, ahead, rescue, rebuild, clean, announce, unconfirmed } = self.steps;
+        if [turn, lanes_per_claim, ahead, rescue, rebuild, clean, announce, unconfirmed].contains(&0) {
+            refuse("steps", "must each be at least 1: a step that takes nothing never comes to an end".into());
+        }
         for (name, every) in [
             ("clean_every", self.clean_every),
             ("rescue_every", self.rescue_every),
@@ -117,10 +161,11 @@ mod tests {
             lease_margin: Duration::ZERO,
             retention: Duration::from_secs(3600),
             rescue_every: Duration::ZERO,
+            steps: Steps { rescue: 0, ..Steps::default() },
             ..Options::default()
         };
         let names: Vec<_> = wrong.problems().into_iter().map(|problem| problem.name).collect();
-        assert_eq!(names, ["lane_concurrency", "lease_margin", "retention", "rescue_every"]);
+        assert_eq!(names, ["lane_concurrency", "lease_margin", "retention", "steps", "rescue_every"]);
         let crowded = Options { lane_concurrency: 10, max_in_flight: 9, ..Options::default() };
         assert_eq!(crowded.validate().unwrap_err().name, "max_in_flight");
     }

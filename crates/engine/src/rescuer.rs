@@ -14,9 +14,6 @@ use crate::claimer::policy_of;
 use crate::settle::settle;
 use crate::shared::{Phase, Shared};
 
-/// How many leases one step reads.
-const STEP: usize = 256;
-
 /// Runs until the engine drains: once at the start, then at a slow pace.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut is_due = true;
@@ -49,17 +46,22 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     if planted::is(Bug::NoRescue) {
         return Ok(());
     }
+    let is_exclusive = shared.store.is_exclusive();
     loop {
         let now = shared.clock.now();
         let ran_out = shared.left_behind.ran_out(now);
-        let expired = shared.store.expired(now, STEP).await?;
-        let is_last = expired.len() < STEP;
+        // What this process is still working on, on a store of its own, it settles itself, whatever the clock says.
+        let is_mine = |claimed: &Claimed| is_exclusive && shared.in_flight.has(claimed.task.id);
+        let step = shared.options.steps.rescue + if is_exclusive { shared.in_flight.count() } else { 0 };
+        let mut expired = shared.store.expired(now, step).await?;
+        let is_last = expired.len() < step;
+        expired.retain(|claimed| !is_mine(claimed));
         let mut outcome = Ok(());
         for claimed in expired {
             outcome = outcome.and(take_over(shared, &claimed).await);
         }
         outcome?;
-        if is_last {
+        if is_last || planted::is(Bug::RescueFirstPage) {
             shared.left_behind.forget(&ran_out);
             return Ok(());
         }

@@ -375,3 +375,23 @@ async fn an_attempt_that_cannot_be_taken_over_holds_up_no_other() {
     let apart = first.ended_at.unwrap().since(second.ended_at.unwrap());
     assert_eq!(apart, Duration::from_secs(5), "the second was not kept waiting until the next look");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_embedded_store_takes_over_what_was_left_and_nothing_that_is_still_being_worked_on() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
+    let under_way = world.submit("under way", attempts(2)).await;
+    world.dependency.arrived(1).await;
+    let mut draft = world.draft("left", attempts(1)).await;
+    draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
+    let hold = world.store.hold_answer("claim");
+    let left = world.submit_draft(draft).await;
+    hold.reached().await;
+    // Both leases have run out, as far as the clock on the wall can tell.
+    world.clock.set_ahead(Duration::from_secs(3_600));
+    hold.release();
+    assert_eq!(world.ended(left.id).await.task.reason, Some(Reason::OutcomeUnknown));
+    world.dependency.release(1);
+    let ended = world.ended(under_way.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 1));
+}

@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use crate::attempt::ErrorType;
+use crate::planted::{self, Bug};
 
 /// A name that does not resolve twice in a row is more likely wrong than unlucky.
 const DNS_ATTEMPTS: u32 = 2;
@@ -19,6 +20,7 @@ pub(super) fn verdict(kind: ErrorType) -> Verdict {
         ErrorType::MalformedAnswer => RETRY,
         // Nobody knows what became of the attempt; the idempotency key makes another one safe.
         ErrorType::Interrupted => RETRY,
+        ErrorType::Dns if planted::is(Bug::NameTriedForEver) => RETRY,
         ErrorType::Dns => Verdict::Retry { after: None, max_attempts: Some(DNS_ATTEMPTS) },
         // Somebody may be in the middle: a retry would expose the request to them again.
         ErrorType::TlsCertificate => Verdict::Never,

@@ -4,7 +4,7 @@
 //! per lane, never the backlog. This is an index over the store and may be lost at any moment; the claimer rebuilds it.
 //!
 //! Lanes that have due work *and* room stand in a queue and take turns, so that no lane starves another: a turn is at
-//! most [`TURN`] tasks. A lane without room, however much is due in it, is not in the queue and costs nothing.
+//! most `Steps::turn` tasks. A lane without room, however much is due in it, is not in the queue and costs nothing.
 //!
 //! What a dependency bears at once is the lane's number of *slots*: an attempt holds one while it is on the wire. Tasks
 //! may be claimed a little ahead of that, because a claim waits for its commit, and the slots would stand empty
@@ -24,12 +24,8 @@ use redrive_core::{Lane, Timestamp};
 use redrive_store::{LaneDue, LaneRoom};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The most tasks that a lane gets in one turn.
-const TURN: usize = 256;
-/// The most lanes that take their turn in one claim.
-const LANES_PER_CLAIM: usize = 64;
-/// How many tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
-const AHEAD: usize = 256;
+use crate::options::Options;
+
 /// How long due work may wait before new tasks have to queue up behind it.
 const FRESH: Duration = Duration::from_secs(1);
 /// The most lanes without work that are remembered for what their calls have been taking.
@@ -45,6 +41,9 @@ pub(crate) struct Lanes {
     changed: Notify,
     lane_concurrency: usize,
     max_in_flight: usize,
+    turn: usize,
+    lanes_per_claim: usize,
+    ahead: usize,
 }
 
 #[derive(Debug, Default)]
@@ -111,8 +110,17 @@ enum Hold {
 }
 
 impl Lanes {
-    pub(crate) fn new(lane_concurrency: usize, max_in_flight: usize) -> Arc<Self> {
-        Arc::new(Lanes { state: Mutex::default(), changed: Notify::new(), lane_concurrency, max_in_flight })
+    pub(crate) fn new(options: &Options) -> Arc<Self> {
+        let Options { lane_concurrency, max_in_flight, ref steps, .. } = *options;
+        Arc::new(Lanes {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            lane_concurrency,
+            max_in_flight,
+            turn: steps.turn,
+            lanes_per_claim: steps.lanes_per_claim,
+            ahead: steps.ahead.max(lane_concurrency),
+        })
     }
 
     /// Room for a new task that is due now, if the lane has some and nothing older is waiting for it.
@@ -123,7 +131,7 @@ impl Lanes {
         }
         let entry = self.entry(&mut state, lane);
         let jumps_the_queue = entry.next_due.is_some_and(|due| now.since(due) > FRESH);
-        if jumps_the_queue || entry.ahead >= self.lane_concurrency.max(AHEAD) {
+        if jumps_the_queue || entry.ahead >= self.ahead {
             return None;
         }
         entry.ahead += 1;
@@ -172,11 +180,11 @@ impl Lanes {
             state.queue.push_back(lane);
         }
         let mut turns = Vec::new();
-        while turns.len() < LANES_PER_CLAIM && state.in_flight < self.max_in_flight {
+        while turns.len() < self.lanes_per_claim && state.in_flight < self.max_in_flight {
             let Some(lane) = state.queue.pop_front() else { break };
             let free = self.max_in_flight - state.in_flight;
             let Some(entry) = state.lanes.get_mut(&lane) else { continue };
-            let room = entry.room(self.lane_concurrency).min(TURN).min(free);
+            let room = entry.room(self.lane_concurrency, self.ahead).min(self.turn).min(free);
             if room == 0 {
                 // New tasks took what there was; the lane is placed again when one of them gives it back.
                 entry.place = Place::Aside;
@@ -249,7 +257,7 @@ impl Lanes {
     /// Puts a lane where it belongs; says whether the claimer has to look.
     fn place(&self, state: &mut State, lane: &Lane) -> bool {
         let Some(entry) = state.lanes.get_mut(lane) else { return false };
-        let has_room = entry.room(self.lane_concurrency) > 0;
+        let has_room = entry.room(self.lane_concurrency, self.ahead) > 0;
         match (entry.place, entry.next_due) {
             (Place::Claiming | Place::Queued, _) => false,
             (Place::Waiting(under), Some(due)) if has_room && under == due => false,
@@ -318,8 +326,8 @@ impl Entry {
     }
 
     /// How many tasks the claimer may take now.
-    fn room(&self, lane_concurrency: usize) -> usize {
-        let ahead = if self.slots.available_permits() > 0 { lane_concurrency.max(AHEAD) } else { 0 };
+    fn room(&self, lane_concurrency: usize, ahead: usize) -> usize {
+        let ahead = if self.slots.available_permits() > 0 { ahead } else { 0 };
         (lane_concurrency + ahead).saturating_sub(self.active)
     }
 

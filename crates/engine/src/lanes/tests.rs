@@ -2,6 +2,13 @@ use redrive_core::{Dependency, TenantId};
 
 use super::*;
 
+const TURN: usize = 256;
+const AHEAD: usize = 256;
+
+fn lanes(lane_concurrency: usize, max_in_flight: usize) -> Arc<Lanes> {
+    Lanes::new(&Options { lane_concurrency, max_in_flight, ..Options::default() })
+}
+
 fn lane(name: &str) -> Lane {
     Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(name).unwrap() }
 }
@@ -20,7 +27,7 @@ fn names(turns: &[LaneRoom]) -> Vec<(&str, usize)> {
 
 #[test]
 fn no_more_is_on_the_wire_than_the_lane_has_slots() {
-    let lanes = Lanes::new(2, 1_000);
+    let lanes = lanes(2, 1_000);
     let mut rooms: Vec<_> = (0..3).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
     assert_eq!(rooms.iter_mut().map(Room::try_slot).collect::<Vec<_>>(), [true, true, false]);
     assert!(lanes.reserve(&lane("b"), at(0)).unwrap().try_slot(), "a full lane costs the others nothing");
@@ -30,7 +37,7 @@ fn no_more_is_on_the_wire_than_the_lane_has_slots() {
 
 #[test]
 fn new_tasks_are_claimed_ahead_up_to_a_bound() {
-    let lanes = Lanes::new(2, 1_000);
+    let lanes = lanes(2, 1_000);
     let mut rooms: Vec<_> = (0..AHEAD).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
     assert!(lanes.reserve(&lane("a"), at(0)).is_none());
     assert!(rooms[0].try_slot());
@@ -39,7 +46,7 @@ fn new_tasks_are_claimed_ahead_up_to_a_bound() {
 
 #[test]
 fn all_lanes_together_stay_within_the_total_limit() {
-    let lanes = Lanes::new(2, 3);
+    let lanes = lanes(2, 3);
     let rooms: Vec<_> = ["a", "a", "b", "c"].map(|name| lanes.reserve(&lane(name), at(0))).into();
     assert_eq!(rooms.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
     lanes.note_due(&lane("d"), at(0));
@@ -50,7 +57,7 @@ fn all_lanes_together_stay_within_the_total_limit() {
 
 #[test]
 fn a_new_task_does_not_overtake_what_has_been_due_for_long() {
-    let lanes = Lanes::new(2, 100);
+    let lanes = lanes(2, 100);
     lanes.note_due(&lane("a"), at(1_000));
     assert!(lanes.reserve(&lane("a"), at(2_000)).is_some(), "the claimer is about to take it");
     assert!(lanes.reserve(&lane("a"), at(2_001)).is_none());
@@ -58,7 +65,7 @@ fn a_new_task_does_not_overtake_what_has_been_due_for_long() {
 
 #[test]
 fn a_turn_comes_when_the_earliest_task_is_due() {
-    let lanes = Lanes::new(2, 1_000);
+    let lanes = lanes(2, 1_000);
     lanes.note_due(&lane("a"), at(2_000));
     lanes.note_due(&lane("a"), at(1_000));
     lanes.note_due(&lane("a"), at(3_000));
@@ -70,7 +77,7 @@ fn a_turn_comes_when_the_earliest_task_is_due() {
 
 #[test]
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
-    let lanes = Lanes::new(1, 1_000);
+    let lanes = lanes(1, 1_000);
     let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
     assert!(room.try_slot());
     lanes.note_due(&lane("a"), at(5));
@@ -82,7 +89,7 @@ fn a_lane_without_room_is_not_asked_until_it_has_some() {
 
 #[test]
 fn room_that_a_claim_did_not_need_is_given_back() {
-    let lanes = Lanes::new(3, 100);
+    let lanes = lanes(3, 100);
     lanes.note_due(&lane("a"), at(0));
     let turns = lanes.take_turns(at(0));
     let rooms = lanes.claimed(&turns[0], 1, &left("a", Some(0)));
@@ -91,7 +98,7 @@ fn room_that_a_claim_did_not_need_is_given_back() {
 
 #[test]
 fn what_is_noted_during_a_claim_is_not_lost() {
-    let lanes = Lanes::new(3, 100);
+    let lanes = lanes(3, 100);
     lanes.note_due(&lane("a"), at(0));
     let turns = lanes.take_turns(at(0));
     lanes.note_due(&lane("a"), at(7));
@@ -101,7 +108,7 @@ fn what_is_noted_during_a_claim_is_not_lost() {
 
 #[test]
 fn lanes_with_a_backlog_take_turns() {
-    let lanes = Lanes::new(TURN * 4, TURN);
+    let lanes = lanes(TURN * 4, TURN);
     lanes.note_due(&lane("a"), at(0));
     lanes.note_due(&lane("b"), at(1));
     let mut order = Vec::new();
@@ -118,7 +125,7 @@ fn lanes_with_a_backlog_take_turns() {
 
 #[test]
 fn an_estimate_is_forgotten_when_nobody_has_called_for_a_while() {
-    let lanes = Lanes::new(1, 1);
+    let lanes = lanes(1, 1);
     drop(lanes.reserve(&lane("a"), at(0)));
     let second = Duration::from_secs(1);
     lanes.record_latency(&lane("a"), second * 20, second);
@@ -130,7 +137,7 @@ fn an_estimate_is_forgotten_when_nobody_has_called_for_a_while() {
 
 #[test]
 fn lanes_without_work_are_forgotten_in_the_end() {
-    let lanes = Lanes::new(1, 1);
+    let lanes = lanes(1, 1);
     for number in 0..REMEMBERED + 50 {
         drop(lanes.reserve(&lane(&format!("dependency-{number}")), at(0)));
     }
@@ -139,7 +146,7 @@ fn lanes_without_work_are_forgotten_in_the_end() {
 
 #[tokio::test]
 async fn room_given_back_rings_when_work_waits_for_it() {
-    let lanes = Lanes::new(1, 1_000);
+    let lanes = lanes(1, 1_000);
     let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
     assert!(room.try_slot());
     lanes.note_due(&lane("a"), at(0));
@@ -151,7 +158,7 @@ async fn room_given_back_rings_when_work_waits_for_it() {
 
 #[test]
 fn a_lane_whose_slots_are_all_taken_claims_nothing_ahead() {
-    let lanes = Lanes::new(2, 1_000);
+    let lanes = lanes(2, 1_000);
     let mut on_the_wire: Vec<_> = (0..2).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
     assert!(on_the_wire[0].try_slot());
     lanes.note_due(&lane("a"), at(0));

@@ -29,21 +29,30 @@ use redrive_store::{Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, 
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Tokio's paused time as a clock: it jumps to the next timer whenever everything waits.
-pub struct PausedClock(tokio::time::Instant);
+pub struct PausedClock {
+    started: tokio::time::Instant,
+    ahead_millis: AtomicU64,
+}
 
 impl PausedClock {
     pub fn start() -> Arc<Self> {
-        Arc::new(PausedClock(tokio::time::Instant::now()))
+        Arc::new(PausedClock { started: tokio::time::Instant::now(), ahead_millis: AtomicU64::new(0) })
+    }
+
+    /// Somebody sets the clock on the wall ahead; elapsed time goes on as it did.
+    pub fn set_ahead(&self, by: Duration) {
+        self.ahead_millis.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
     }
 }
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
-        START.after(Duration::from_millis(self.0.elapsed().as_millis() as u64))
+        let elapsed = self.started.elapsed().as_millis() as u64;
+        START.after(Duration::from_millis(elapsed + self.ahead_millis.load(Ordering::Relaxed)))
     }
 
     fn elapsed(&self) -> Duration {
-        self.0.elapsed()
+        self.started.elapsed()
     }
 
     fn sleep(&self, wait: Duration) -> Sleep {

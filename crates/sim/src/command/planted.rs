@@ -1,12 +1,12 @@
 //! Showing how soon each planted bug is found.
 
-use std::io::Write;
-use std::time::Instant;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use redrive_core::planted::Bug;
 use redrive_sim::plan::Ask;
-use redrive_sim::planted::find;
+use redrive_sim::planted::{Found, find};
 
 use super::Arguments;
 
@@ -17,28 +17,33 @@ const MOST_SEEDS: u64 = 3_000;
 pub(super) fn run(arguments: &Arguments, ask: &Ask) -> anyhow::Result<bool> {
     let most = arguments.seeds.unwrap_or(MOST_SEEDS);
     println!("{:<30}{:>7}{:>9}{:>11}  broke", "planted bug", "seeds", "seconds", "sim hours");
-    let mut missed = Vec::new();
     let all = Instant::now();
-    for &bug in Bug::ALL {
-        let started = Instant::now();
-        let found = find(bug, ask, arguments.first, most);
-        let seconds = started.elapsed().as_secs_f64();
-        match found {
-            Some(found) => {
-                let hours = found.simulated.as_secs_f64() / 3_600.0;
-                let expected = if bug.breaks().contains(&found.violation.invariant) { "" } else { " (unexpected)" };
-                let (seeds, invariant) = (found.seeds, found.violation.invariant);
-                println!("{:<30}{seeds:>7}{seconds:>9.2}{hours:>11.1}  {invariant}{expected}", bug.as_str());
-            }
-            None => {
-                println!("{:<30}{most:>7}{seconds:>9.2}{:>11}  NOT FOUND", bug.as_str(), "");
-                missed.push(bug.as_str());
-            }
+    let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some(bug) = Bug::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let started = Instant::now();
+            let found = find(*bug, ask, arguments.first, most);
+            missed.fetch_add(usize::from(found.is_none()), Ordering::Relaxed);
+            println!("{}", line(*bug, found, most, started.elapsed()));
         }
-        // A table that comes all at once is no progress.
-        std::io::stdout().flush().context("printing")?;
-    }
-    let found = Bug::ALL.len() - missed.len();
-    println!("{found} of {} planted bugs found in {:.1} s", Bug::ALL.len(), all.elapsed().as_secs_f64());
-    Ok(missed.is_empty())
+    };
+    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let (bugs, missed) = (Bug::ALL.len(), missed.into_inner());
+    println!("{} of {bugs} planted bugs found in {:.1} s", bugs - missed, all.elapsed().as_secs_f64());
+    Ok(missed == 0)
+}
+
+fn line(bug: Bug, found: Option<Found>, most: u64, took: Duration) -> String {
+    let (name, seconds) = (bug.as_str(), took.as_secs_f64());
+    let Some(Found { seeds, violation, simulated, .. }) = found else {
+        return format!("{name:<30}{most:>7}{seconds:>9.2}{:>11}  NOT FOUND", "");
+    };
+    let hours = simulated.as_secs_f64() / 3_600.0;
+    let expected = if bug.breaks().contains(&violation.invariant) { "" } else { " (unexpected)" };
+    format!("{name:<30}{seeds:>7}{seconds:>9.2}{hours:>11.1}  {}{expected}", violation.invariant)
 }

@@ -79,7 +79,8 @@ pub(super) struct Facts {
     /// Whether it is the other request under the key.
     pub(super) is_other: bool,
     pub(super) key: String,
-    pub(super) acknowledged: bool,
+    /// When it was first acknowledged.
+    pub(super) acknowledged: Option<Moment>,
     pub(super) acknowledged_as_new: bool,
     pub(super) created_at: Timestamp,
     /// The deadline of its latest run; unknown while a replay may or may not have happened.
@@ -100,6 +101,15 @@ pub(super) struct Facts {
     pub(super) replayed: Option<Moment>,
     /// A due time that was shown, and when.
     pub(super) due_shown: Option<(Timestamp, Moment)>,
+}
+
+impl Facts {
+    /// Whether no replay can have begun another run since this send.
+    pub(super) fn is_of_this_run(&self, send: &Departure) -> bool {
+        self.replays_unknown == 0
+            && send.attempt > self.attempts_before
+            && self.replayed.is_none_or(|replayed| replayed < send.at)
+    }
 }
 
 /// A task's end, as it was seen.

@@ -1,18 +1,21 @@
 //! What is left when everything is well again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use redrive_core::{Attempt, Reason, Status, Task, TaskId, TenantId};
 use redrive_store::Counts;
 
 use super::Model;
+use super::facts::Said;
 use crate::moment::Moment;
+use crate::plan::SHIFTING;
 
 impl Model {
-    /// The log says that a task is a dead letter.
-    pub fn alert(&mut self, id: TaskId) {
+    /// The log says that a task's run ended as a dead letter.
+    pub fn alert(&mut self, id: TaskId, run: u32) {
         // It may be the first that is heard of the task: its client was never answered, and nothing was sent.
-        *self.alerts.entry(id).or_default() += 1;
+        self.alerts.insert((id, run));
         let Some((end, name)) = self.tasks.get(&id).map(|facts| (facts.end, facts.name.clone())) else { return };
         if let Some(end) = end {
             self.must(end.status.is_dead_letter(), 9, id, || {
@@ -58,14 +61,18 @@ impl Model {
         self.nothing_is_lost(tenant, &shown);
     }
 
-    /// Invariant 9: each dead letter raised its alert.
+    /// Invariant 9: each dead letter raised its alert, and nothing else did.
     fn raised_its_alert(&mut self, task: &Task) {
         let Some(facts) = self.tasks.get(&task.id) else { return };
-        let (alerts, name) = (self.alerts.get(&task.id).copied().unwrap_or(0), facts.name.clone());
+        let (is_raised, name) = (self.alerts.contains(&(task.id, task.run)), facts.name.clone());
         // A task that ended a moment ago may still be announced.
         let ended = task.ended_at.map(Moment::of_wall).unwrap_or(self.now);
         let is_owed = task.status.is_dead_letter() && ended.after(self.rules.alerts_within) <= self.now;
-        self.must(alerts > 0 || !is_owed, 9, task.id, || format!("{name} is a dead letter, and no alert was raised"));
+        let (status, run) = (task.status, task.run);
+        self.must(is_raised || !is_owed, 9, task.id, || format!("{name} is a dead letter, and no alert was raised"));
+        self.must(!is_raised || !status.is_ended() || status.is_dead_letter(), 9, task.id, || {
+            format!("run {run} of {name} raised an alert and ended {}", status.as_str())
+        });
     }
 
     /// Invariant 1 (and 2): what was acknowledged is there, and so is what was sent.
@@ -76,7 +83,7 @@ impl Model {
             if !is_mine || shown.contains_key(id) || self.may_be_cleaned(facts) {
                 continue;
             }
-            if facts.acknowledged {
+            if facts.acknowledged.is_some() {
                 lost.push((1, *id, format!("{} was acknowledged and is gone", facts.name)));
             } else if !facts.sends.is_empty() {
                 lost.push((2, *id, format!("{} was sent, and there is no such task", facts.name)));
@@ -100,11 +107,38 @@ impl Model {
         self.must(unlogged.is_none(), 2, id, || {
             format!("attempt {unlogged:?} of {name} was sent and is not in the log")
         });
+        self.gave_up_rightly(task);
         let in_run = task.attempt_number.saturating_sub(task.attempts_before);
         let last = attempts.last().and_then(|attempt| attempt.error.as_ref()).map(|error| error.kind);
         let used_up = in_run == task.max_attempts || (last == Some(redrive_core::ErrorType::Dns) && in_run >= 2);
         self.must(task.reason != Some(Reason::Attempts) || used_up, 1, id, || {
             format!("{name} gave up after {in_run} of {} attempts", task.max_attempts)
+        });
+    }
+
+    /// Nobody gives up while there is time: not for the deadline when it is far, not for a Retry-After that would do.
+    fn gave_up_rightly(&mut self, task: &Task) {
+        let Some(facts) = self.tasks.get(&task.id) else { return };
+        let Some(item) = self.wanted.get(&facts.name).map(|wanted| &wanted.item) else { return };
+        let ended = Moment::of_wall(task.ended_at.unwrap_or_default());
+        let deadline = Moment::of_wall(task.deadline_at);
+        // What an attempt could have taken at most, and what two clocks and a date in whole seconds may be off.
+        let slop = task.attempt_timeout + self.rules.slack + Duration::from_secs(1);
+        let heard = facts.sends.last().and_then(|send| Some((send.said?, send.over?)));
+        let holds = match (task.reason, heard) {
+            (Some(Reason::Deadline), _) => ended.after(3 * item.policy.backoff.longest()).after(slop) >= deadline,
+            // What such a policy says about Retry-After is not known here.
+            (Some(Reason::RetryAfter), _) if item.document.policy_id == Some(SHIFTING) => true,
+            (Some(Reason::RetryAfter), Some((Said::Later(asked), heard))) => {
+                let is_impatient = |most| asked.since(heard) + Duration::from_secs(1) + self.rules.slack > most;
+                item.policy.retry_after_max.is_some_and(is_impatient) || asked.after(slop) >= deadline
+            }
+            (Some(Reason::RetryAfter), _) => false,
+            _ => true,
+        };
+        let (name, reason) = (facts.name.clone(), task.reason.map_or("nothing", Reason::as_str));
+        self.must(holds, 1, task.id, || {
+            format!("{name} gave up at {ended} for {reason}; its deadline is {deadline}, and it last heard {heard:?}")
         });
     }
 

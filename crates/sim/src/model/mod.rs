@@ -26,7 +26,7 @@ mod views;
 pub use facts::{Asker, Departure, Said, Whose};
 pub use rules::Rules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use redrive_core::{Lane, TaskId};
@@ -72,8 +72,8 @@ pub struct Model {
     now: Moment,
     wanted: BTreeMap<String, Wanted>,
     tasks: BTreeMap<TaskId, Facts>,
-    /// How many alerts each task has raised.
-    alerts: BTreeMap<TaskId, u32>,
+    /// The runs that raised an alert.
+    alerts: BTreeSet<(TaskId, u32)>,
     /// What is on the wire, by process and lane.
     on_wire: BTreeMap<(Whose, Lane), usize>,
     /// The newest token of each task, and whether it has been settled.
@@ -92,7 +92,7 @@ impl Model {
             now: Moment::default(),
             wanted,
             tasks: BTreeMap::new(),
-            alerts: BTreeMap::new(),
+            alerts: BTreeSet::new(),
             on_wire: BTreeMap::new(),
             tokens: BTreeMap::new(),
             disturbed: BTreeMap::new(),
@@ -124,6 +124,11 @@ impl Model {
     /// The item that a task was made for, if it is known.
     pub fn item(&self, id: TaskId) -> Option<&str> {
         self.tasks.get(&id).map(|facts| facts.name.as_str())
+    }
+
+    /// The service says that its store holds what it should not.
+    pub fn corrupt(&mut self, what: &str) {
+        self.broken(1, None, format!("the store is said to be corrupt: {what}"));
     }
 
     /// Everything was well, and still nothing could be read to the end.

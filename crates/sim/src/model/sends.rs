@@ -92,7 +92,12 @@ impl Model {
         let runs_since = 1 + facts.replays_unknown;
         let last = facts.sends.iter().map(|send| send.attempt).max().unwrap_or(0);
         let again = facts.sends.iter().any(|send| send.attempt == attempt);
+        let is_nameless = facts.sends.last().is_some_and(|last| {
+            let is_second = last.attempt >= facts.attempts_before + 2 && last.logged == Some(Outcome::Retryable);
+            last.said == Some(Said::NoSuchName) && is_second && facts.is_of_this_run(last)
+        });
         let name = &item.name;
+        self.must(!is_nameless, 2, id, || format!("{name}: attempt {attempt} was sent to a name that is not found"));
         self.must(!again, 2, id, || format!("{name}: attempt {attempt} was sent a second time"));
         self.must(in_all <= most * runs, 2, id, || format!("{name}: send {in_all} of at most {most} in {runs} runs"));
         self.must(in_run <= most * runs_since, 2, id, || format!("{name}: send {in_run} of at most {most} in a run"));
@@ -149,9 +154,10 @@ impl Model {
             && matches!(last.logged, Some(Outcome::Retryable))
             && let Some(heard) = last.over
             && !is_hurried_since(last.at)
-            && facts.replays_asked == 0
+            && facts.is_of_this_run(last)
         {
-            not_before(heard.after(shortest_wait(&item.policy, last.attempt)), "the policy's backoff");
+            let retry = last.attempt - facts.attempts_before;
+            not_before(heard.after(shortest_wait(&item.policy, retry)), "the policy's backoff");
             if let Some(Said::Later(asked)) = last.said {
                 not_before(asked, "the dependency's Retry-After");
             }
@@ -185,7 +191,7 @@ impl Model {
     }
 }
 
-/// The shortest wait that the policy can draw before the retry that follows attempt `attempt` of the first run.
+/// The shortest wait that the policy can draw before the retry that follows attempt `attempt` of a run.
 fn shortest_wait(policy: &Policy, attempt: u32) -> Duration {
     let ceiling = match &policy.backoff {
         Backoff::Fixed { delay } => *delay,

@@ -5,7 +5,10 @@ use redrive_core::{Task, TaskId, TenantId};
 use super::Model;
 use super::facts::Facts;
 use crate::moment::Moment;
-use crate::plan::OTHER;
+use crate::plan::{OTHER, SHIFTING};
+
+/// When the policies that never change are registered at the latest, unless the store is in trouble: then nobody can tell.
+const POLICIES_BY: Moment = Moment(15 * 60 * 1_000_000);
 
 impl Model {
     /// A client begins to submit an item, or the other request under its key.
@@ -29,11 +32,12 @@ impl Model {
             });
         }
         self.meet(id, name, is_other, task.idempotency_key.as_str());
+        let now = self.now;
         let Some(facts) = self.tasks.get_mut(&id) else { return };
         let (was_other, before) = (facts.is_other, facts.acknowledged_as_new);
         facts.acknowledged_as_new |= is_new;
-        if !facts.acknowledged {
-            facts.acknowledged = true;
+        if facts.acknowledged.is_none() {
+            facts.acknowledged = Some(now);
             facts.created_at = task.created_at;
             if facts.replays_asked == 0 {
                 facts.deadline_at = Some(task.deadline_at);
@@ -63,6 +67,19 @@ impl Model {
             let (same, whose) = (facts.name == name && facts.is_other == is_other, facts.name.clone());
             self.must(!same, 10, owner, || format!("{name} was refused, though its key belongs to {whose} itself"));
         }
+    }
+
+    /// A submission that began at `asked` was refused because there is no such policy.
+    pub fn policy_unknown(&mut self, name: &str, asked: Moment) {
+        let Some(document) = self.wanted.get(name).map(|wanted| &wanted.item.document) else { return };
+        let may_be_gone = document.policy_id == Some(SHIFTING) || self.now < POLICIES_BY;
+        let was_kept = |facts: &Facts| {
+            facts.acknowledged.is_some_and(|at| at <= asked) && facts.name == name && !self.may_be_cleaned(facts)
+        };
+        let is_known = document.key.is_some() && self.tasks.values().any(was_kept);
+        self.must(may_be_gone && !is_known, 10, None, || {
+            format!("{name} was refused: there is said to be no such policy (accepted before: {is_known})")
+        });
     }
 
     /// A submission was refused for a reason that is not the caller's fault.

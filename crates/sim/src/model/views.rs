@@ -97,7 +97,7 @@ impl Model {
     /// A read says that there is no such task.
     pub fn shows_nothing(&mut self, id: TaskId) {
         let Some(facts) = self.tasks.get(&id) else { return };
-        let (excused, name) = (!facts.acknowledged || self.may_be_cleaned(facts), facts.name.clone());
+        let (excused, name) = (facts.acknowledged.is_none() || self.may_be_cleaned(facts), facts.name.clone());
         self.must(excused, 1, id, || format!("{name} was acknowledged and is gone"));
     }
 
@@ -133,6 +133,16 @@ impl Model {
         if let (Asker::Cancel, Some(task)) = (asker, task) {
             self.must(task.status != Status::Pending, 4, id, || {
                 "a cancel was acknowledged, and the task is still waiting to be sent".to_owned()
+            });
+        }
+        if let (Asker::Replay, Some(task)) = (asker, task)
+            && let Some(facts) = self.tasks.get(&id)
+            && let Some(expected) = self.wanted.get(&facts.name).map(|wanted| wanted.item.policy.total_budget)
+        {
+            let budget = task.deadline_at.since(task.run_started_at);
+            let is_due = task.next_attempt_at.is_some_and(|due| due <= task.run_started_at);
+            self.must(budget == expected && is_due, 6, id, || {
+                format!("a replay should have {expected:?} in all from now on, and has {budget:?}")
             });
         }
         let Some(facts) = self.tasks.get_mut(&id) else { return };

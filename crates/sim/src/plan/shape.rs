@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::planted::Bug;
-use redrive_engine::Options;
+use redrive_engine::{Options, Steps};
 
 use super::family::{Families, Family};
 use crate::random::Random;
@@ -54,6 +54,21 @@ pub struct Shape {
     pub patience: Duration,
 }
 
+/// So small that everything has a second page.
+fn small_steps(random: &mut Random) -> Steps {
+    let mut few = || random.within(1..=3) as usize;
+    Steps {
+        turn: few(),
+        lanes_per_claim: few(),
+        ahead: few(),
+        rescue: few(),
+        rebuild: few(),
+        clean: few(),
+        announce: few(),
+        unconfirmed: few(),
+    }
+}
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -62,8 +77,8 @@ impl Shape {
         // Not every family in every world: what one hides, another world shows.
         let everything = random.chance(0.15);
         let families = Families::of(ask.families.iter().filter(|_| everything || random.chance(0.6)));
-        let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 2, 2, 2, 3, 3, 4, 5])).clamp(1, 5);
-        let is_alone = random.chance(0.6);
+        let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 4, 5])).clamp(1, 5);
+        let is_alone = random.chance(0.75);
         let exclusive = nodes == 1 && ask.exclusive.unwrap_or(is_alone);
         let length = random.unit();
         let trouble = match ask.hours {
@@ -71,8 +86,8 @@ impl Shape {
             // Long enough for retention to end.
             None if length < 0.04 => random.duration(30 * HOUR, 72 * HOUR),
             // Little to do and much that goes wrong: nothing that comes later covers up what was left behind.
-            None if length < 0.3 => random.duration(MINUTE / 3, 4 * MINUTE),
-            None if length < 0.5 => random.duration(4 * MINUTE, 20 * MINUTE),
+            None if length < 0.55 => random.duration(MINUTE / 3, 4 * MINUTE),
+            None if length < 0.7 => random.duration(4 * MINUTE, 20 * MINUTE),
             None => random.duration(20 * MINUTE, 8 * HOUR),
         };
         let seconds =
@@ -87,8 +102,11 @@ impl Shape {
             clean_every: random.duration(5 * MINUTE, HOUR),
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
+            steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
         let clock_bound = match families.has(Family::Clock) {
+            // A machine by itself may be set to any time at all.
+            true if exclusive && random.chance(0.3) => random.duration(Duration::from_secs(1), HOUR / 2),
             // Two clocks that are off in opposite directions must still agree about a lease: see `model::rules`.
             true => engine.lease_margin.mul_f64(random.unit() * 0.2),
             false => Duration::ZERO,

@@ -32,7 +32,7 @@ impl Subscriber for Ear {
         if alert.is_one
             && let Some(task) = alert.task
         {
-            self.0.observer().alert(self.0.now(), task);
+            self.0.observer().alert(self.0.now(), task, alert.run);
         }
     }
 
@@ -51,12 +51,19 @@ impl Subscriber for Ear {
 struct Alert {
     is_one: bool,
     task: Option<TaskId>,
+    run: u32,
 }
 
 impl Visit for Alert {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "alert" {
             self.is_one = value == "dead-letter";
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "run" {
+            self.run = u32::try_from(value).unwrap_or(u32::MAX);
         }
     }
 

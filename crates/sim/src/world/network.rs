@@ -37,6 +37,8 @@ enum Patience {
     Seconds(u64),
     /// Until a date, in whole seconds.
     Until(Moment),
+    /// In no way that anybody understands.
+    Nonsense,
 }
 
 impl Network {
@@ -97,16 +99,19 @@ impl Dependency {
             Mood::Throttles => {
                 let patience = random.chance(0.9).then(|| {
                     let wait = random.duration(Duration::from_secs(1), Duration::from_secs(1_200));
-                    if random.chance(0.3) {
-                        Patience::Until(now.after(wait))
-                    } else {
-                        Patience::Seconds(wait.as_secs())
+                    match random.below(10) {
+                        0 | 1 => Patience::Until(now.after(wait)),
+                        // A date that has passed, and what is no date at all: nothing to wait for.
+                        2 => Patience::Until(Moment(now.0 / 2)),
+                        3 => Patience::Nonsense,
+                        4 => Patience::Seconds(0),
+                        _ => Patience::Seconds(wait.as_secs()),
                     }
                 });
                 Reaction { takes: soon, result: Ok((*random.pick(&[429, 503]), patience)) }
             }
-            Mood::Errs => answer(soon, *random.pick(&[500, 502, 503, 504, 408])),
-            Mood::Refuses => answer(soon, *random.pick(&[400, 404, 409, 422, 301])),
+            Mood::Errs => answer(soon, *random.pick(&[500, 501, 502, 503, 504, 505, 507, 599, 408])),
+            Mood::Refuses => answer(soon, *random.pick(&[400, 401, 403, 404, 409, 410, 418, 422, 301, 304])),
             Mood::TooLate => answer(timeout + soon, 200),
             Mood::Resets => Reaction { takes: soon, result: Err(ErrorType::ConnectionReset) },
             Mood::Nameless => Reaction { takes: soon / 10, result: Err(ErrorType::Dns) },
@@ -154,6 +159,7 @@ fn answer(status: u16, patience: Option<Patience>) -> Answer {
         Patience::Until(moment) => {
             httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(moment.wall().as_millis()))
         }
+        Patience::Nonsense => "soon".to_owned(),
     });
     let headers = value.map(|value| ("retry-after".to_owned(), value)).into_iter().collect();
     Answer { status, headers, body: Bytes::from_static(b"simulated"), truncated: false }
@@ -175,7 +181,7 @@ impl OnWire {
             Ok((408 | 429 | 500..=599, patience)) => Said::Later(match patience {
                 Some(Patience::Seconds(seconds)) => now.after(Duration::from_secs(*seconds)),
                 Some(Patience::Until(moment)) => Moment(moment.0 / 1_000_000 * 1_000_000),
-                None => now,
+                Some(Patience::Nonsense) | None => now,
             }),
             Ok(_) | Err(ErrorType::TlsCertificate) => Said::Never,
             Err(ErrorType::Dns) => Said::NoSuchName,

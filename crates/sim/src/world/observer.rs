@@ -123,13 +123,13 @@ impl Observer {
         self.model.settled(settlement, settled);
     }
 
-    pub(super) fn alert(&mut self, at: Moment, id: TaskId) {
+    pub(super) fn alert(&mut self, at: Moment, id: TaskId, run: u32) {
         self.tally.alerts += 1;
         let item = self.model.item(id).map(str::to_owned);
-        self.trace.note(at, (5, id), item.as_deref(), |line| {
+        self.trace.note(at, (5, id, run), item.as_deref(), |line| {
             write!(line, "an alert is raised for {}", Short(id)).ok();
         });
-        self.model.alert(id);
+        self.model.alert(id, run);
     }
 
     pub(super) fn panicked(&mut self, text: String) {

@@ -17,7 +17,11 @@ impl State {
         }
         let replayed = self.change(id, |entry| {
             let (before, key) = (entry.task.attempt_number, entry.task.idempotency_key.clone());
+            let deadline_at = entry.task.deadline_at;
             entry.task.begin_next_run(now);
+            if planted::is(Bug::ReplayKeepsDeadline) {
+                entry.task.deadline_at = deadline_at;
+            }
             if planted::is(Bug::ReplayWithoutLimit) {
                 entry.task.max_attempts = entry.task.max_attempts.saturating_add(before);
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_server::{App, Failure};
+use redrive_store::Error;
 use tokio::sync::oneshot;
 
 use crate::model::Whose;
@@ -46,10 +47,16 @@ impl Caller {
         let node = self.random.below(world.nodes.len());
         world.executor.sleep(self.way()).await;
         let Some((app, group, whose)) = world.nodes[node].front() else { return Answer::NotAsked };
-        let (answer, answered) = oneshot::channel();
+        let (mut answer, answered) = oneshot::channel();
         let elsewhere = world.clone();
+        // A server drops what it does for a caller who hangs up, wherever it is; not every caller does so when it gives up.
+        let hangs_up = self.random.chance(0.5);
         world.executor.spawn(group, async move {
-            let result = operation(app).await;
+            let result = tokio::select! {
+                biased;
+                result = operation(app) => result,
+                () = answer.closed(), if hangs_up => return,
+            };
             elsewhere.effect(whose).await;
             // A client that has given up hears nothing.
             answer.send(result).ok();
@@ -65,6 +72,9 @@ impl Caller {
             result = answered => result.ok(),
             () = world.executor.sleep(self.patience) => None,
         };
+        if let Some(Err(Failure::Store(Error::Corrupt(what)))) = &result {
+            world.observer().model.corrupt(what);
+        }
         match result {
             // The store may have done it or not: the service does not know, and says so.
             Some(Err(Failure::Store(_) | Failure::Stopping)) | None => {

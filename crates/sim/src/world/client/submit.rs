@@ -6,6 +6,7 @@ use redrive_server::Failure;
 use redrive_server::operations::{self, Acceptance, Accepted};
 
 use super::{Answer, Caller, Known, lock};
+use crate::moment::Moment;
 use crate::plan::{Errand, Item};
 use crate::world::Told;
 
@@ -26,6 +27,7 @@ pub(super) async fn run(mut caller: Caller, errand: &Errand, known: &Known) {
 
 /// Submits one item, or the other request under its key; says whether it was answered for good.
 pub(super) async fn one(caller: &mut Caller, item: &Item, place: usize, is_other: bool, known: &Known) -> bool {
+    let asked = caller.now();
     caller.world.observer().model.submitting(&item.name, is_other);
     let document = item.document.clone();
     let answer = caller
@@ -36,12 +38,13 @@ pub(super) async fn one(caller: &mut Caller, item: &Item, place: usize, is_other
         .await;
     note(caller, item, is_other, "submits", &answer);
     match answer {
-        Answer::Given(result, _) => judge(caller, item, place, is_other, result, known),
+        Answer::Given(result, _) => judge(caller, item, place, is_other, result, known, asked),
         Answer::NotAsked | Answer::Unknown => false,
     }
 }
 
 async fn batch(caller: &mut Caller, items: &[Item], known: &Known) -> bool {
+    let asked = caller.now();
     for item in items {
         caller.world.observer().model.submitting(&item.name, false);
     }
@@ -58,7 +61,7 @@ async fn batch(caller: &mut Caller, items: &[Item], known: &Known) -> bool {
         Answer::Given(Ok(results), _) => {
             let judged = items.iter().zip(results).enumerate();
             let answered: Vec<bool> =
-                judged.map(|(place, (item, result))| judge(caller, item, place, false, result, known)).collect();
+                judged.map(|(place, (item, result))| judge(caller, item, place, false, result, known, asked)).collect();
             answered.into_iter().all(|is_answered| is_answered)
         }
         _ => false,
@@ -73,6 +76,7 @@ fn judge(
     is_other: bool,
     result: Result<Accepted, Failure>,
     known: &Known,
+    asked: Moment,
 ) -> bool {
     let world = &caller.world;
     match result {
@@ -92,7 +96,11 @@ fn judge(
             true
         }
         // The policy is not there yet, or not there any more.
-        Err(Failure::UnknownPolicy { .. } | Failure::Store(_)) => false,
+        Err(Failure::UnknownPolicy { .. }) => {
+            world.observer().model.policy_unknown(&item.name, asked);
+            false
+        }
+        Err(Failure::Store(_)) => false,
         Err(failure) => {
             world.observer().model.refused(&item.name, &failure.to_string());
             true
