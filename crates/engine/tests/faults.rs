@@ -380,7 +380,7 @@ async fn an_attempt_that_cannot_be_taken_over_holds_up_no_other() {
 async fn an_embedded_store_takes_over_what_was_left_and_nothing_that_is_still_being_worked_on() {
     let world = World::new().await;
     world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
-    let under_way = world.submit("under way", attempts(2)).await;
+    let under_way = world.submit("under-way", attempts(2)).await;
     world.dependency.arrived(1).await;
     let mut draft = world.draft("left", attempts(1)).await;
     draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));

@@ -36,7 +36,7 @@ use redrive_store::conformance::samples::acme;
 use redrive_store_sqlite::SqliteStore;
 
 /// The seed of a world with crashes, dead letters, replays and cancels in it.
-const SIMULATED: u64 = 1;
+const SIMULATED: u64 = 43;
 
 use long_life::{ORDINARY, UnderWay, Which};
 

@@ -7,7 +7,7 @@ use redrive_core::{Attempt, Reason, Status, Task, TaskId, TenantId};
 use redrive_store::Counts;
 
 use super::Model;
-use super::facts::Said;
+use super::facts::{Departure, Said};
 use crate::moment::Moment;
 use crate::plan::SHIFTING;
 
@@ -124,11 +124,15 @@ impl Model {
         let deadline = Moment::of_wall(task.deadline_at);
         // What an attempt could have taken at most, and what two clocks and a date in whole seconds may be off.
         let slop = task.attempt_timeout + self.rules.slack + Duration::from_secs(1);
-        let heard = facts.sends.last().and_then(|send| Some((send.said?, send.over?)));
+        let last = facts.sends.last();
+        let heard = last.and_then(|send| Some((send.said?, send.over?)));
+        // A process that stood still when it had heard the answer understood it later: its wait began then.
+        let is_late = |send: &Departure| self.disturbed.get(&send.whose).copied() >= send.over;
         let holds = match (task.reason, heard) {
             (Some(Reason::Deadline), _) => ended.after(3 * item.policy.backoff.longest()).after(slop) >= deadline,
             // What such a policy says about Retry-After is not known here.
             (Some(Reason::RetryAfter), _) if item.document.policy_id == Some(SHIFTING) => true,
+            (Some(Reason::RetryAfter), _) if last.is_some_and(is_late) => true,
             (Some(Reason::RetryAfter), Some((Said::Later(asked), heard))) => {
                 let is_impatient = |most| asked.since(heard) + Duration::from_secs(1) + self.rules.slack > most;
                 item.policy.retry_after_max.is_some_and(is_impatient) || asked.after(slop) >= deadline

@@ -17,7 +17,7 @@ use crate::reopened::{DATA, directory, options};
 
 /// A short world with one node, whose store is its own.
 pub(crate) fn world_of(seed: u64) -> Plan {
-    plan::draw(seed, &Ask { nodes: Some(1), exclusive: Some(true), hours: Some(0.3), ..Ask::default() })
+    plan::draw(seed, &Ask { nodes: Some(1), exclusive: Some(true), hours: Some(0.5), ..Ask::default() })
 }
 
 #[test]
