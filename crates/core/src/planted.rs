@@ -30,13 +30,6 @@ macro_rules! bugs {
                     $(Bug::$bug => &[$($invariant),+],)*
                 }
             }
-
-            /// What it is, in a sentence.
-            pub const fn what(self) -> &'static str {
-                match self {
-                    $(Bug::$bug => concat!($($doc),*).trim_ascii(),)*
-                }
-            }
         }
     };
 }

@@ -119,14 +119,15 @@ pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => break,
-            _ = unconfirmed.recv_many(&mut batch, step) => confirm(&shared, std::mem::take(&mut batch)).await,
-            () = shared.alerts.doubt.notified(), if next_look.is_none() => {
-                next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
-            }
+            // Before what has just been raised: under a stream of dead letters those that were left would never be seen.
             () = sleep_until(&shared, next_look) => {
                 let again = look_again(&shared).await;
                 next_look = again.or((!is_exclusive).then_some(LOOK_AFTER)).map(|wait| shared.clock.elapsed() + wait);
             }
+            () = shared.alerts.doubt.notified(), if next_look.is_none() => {
+                next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
+            }
+            _ = unconfirmed.recv_many(&mut batch, step) => confirm(&shared, std::mem::take(&mut batch)).await,
         }
     }
     while let Ok(announced) = unconfirmed.try_recv() {
@@ -140,7 +141,12 @@ async fn look_again(shared: &Shared) -> Option<Duration> {
     if planted::is(Bug::AlertOnlyOnce) {
         return None;
     }
-    let error = look(shared, shared.clock.now().before(GRACE)).await.err()?;
+    let ended_before = match shared.store.is_exclusive() {
+        // Nobody else is about to raise them, and the clock may have been set back since they ended.
+        true => Timestamp::MAX,
+        false => shared.clock.now().before(GRACE),
+    };
+    let error = look(shared, ended_before).await.err()?;
     tracing::warn!(%error, "looking for dead letters without their alert failed, trying again");
     Some(PAUSE)
 }

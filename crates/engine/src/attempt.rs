@@ -94,6 +94,10 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timesta
     if place.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
+    let fit = decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now);
+    if fit == Fit::TooLate && !planted::is(Bug::SendAfterDeadline) {
+        return end(Status::Exhausted, Reason::Deadline);
+    }
     let is_late = now > send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
     let has_slot = room.has_slot() || planted::is(Bug::NoSlots);
     if is_late || !has_slot || shared.phase() >= Phase::Returning {
@@ -101,12 +105,9 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timesta
         let at = task.next_attempt_at.unwrap_or(now);
         return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });
     }
-    if planted::is(Bug::SendAfterDeadline) {
-        return LastChecks::Send { timeout: task.attempt_timeout };
-    }
-    match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
+    match fit {
         Fit::SendNow { timeout } => LastChecks::Send { timeout },
-        Fit::TooLate => end(Status::Exhausted, Reason::Deadline),
+        Fit::TooLate => LastChecks::Send { timeout: task.attempt_timeout },
     }
 }
 

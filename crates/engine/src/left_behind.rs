@@ -1,8 +1,8 @@
 //! Claims of this process that nobody settles any more: the rescuer is told of each.
 //!
 //! On an exclusive store nobody but this process holds leases, so this is all that there can be to rescue, and an engine
-//! that left nothing behind need not look. No clock is asked: a process may have stood still past its leases, a store
-//! may have taken its time, a clock may have been set back.
+//! that left nothing behind need not look. Whether there is something does not depend on a clock: a process may have stood
+//! still past its leases, a store may have taken its time, a clock may have been set back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -35,7 +35,7 @@ pub struct Steps {
     pub lanes_per_claim: usize,
     /// How many tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
     pub ahead: usize,
-    /// The most leases that the rescuer reads at once.
+    /// The most leases that the rescuer reads at once, beside those that its own process is still working under.
     pub rescue: usize,
     /// The most lanes that a rebuild of the schedule reads at once.
     pub rebuild: usize,

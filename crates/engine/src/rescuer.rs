@@ -41,7 +41,7 @@ fn may_find_something(shared: &Shared) -> bool {
     !shared.store.is_exclusive() || !shared.left_behind.is_empty()
 }
 
-/// Settles everything whose lease has run out by now. One that cannot be settled holds up none of the others.
+/// Settles everything whose lease has run out by now. One that cannot be settled holds up none of those read with it.
 pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     if planted::is(Bug::NoRescue) {
         return Ok(());

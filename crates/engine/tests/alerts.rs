@@ -227,3 +227,20 @@ async fn more_alerts_than_the_queue_holds_are_all_raised() {
     all_confirmed(&world, Duration::from_secs(90)).await;
     assert_eq!(world.engine.dead_letters(), MANY);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_alert_that_a_crash_cut_off_is_raised_even_if_the_clock_was_set_back_since() {
+    let (log, world) = (AlertLog::watch(), World::new().await);
+    world.clock.set_ahead(Duration::from_secs(600));
+    world.dependency.script("dependency", [Reply::Status(400)]);
+    let hold = world.store.hold_answer("settle");
+    world.submit("k", Spec::default()).await;
+    hold.reached().await;
+    world.clock.set_ahead(Duration::ZERO);
+    // The first look fails, and the next one comes when the dead letter has, by the clock, not ended yet.
+    world.store.fail("unannounced", 1);
+    let next = world.restarted().await;
+    assert_eq!(log.count(), 0);
+    all_confirmed(&next, Duration::from_secs(120)).await;
+    assert_eq!(log.count(), 1);
+}

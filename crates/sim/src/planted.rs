@@ -13,8 +13,6 @@ use crate::world;
 pub struct Found {
     /// How many seeds it took.
     pub seeds: u64,
-    /// The seed that found it.
-    pub seed: u64,
     /// What it broke.
     pub violation: Violation,
     /// The simulated time of all those seeds.
@@ -29,7 +27,7 @@ pub fn find(bug: Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
         let run = world::run(&plan::draw(seed, &ask), false);
         simulated += run.tally.simulated;
         if let Some(violation) = run.violation {
-            return Some(Found { seeds: seed - first + 1, seed, violation, simulated });
+            return Some(Found { seeds: seed - first + 1, violation, simulated });
         }
     }
     None

@@ -9,7 +9,6 @@ use crate::moment::Moment;
 #[derive(Debug, Default)]
 pub struct Trace {
     hash: Fnv,
-    events: u64,
     lines: Option<Vec<Line>>,
 }
 
@@ -32,7 +31,6 @@ impl Trace {
 
     /// Notes what happened: `facts` go into the hash, `text` is written only if somebody will read it.
     pub fn note(&mut self, at: Moment, facts: impl Hash, item: Option<&str>, text: impl FnOnce(&mut String)) {
-        self.events += 1;
         at.hash(&mut self.hash);
         facts.hash(&mut self.hash);
         if let Some(lines) = &mut self.lines {
@@ -50,11 +48,6 @@ impl Trace {
     /// The hash of everything that was noted.
     pub fn hash(&self) -> u64 {
         self.hash.finish()
-    }
-
-    /// How much was noted.
-    pub fn events(&self) -> u64 {
-        self.events
     }
 
     /// The lines, if they were kept.

@@ -40,7 +40,7 @@ fn what_was_mended_is_well() {
 #[test]
 fn a_failure_is_made_smaller_and_still_fails() {
     let families = Families::of([Family::Dependency, Family::Client]);
-    let ask = Ask { bug: Some(Bug::NewKeyOnRetry), families, hours: Some(1.0), ..Ask::default() };
+    let ask = Ask { bug: Some(Bug::NewKeyOnRetry), families: Some(families), hours: Some(1.0), ..Ask::default() };
     let plan = plan::draw(1, &ask);
     let violation = world::run(&plan, false).violation.expect("the bug is found");
     let shrunk = shrink(&plan, violation, 200);

@@ -157,7 +157,11 @@ impl Lanes {
         let mut state = self.lock();
         state.waiting.clear();
         state.queue.clear();
-        #[expect(clippy::disallowed_methods, reason = "every lane is treated alike, in whatever order")]
+        #[expect(
+            clippy::disallowed_methods,
+            clippy::iter_over_hash_type,
+            reason = "every lane alike, in whatever order"
+        )]
         for entry in state.lanes.values_mut() {
             entry.next_due = None;
             if entry.place != Place::Claiming {

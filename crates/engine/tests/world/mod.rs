@@ -39,9 +39,9 @@ impl PausedClock {
         Arc::new(PausedClock { started: tokio::time::Instant::now(), ahead_millis: AtomicU64::new(0) })
     }
 
-    /// Somebody sets the clock on the wall ahead; elapsed time goes on as it did.
+    /// Somebody sets the clock on the wall this far ahead of the right time; elapsed time goes on as it did.
     pub fn set_ahead(&self, by: Duration) {
-        self.ahead_millis.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
+        self.ahead_millis.store(by.as_millis() as u64, Ordering::Relaxed);
     }
 }
 

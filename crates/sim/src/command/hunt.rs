@@ -8,6 +8,7 @@ use redrive_sim::shrink::shrink;
 
 use super::Arguments;
 use super::replay::explain;
+use super::say::say;
 
 /// The most runs that making a failure smaller may take.
 const SHRINK_RUNS: usize = 600;
@@ -20,20 +21,25 @@ pub(super) fn run(ask: &Ask, arguments: &Arguments) -> anyhow::Result<bool> {
     if is_terminal {
         eprintln!();
     }
+    if let Some(seed) = hunt.two_ways {
+        say!("seed {seed} went two ways: its trace hash is not the same twice; compare two runs of");
+        say!("  {} --whole", arguments.command(seed, None));
+        return Ok(false);
+    }
     let Some((seed, violation)) = &hunt.broken else {
-        println!("every invariant held in every world");
+        say!("every invariant held in every world");
         summary(&hunt);
         return Ok(true);
     };
-    println!("seed {seed} broke {violation}");
-    println!("making it smaller …");
+    say!("seed {seed} broke {violation}");
+    say!("making it smaller …");
     let plan = plan::draw(*seed, ask);
     let shrunk = shrink(&plan, violation.clone(), SHRINK_RUNS);
     explain(&Plan { luck: shrunk.luck, ..plan }, &shrunk.keep, false);
-    println!("after {} runs, {} parts of the plan are left; replay them with", shrunk.runs, shrunk.keep.0.len());
-    println!("  {}", arguments.command(*seed, Some(&shrunk)));
-    println!("and the whole seed with");
-    println!("  {}", arguments.command(*seed, None));
+    say!("after {} runs, {} parts of the plan are left; replay them with", shrunk.runs, shrunk.keep.0.len());
+    say!("  {}", arguments.command(*seed, Some(&shrunk)));
+    say!("and the whole seed with");
+    say!("  {}", arguments.command(*seed, None));
     summary(&hunt);
     Ok(false)
 }
@@ -59,8 +65,8 @@ fn progress(hunt: &Hunt, is_terminal: bool) {
 }
 
 fn summary(hunt: &Hunt) {
-    print!("{}", hunt.tally);
-    println!(
+    say!("{}", hunt.tally.to_string().trim_end());
+    say!(
         "  {:.1} s of real time: {:.0} seeds/s, {:.0} simulated hours per minute, trace hash {:016x}",
         hunt.took.as_secs_f64(),
         hunt.tally.worlds as f64 / hunt.took.as_secs_f64().max(1e-9),

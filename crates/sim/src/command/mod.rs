@@ -5,6 +5,7 @@ mod hunt;
 mod planted;
 mod profile;
 mod replay;
+mod say;
 
 use std::time::Duration;
 
@@ -28,9 +29,9 @@ pub(crate) use profile::Profile;
 ///   cargo xtask sim --seed 17
 ///   cargo xtask sim --planted
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask sim", verbatim_doc_comment)]
+#[command(name = "cargo xtask sim", bin_name = "cargo xtask sim", verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Replay this one seed exactly, and print what happens
+    /// Replay this one seed exactly, and print what happens if an invariant is broken (see also --whole)
     #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "time", "planted"])]
     seed: Option<u64>,
     /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, f7 a fault)
@@ -43,10 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     first: u64,
     /// At most this many seeds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// For at most this many seconds [default: 60, unless --seeds is given]
-    #[arg(long = "for", value_name = "SECONDS")]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     time: Option<u64>,
     /// Run each seed twice, and see that it goes the same way
     #[arg(long, conflicts_with_all = ["seed", "planted"])]
@@ -64,11 +65,11 @@ pub(crate) struct Arguments {
     /// A family of faults by itself, with what makes it bite
     #[arg(long, value_name = "NAME")]
     profile: Option<Profile>,
-    /// With --seed: print every event, not only those about the item that failed
+    /// With --seed: print every event, whatever comes of it
     #[arg(long, requires = "seed")]
     whole: bool,
     /// Plant one known bug after the other, and show how soon each is found
-    #[arg(long, conflicts_with = "keep")]
+    #[arg(long, conflicts_with_all = ["keep", "time"])]
     planted: bool,
     /// Plant this bug in every world
     #[arg(long, value_name = "NAME", conflicts_with = "planted", value_parser = bug)]
@@ -84,8 +85,10 @@ fn positive(text: &str) -> Result<f64, String> {
 
 /// Does what the arguments say; says whether every invariant held.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    // A panic in a world is a finding, with its seed: the message is printed there.
-    std::panic::set_hook(Box::new(|_| {}));
+    if arguments.seed.is_none() {
+        let is_for_one = arguments.keep.is_some() || arguments.whole || arguments.luck != 0;
+        anyhow::ensure!(!is_for_one, "--keep, --luck and --whole are about one seed: give it with --seed N");
+    }
     let ask = arguments.ask();
     if arguments.planted {
         return show_planted(arguments, &ask);
@@ -102,7 +105,7 @@ impl Arguments {
         Ask {
             nodes: self.nodes.map(|nodes| nodes as usize).or(base.nodes),
             exclusive: base.exclusive,
-            families: self.faults.clone().unwrap_or(base.families),
+            families: self.faults.clone().or(base.families),
             hours: self.hours.or(base.hours),
             bug: self.bug,
         }

@@ -47,7 +47,7 @@ impl Profile {
             Profile::Schedule => with(Family::Schedule),
             Profile::Long => Families::all(),
         };
-        Ask { families, hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }
+        Ask { families: Some(families), hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }
     }
 }
 

@@ -127,7 +127,10 @@ impl Model {
         let last = facts.sends.last();
         let heard = last.and_then(|send| Some((send.said?, send.over?)));
         // A process that stood still when it had heard the answer understood it later: its wait began then.
-        let is_late = |send: &Departure| self.disturbed.get(&send.whose).copied() >= send.over;
+        let is_late = |send: &Departure| {
+            let disturbed = self.disturbed.get(&send.whose);
+            send.over.is_some_and(|over| disturbed.is_some_and(|disturbed| *disturbed >= over))
+        };
         let holds = match (task.reason, heard) {
             (Some(Reason::Deadline), _) => ended.after(3 * item.policy.backoff.longest()).after(slop) >= deadline,
             // What such a policy says about Retry-After is not known here.

@@ -1,9 +1,10 @@
 //! What the store was asked for: leases, tokens, the attempt log.
 
-use redrive_core::{Outcome, TaskId, Timestamp};
-use redrive_store::{Lease, Settled, Settlement};
+use redrive_core::{Outcome, Reason, Status, TaskId, Timestamp};
+use redrive_store::{Lease, Next, Settled, Settlement};
 
 use super::Model;
+use super::facts::End;
 
 impl Model {
     /// The store gave a lease, by the asker's clock at `asked`.
@@ -35,6 +36,9 @@ impl Model {
             self.must(!was_settled, 5, id, || format!("token {token:?} was settled twice"));
             self.tokens.insert(id, (token, true));
         }
+        if let Settled::Done(status) = settled {
+            self.ended(settlement, status);
+        }
         match &settlement.attempt {
             Some(attempt) => self.logged(id, attempt.number, attempt.outcome),
             None => self.is_taken_back_unsent(id),
@@ -45,6 +49,21 @@ impl Model {
                 "an attempt's outcome is unknown in a world in which every process and the store were well".to_owned()
             });
         }
+    }
+
+    /// The end of a task is written down. As long as nobody knows whether a replay comes before or after, it says nothing.
+    fn ended(&mut self, settlement: &Settlement, status: Status) {
+        let now = self.now;
+        let Some(facts) = self.tasks.get_mut(&settlement.id) else { return };
+        if !status.is_ended() || facts.replays_unknown > 0 {
+            return;
+        }
+        let reason = match (&settlement.next, status) {
+            (_, Status::Cancelled) => Some(Reason::Cancelled),
+            (Next::End { reason, .. }, _) => *reason,
+            (Next::RetryAt { .. }, _) => None,
+        };
+        facts.end.get_or_insert(End { status, reason, at: settlement.at, seen: now });
     }
 
     /// A claim is taken back only if nothing was sent under it: its number will be used again.

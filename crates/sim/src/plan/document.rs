@@ -27,8 +27,6 @@ pub struct Document {
     pub tenant: TenantId,
     /// The key; one is made by the service if there is none.
     pub key: Option<String>,
-    /// Which dependency it calls.
-    pub dependency: usize,
     /// The target.
     pub target_url: String,
     /// The method.

@@ -92,7 +92,6 @@ fn item(random: &mut Random, shape: &Shape, name: &str, whose: usize, keys: &mut
     let document = Document {
         tenant: tenant(whose),
         key,
-        dependency,
         target_url: format!("http://dependency-{dependency}.test/{name}"),
         method: random.pick::<&'static str>(&["POST", "PUT", "GET", "DELETE"]),
         body: format!("the body of {name}"),

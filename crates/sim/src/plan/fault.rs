@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::family::Family;
 use crate::moment::Moment;
 
 /// Something that goes wrong.
@@ -75,21 +74,6 @@ pub enum Kind {
         /// Which node's.
         node: usize,
     },
-}
-
-impl Kind {
-    /// The family that it belongs to.
-    pub fn family(&self) -> Family {
-        match self {
-            Kind::Crash { .. } => Family::Crash,
-            Kind::Stop { .. } => Family::Stop,
-            Kind::Pause { .. } => Family::Pause,
-            Kind::Jump { .. } | Kind::Drift { .. } => Family::Clock,
-            Kind::Store { .. } => Family::Store,
-            Kind::Dependency { .. } => Family::Dependency,
-            Kind::LoseSchedule { .. } => Family::Schedule,
-        }
-    }
 }
 
 /// What can be wrong with the store.

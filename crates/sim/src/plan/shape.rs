@@ -9,24 +9,18 @@ use super::family::{Families, Family};
 use crate::random::Random;
 
 /// What is asked of the plans that are drawn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Ask {
     /// Exactly this many nodes; else one to five, as the seed says.
     pub nodes: Option<usize>,
     /// Whether the store is embedded in the one node there is; else as the seed says.
     pub exclusive: Option<bool>,
-    /// The families of faults that may occur; the seed says which of them do.
-    pub families: Families,
+    /// Exactly these families of faults; else as the seed says.
+    pub families: Option<Families>,
     /// How long things go wrong; else as the seed says.
     pub hours: Option<f64>,
     /// The bug that is planted, if there is one; only with the feature `planted`.
     pub bug: Option<Bug>,
-}
-
-impl Default for Ask {
-    fn default() -> Self {
-        Ask { nodes: None, exclusive: None, families: Families::all(), hours: None, bug: None }
-    }
 }
 
 /// The world of a plan.
@@ -76,7 +70,8 @@ impl Shape {
     pub(super) fn draw(random: &mut Random, ask: &Ask) -> Self {
         // Not every family in every world: what one hides, another world shows.
         let everything = random.chance(0.15);
-        let families = Families::of(ask.families.iter().filter(|_| everything || random.chance(0.6)));
+        let drawn = Families::of(Families::all().iter().filter(|_| everything || random.chance(0.6)));
+        let families = ask.families.clone().unwrap_or(drawn);
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 4, 5])).clamp(1, 5);
         let is_alone = random.chance(0.75);
         let exclusive = nodes == 1 && ask.exclusive.unwrap_or(is_alone);
@@ -107,7 +102,7 @@ impl Shape {
         let clock_bound = match families.has(Family::Clock) {
             // A machine by itself may be set to any time at all.
             true if exclusive && random.chance(0.3) => random.duration(Duration::from_secs(1), HOUR / 2),
-            // Two clocks that are off in opposite directions must still agree about a lease: see `model::rules`.
+            // Two clocks that are off in opposite directions must still agree about a lease.
             true => engine.lease_margin.mul_f64(random.unit() * 0.2),
             false => Duration::ZERO,
         };

@@ -25,9 +25,10 @@ mod trouble;
 
 pub use observer::{Observer, Told, Witness};
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use redrive_core::TenantId;
 use redrive_store::{MemoryStore, Store};
@@ -79,14 +80,18 @@ pub fn run_over(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, ke
     #[cfg(feature = "planted")]
     let _planted = plan.bug.map(redrive_core::planted::plant);
     let world = World::new(plan, store, witness, keeps_lines);
-    let outcome = catch_unwind(AssertUnwindSafe(|| alerts::heard_by(&world, || world.live(plan))));
-    if let Err(panic) = outcome {
+    let outcome = quietly(|| {
+        alerts::heard_by(&world, || world.live(plan));
+        let end = world.executor.fingerprint();
+        world.end();
+        end
+    });
+    let end = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         world.observer().panicked(text.unwrap_or_else(|| "a panic without a message".to_owned()));
-    }
-    let end = world.executor.fingerprint();
-    world.end();
+        world.executor.fingerprint()
+    });
     let mut observer = world.observer();
     observer.trace.seal(end);
     let tally = observer.tally;
@@ -101,6 +106,27 @@ pub fn run_over(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, ke
         tally: observer.tally,
         lines: trace.into_lines(),
     }
+}
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work`; a panic in it is a finding, whose message is told with its seed and not printed.
+fn quietly<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !IS_QUIET.get() {
+                usual(info);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    IS_QUIET.set(false);
+    outcome
 }
 
 /// Everything that there is.
