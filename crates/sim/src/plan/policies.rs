@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// The policies that never change, by name.
 pub const NAMED: [&str; 3] = ["default", "patient", "strict"];
-/// The policy that is changed and deleted under its users' feet; they override every field that matters.
+/// The policy that is changed and deleted under its users' feet; they override all of it but, mostly, `retryAfterMaxMs`.
 pub const SHIFTING: &str = "shifting";
 
 /// What a policy of this name says.

@@ -7,21 +7,14 @@
 //! business of `disk`, which tears the real file apart.
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use redrive_core::policy::Spec;
-use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
-use redrive_store::*;
-use tokio::sync::oneshot;
+use redrive_core::{TaskId, Timestamp};
+use redrive_store::{Store, Token};
 
 use super::observer::Name;
 use super::{World, lock, streams};
-use crate::executor::WORLD;
 use crate::model::Whose;
 use crate::plan::{Fault, Trouble};
 use crate::random::Random;
@@ -52,12 +45,13 @@ struct Active {
 }
 
 /// What will become of a call.
-struct Fate {
-    there: Duration,
-    back: Duration,
-    fails: bool,
-    loses_answer: bool,
-    powers_lost: u64,
+pub(super) struct Fate {
+    pub(super) there: Duration,
+    pub(super) back: Duration,
+    pub(super) fails: bool,
+    pub(super) loses_answer: bool,
+    /// What travels across a loss of power is lost: how many there had been when it was sent.
+    pub(super) powers_lost: u64,
 }
 
 impl Database {
@@ -97,7 +91,8 @@ impl Database {
         lock(&self.state).troubles.clear();
     }
 
-    fn fate(&self, world: &World, whose: Whose) -> Fate {
+    /// Draws what will become of a call.
+    pub(super) fn fate(&self, world: &World, whose: Whose) -> Fate {
         let mut state = lock(&self.state);
         let state = &mut *state;
         let mut way = || state.random.duration(Duration::from_micros(20), Duration::from_millis(5));
@@ -126,196 +121,20 @@ impl Database {
         fate
     }
 
-    fn powers_lost(&self) -> u64 {
+    pub(super) fn powers_lost(&self) -> u64 {
         lock(&self.state).powers_lost
     }
-}
 
-/// A process's connection to the store.
-pub(super) struct Connection {
-    pub(super) world: Arc<World>,
-    pub(super) whose: Whose,
-}
-
-type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
-
-impl Connection {
-    /// One call, from its beginning to its answer. `seen` is told what happened at the moment it happens.
-    async fn call<T: Send + 'static>(
-        &self,
-        method: &'static str,
-        work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static,
-        seen: impl FnOnce(&Arc<World>, Whose, &T) + Send + 'static,
-    ) -> Result<T, Error> {
-        let (world, whose) = (self.world.clone(), self.whose);
-        world.effect(whose).await;
-        let fate = world.database.fate(&world, whose);
-        let (answer, answered) = oneshot::channel();
-        let elsewhere = world.clone();
-        // It goes on without its caller: a process that dies does not call back what it has sent.
-        world.executor.spawn(WORLD, async move {
-            let result = happen(&elsewhere, whose, method, fate, work, seen).await;
-            // A caller that is gone wants no answer.
-            answer.send(result).ok();
-        });
-        let result = answered.await.unwrap_or_else(|_| Err(unavailable("the world has ended")));
-        world.effect(whose).await;
-        result
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        self.inner.clone()
     }
-}
 
-async fn happen<T>(
-    world: &Arc<World>,
-    whose: Whose,
-    method: &'static str,
-    fate: Fate,
-    work: impl FnOnce(Arc<dyn Store>) -> Work<T>,
-    seen: impl FnOnce(&Arc<World>, Whose, &T),
-) -> Result<T, Error> {
-    let database = &world.database;
-    world.executor.sleep(fate.there).await;
-    let is_cut_off = fate.powers_lost != database.powers_lost();
-    // An embedded store dies with its process.
-    let is_gone = database.is_exclusive && !world.nodes[whose.node].is_alive(whose);
-    if fate.fails || is_cut_off || is_gone {
-        world.observer().tally.store_failures += 1;
-        let text = || format!("the store fails {method} of {}", Name(whose));
-        world.observer().note(world.now(), (30, whose, method), None, text);
-        world.executor.sleep(fate.back).await;
-        return Err(unavailable("the store failed"));
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.is_exclusive
     }
-    let result = work(database.inner.clone()).await;
-    if let Ok(value) = &result {
-        seen(world, whose, value);
-    }
-    world.executor.sleep(fate.back).await;
-    if fate.loses_answer || fate.powers_lost != database.powers_lost() {
-        let mut observer = world.observer();
-        observer.tally.answers_lost += 1;
-        observer.note(world.now(), (31, whose, method), None, || {
-            format!("the answer to {method} is lost on its way to {}", Name(whose))
-        });
-        return Err(unavailable("the connection was lost"));
-    }
-    result
-}
 
-fn unavailable(what: &str) -> Error {
-    Error::Unavailable(what.to_owned())
-}
-
-/// Every method is a call; of those that write attempts, the observer sees what happened.
-macro_rules! calls {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl Store for Connection {
-            $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
-                self.call(
-                    stringify!($method),
-                    move |store| Box::pin(async move { store.$method($($argument),*).await }),
-                    |_, _, _| (),
-                )
-                .await
-            })*
-
-            async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
-                let seen = saw_submit(tasks.clone());
-                self.call("submit", |store| Box::pin(async move { store.submit(tasks).await }), seen).await
-            }
-
-            async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<Claims> {
-                    Box::pin(async move { store.claim(lanes, lease, now).await })
-                };
-                self.call("claim", work, saw_claim).await
-            }
-
-            async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
-                let seen = saw_settle(ends.clone());
-                self.call("settle", |store| Box::pin(async move { store.settle(ends).await }), seen).await
-            }
-
-            async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-                let left_behind = lock(&self.world.database.state).left_behind.clone();
-                let work = move |store: Arc<dyn Store>| -> Work<Vec<Claimed>> {
-                    Box::pin(async move { expired(&store, now, limit, &left_behind).await })
-                };
-                self.call("expired", work, |_, _, _| ()).await
-            }
-
-            fn is_exclusive(&self) -> bool {
-                self.world.database.is_exclusive
-            }
-
-            async fn close(&self) {}
-        }
-    };
-}
-
-calls! {
-    cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
-    bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
-    replay(tenant: TenantId, id: TaskId, now: Timestamp) -> Replay;
-    unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
-    announced(dead_letters: Vec<Announced>) -> ();
-    pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
-    task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
-    by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
-    tasks(query: TaskQuery) -> TaskPage;
-    counts(tenant: TenantId) -> Counts;
-    attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
-    put_policy(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
-    policy(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
-    policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
-    delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
-    clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
-    newest_task() -> Option<TaskId>;
-    check() -> ();
-}
-
-/// What ran out by the clock, and what a process that is gone left behind.
-async fn expired(
-    store: &Arc<dyn Store>,
-    now: Timestamp,
-    limit: usize,
-    left_behind: &BTreeSet<(TaskId, Token)>,
-) -> Result<Vec<Claimed>, Error> {
-    if left_behind.is_empty() {
-        return store.expired(now, limit).await;
-    }
-    let all = store.expired(Timestamp::MAX, usize::MAX).await?;
-    let ran_out =
-        |claimed: &Claimed| claimed.lease.until <= now || left_behind.contains(&(claimed.task.id, claimed.lease.token));
-    Ok(all.into_iter().filter(ran_out).take(limit).collect())
-}
-
-fn saw_submit(tasks: Vec<NewTask>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Submitted>) + Send {
-    move |world, whose, submitted| {
-        for (new, submitted) in tasks.into_iter().zip(submitted) {
-            if let Submitted::Created(lease) = submitted {
-                let now = world.now();
-                let mut observer = world.observer();
-                observer.created(now, whose, &new);
-                if let Some(lease) = *lease {
-                    let mut task = new.task;
-                    task.attempt_number += 1;
-                    observer.claimed(now, whose, &Claimed { task, request: new.request, lease });
-                }
-            }
-        }
-    }
-}
-
-fn saw_claim(world: &Arc<World>, whose: Whose, claims: &Claims) {
-    for claimed in &claims.claimed {
-        world.observer().claimed(world.now(), whose, claimed);
-    }
-}
-
-fn saw_settle(ends: Vec<Settlement>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Settled>) + Send {
-    move |world, whose, settled| {
-        for (settlement, settled) in ends.iter().zip(settled) {
-            world.observer().settled(world.now(), whose, settlement, *settled);
-        }
+    /// The leases that the process before the present one left behind.
+    pub(super) fn left_behind(&self) -> BTreeSet<(TaskId, Token)> {
+        lock(&self.state).left_behind.clone()
     }
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `machine` | a machine's clock, which may be wrong within bounds |
 //! | `node` | a process on it: started, killed, paused, stopped |
-//! | `database` | the store that they share, and what can be wrong with it |
+//! | `database`, `connection` | the store that they share, what can be wrong with it, and the way there |
 //! | `network` | dependencies, and how a send fares |
 //! | `client` | errands: submitting, asking again, taking back |
 //! | `trouble` | the plan's faults, as they happen |
@@ -16,6 +16,7 @@
 mod alerts;
 mod client;
 mod closing;
+mod connection;
 mod database;
 mod machine;
 mod network;

@@ -8,7 +8,7 @@ use redrive_engine::spawner::{Spawner, Work};
 use redrive_engine::{Handle, Parts};
 use redrive_server::App;
 
-use super::database::Connection;
+use super::connection::Connection;
 use super::machine::{Machine, MachineClock};
 use super::network::Wire;
 use super::observer::Name;
