@@ -160,6 +160,7 @@ fn a_disk_that_drops_a_synced_write_is_found_out() {
         let next = recording.crash_points().into_iter().find(|point| point.at > answered).unwrap();
         long_life::survives(&recording.crash(next, Fate::Lost), &expected)
     };
+    let mut found_out = 0;
     let changes_something = |call: &usize| expected[*call] != expected[*call - 1];
     for call in (10..ORDINARY.calls).filter(changes_something).step_by(10) {
         let answered = recording.events().iter().position(|event| *event == mark(call)).unwrap();
@@ -169,11 +170,20 @@ fn a_disk_that_drops_a_synced_write_is_found_out() {
         };
         let dropped = recording.events()[..answered].iter().rposition(is_log_write).unwrap();
         survives(recording, call).unwrap();
-        // The call is missing, or, where the log has been moved to the database since, the database is damaged and says so.
+        let is_moved = |event: &Event| match event {
+            Event::File(node, _) => !recording.name(*node).ends_with("-wal"),
+            _ => false,
+        };
+        if recording.events()[dropped..answered].iter().any(is_moved) {
+            // The database has it already: nobody misses it in the log.
+            continue;
+        }
         let lying = recording.retain(|place, _| place != dropped);
-        let found_out = catch_unwind(AssertUnwindSafe(|| survives(&lying, call).is_err()));
-        assert!(found_out.unwrap_or(true), "nobody noticed that the last write of call {call} was dropped");
+        let complaint = catch_unwind(AssertUnwindSafe(|| survives(&lying, call).is_err()));
+        assert!(complaint.unwrap_or(true), "nobody noticed that the last write of call {call} was dropped");
+        found_out += 1;
     }
+    assert!(found_out >= 1, "the database had everything already: no call could be tried");
 }
 
 fn mark(call: usize) -> Event {
