@@ -7,11 +7,12 @@ use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Fit, Standing};
 use redrive_core::planted::{self, Bug};
-use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Request, Status, Timestamp};
+use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
 use redrive_store::{Claimed, Next, Settlement};
 
 use crate::in_flight::Place;
 use crate::lanes::Room;
+use crate::mistakes;
 use crate::policies::Resolved;
 use crate::settle::{Left, settle_or_leave};
 use crate::shared::{Phase, Shared};
@@ -94,10 +95,11 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timesta
     if place.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
-    let fit = decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now);
-    if fit == Fit::TooLate && !planted::is(Bug::SendAfterDeadline) {
-        return end(Status::Exhausted, Reason::Deadline);
-    }
+    let timeout = match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
+        Fit::SendNow { timeout } => timeout,
+        Fit::TooLate if planted::is(Bug::SendAfterDeadline) => task.attempt_timeout,
+        Fit::TooLate => return end(Status::Exhausted, Reason::Deadline),
+    };
     let is_late = now > send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
     let has_slot = room.has_slot() || planted::is(Bug::NoSlots);
     if is_late || !has_slot || shared.phase() >= Phase::Returning {
@@ -105,10 +107,7 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timesta
         let at = task.next_attempt_at.unwrap_or(now);
         return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });
     }
-    match fit {
-        Fit::SendNow { timeout } => LastChecks::Send { timeout },
-        Fit::TooLate => LastChecks::Send { timeout: task.attempt_timeout },
-    }
+    LastChecks::Send { timeout }
 }
 
 /// What a send came to.
@@ -132,7 +131,7 @@ impl Sent {
 
 async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Duration) -> Sent {
     let task = &claimed.task;
-    let mut outbound = Outbound {
+    let outbound = Outbound {
         lane: task.lane.clone(),
         request: claimed.request.clone(),
         idempotency_key: task.idempotency_key.clone(),
@@ -141,22 +140,10 @@ async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Du
         connect_timeout: policy.policy.connect_timeout.min(timeout),
         attempt_timeout: timeout,
     };
-    if planted::is(Bug::NewKeyOnRetry) && task.attempt_number > 1 {
-        outbound.idempotency_key = redrive_core::id::make_key(u128::from(shared.entropy.bits()));
-    }
-    if planted::is(Bug::EmptyBodyOnRetry) && task.attempt_number > 1 {
-        outbound.request = Arc::new(Request { body: Default::default(), ..(*outbound.request).clone() });
-    }
-    let mut sending = shared.transport.send(outbound.clone());
-    if planted::is(Bug::ResendOnReset) {
-        let again = shared.transport.clone();
-        sending = Box::pin(async move {
-            match sending.await {
-                Err(error) if error.kind == ErrorType::ConnectionReset => again.send(outbound).await,
-                sent => sent,
-            }
-        });
-    }
+    let sending = match mistakes::send(shared, task, &outbound) {
+        Some(sending) => sending,
+        None => shared.transport.send(outbound),
+    };
     tokio::select! {
         biased;
         sent = sending => match sent {

@@ -7,6 +7,7 @@ use redrive_core::planted::{self, Bug};
 use redrive_store::{Claimed, Claims, Error, LaneDue, LaneRoom};
 
 use crate::attempt;
+use crate::mistakes;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
@@ -90,11 +91,7 @@ pub(crate) async fn policy_of(shared: &Shared, claimed: &Claimed) -> Result<Arc<
 /// The claim did not happen: the lanes have as much due as before.
 fn put_back(shared: &Arc<Shared>, turns: Vec<LaneRoom>) {
     if planted::is(Bug::ClaimErrorKeepsRoom) {
-        let keep = |turn: LaneRoom| {
-            let left = LaneDue { lane: turn.lane.clone(), next_due: Some(shared.clock.now()) };
-            shared.lanes.claimed(&turn, turn.room, &left)
-        };
-        return turns.into_iter().map(keep).for_each(std::mem::forget);
+        return mistakes::keep_room(shared, turns);
     }
     let now = shared.clock.now();
     for turn in turns {

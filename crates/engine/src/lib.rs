@@ -12,9 +12,11 @@
 //! | `settle` | writes an attempt's end down, and what follows from it in memory |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease ran out |
+//! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
 //! | `policies` | policy versions, cached and resolved |
-//! | `waiters` | lets callers wait for a task's end |
+//! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
+//! | `mistakes` | what a planted bug does instead, for the simulator to find |
 //!
 //! Not here: HTTP, SQL, configuration files.
 
@@ -31,6 +33,7 @@ mod in_flight;
 mod lanes;
 mod left_behind;
 mod loops;
+mod mistakes;
 mod options;
 pub mod policies;
 mod rescuer;

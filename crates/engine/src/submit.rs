@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, TaskId, Timestamp};
-use redrive_store::{Claimed, Error, Lease, NewTask, Start, Submitted, Token};
+use redrive_store::{Claimed, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
 use crate::lanes::Room;
+use crate::mistakes;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
@@ -57,42 +57,23 @@ pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<V
         tasks.push(NewTask { task: task.clone(), request, fingerprint, start });
         begun.push(Begun { task, draft, room });
     }
-    if planted::is(Bug::AcknowledgeBeforeCommit) || planted::is(Bug::SendBeforeClaim) {
-        return before_commit(shared, tasks, begun).await;
+    if mistakes::is_hasty() {
+        return mistakes::submit(shared, tasks, begun).await;
     }
     let submitted = shared.store.submit(tasks).await?;
     Ok(begun.into_iter().zip(submitted).map(|(begun, submitted)| begun.end(shared, submitted)).collect())
 }
 
-/// The bugs of whoever does not wait for the commit.
-async fn before_commit(shared: &Arc<Shared>, tasks: Vec<NewTask>, begun: Vec<Begun>) -> Result<Vec<Submission>, Error> {
-    if planted::is(Bug::AcknowledgeBeforeCommit) {
-        let (store, spawner) = (shared.store.clone(), shared.spawner.clone());
-        spawner.spawn(Box::pin(async move {
-            store.submit(tasks).await.ok();
-        }));
-        return Ok(begun.into_iter().map(|begun| Submission::Created(Box::new(begun.task))).collect());
-    }
-    let until = |task: &Task| shared.lease_terms().until(task.created_at, task.attempt_timeout);
-    let leases = begun.iter().map(|begun| {
-        let lease = Lease { token: Token(1), since: begun.task.created_at, until: until(&begun.task) };
-        Submitted::Created(begun.room.as_ref().map(|_| lease))
-    });
-    let leases: Vec<Submitted> = leases.collect();
-    let answers = begun.into_iter().zip(leases).map(|(begun, submitted)| begun.end(shared, submitted)).collect();
-    shared.store.submit(tasks).await?;
-    Ok(answers)
-}
-
 /// A draft on its way into the store, holding room for its first attempt if there was some.
-struct Begun {
-    task: Task,
+pub(crate) struct Begun {
+    pub(crate) task: Task,
     draft: Draft,
-    room: Option<Room>,
+    pub(crate) room: Option<Room>,
 }
 
 impl Begun {
-    fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
+    /// What became of it; an attempt that was claimed with it is started.
+    pub(crate) fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
         let Begun { mut task, draft, room } = self;
         match submitted {
             Submitted::Created(lease) => {

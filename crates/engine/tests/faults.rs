@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::policy::Spec;
-use redrive_core::{ErrorType, Outcome, Reason, Status};
+use redrive_core::{ErrorType, Outcome, Reason, Status, Task};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
 use redrive_store::{Next, Settled, Settlement, Store, memory::MemoryStore};
 use world::{
-    FailingStore, PausedClock, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store,
+    FailingStore, Hold, PausedClock, Reply, World, attempts, claim_as_another, lane, tenant,
+    world_with_a_task_in_the_store,
 };
 
 #[tokio::test(start_paused = true)]
@@ -321,16 +322,22 @@ async fn a_replay_of_a_dead_letter_survives_a_restart() {
     assert_eq!((ended.status, ended.run, ended.attempt_number), (Status::Succeeded, 2, 2));
 }
 
+/// A task that the store has claimed, a second from now, and whose claim has not been answered yet.
+async fn claim_held_back(world: &World, spec: Spec) -> (Task, Arc<Hold>) {
+    let mut draft = world.draft("held-back", spec).await;
+    draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
+    let hold = world.store.hold_answer("claim");
+    let task = world.submit_draft(draft).await;
+    hold.reached().await;
+    (task, hold)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_answer_came_late_is_given_back_if_its_lease_could_run_out_during_the_attempt() {
     // The margin is 15 s; half of it is for writing the result down. Seconds late, when it was claimed, when it was sent.
     for (late, claimed_at, sent_at) in [(7, 1_000, 8_000), (8, 9_000, 9_000)] {
         let world = World::new().await;
-        let mut draft = world.draft("k", attempts(1)).await;
-        draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
-        let hold = world.store.hold_answer("claim");
-        let task = world.submit_draft(draft).await;
-        hold.reached().await;
+        let (task, hold) = claim_held_back(&world, attempts(1)).await;
         world.clock.sleep(Duration::from_secs(late)).await;
         hold.release();
         let ended = world.ended(task.id).await.task;
@@ -347,11 +354,7 @@ async fn a_claim_whose_answer_came_after_its_lease_is_taken_over_however_late_it
     // The lease lasts for 45 s. Nothing else is going on that could make the rescuer look.
     for late in [46, 100, 10_000] {
         let world = World::new().await;
-        let mut draft = world.draft("k", attempts(2)).await;
-        draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
-        let hold = world.store.hold_answer("claim");
-        let task = world.submit_draft(draft).await;
-        hold.reached().await;
+        let (task, hold) = claim_held_back(&world, attempts(2)).await;
         world.clock.sleep(Duration::from_secs(late)).await;
         hold.release();
         let ended = world.ended(task.id).await.task;
@@ -382,11 +385,7 @@ async fn an_embedded_store_takes_over_what_was_left_and_nothing_that_is_still_be
     world.dependency.script("dependency", [Reply::Held(Box::new(Reply::Status(200)))]);
     let under_way = world.submit("under-way", attempts(2)).await;
     world.dependency.arrived(1).await;
-    let mut draft = world.draft("left", attempts(1)).await;
-    draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
-    let hold = world.store.hold_answer("claim");
-    let left = world.submit_draft(draft).await;
-    hold.reached().await;
+    let (left, hold) = claim_held_back(&world, attempts(1)).await;
     // Both leases have run out, as far as the clock on the wall can tell.
     world.clock.set_ahead(Duration::from_secs(3_600));
     hold.release();

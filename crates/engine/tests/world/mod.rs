@@ -8,7 +8,7 @@ mod failing_store;
 mod scripted;
 
 pub use alert_log::AlertLog;
-pub use failing_store::FailingStore;
+pub use failing_store::{FailingStore, Hold};
 pub use scripted::{Reply, Scripted};
 
 use std::collections::BTreeMap;

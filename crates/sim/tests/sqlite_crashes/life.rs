@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_core::policy::Spec;
 use redrive_core::{Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp};
+use redrive_sim::random::Random;
 use redrive_store::conformance::samples::{TERMS, at, end, id, lane, policy_id, retry, succeed, task, tenant, unsent};
 use redrive_store::{Announced, Claimed, CleanFrom, Expected, LaneRoom, PutPolicy, Settlement, Store, Submitted};
 
@@ -39,7 +40,7 @@ pub(crate) struct Life {
 impl Life {
     pub(crate) fn new(seed: u64) -> Self {
         Life {
-            random: Random(seed),
+            random: Random::stream(seed, 0),
             seconds: 0,
             calls: 0,
             made: 0,
@@ -52,11 +53,11 @@ impl Life {
     /// Makes the next call that changes something, and no other.
     pub(crate) async fn call(&mut self, store: &dyn Store) {
         self.calls += 1;
-        self.seconds += 1 + self.random.below(4);
+        self.seconds += self.random.within(1..=4);
         if let Some(new) = tenants().nth(self.calls - 1) {
             return self.put_default_policy(store, new).await;
         }
-        match self.random.below(100) {
+        match self.random.within(0..=99) {
             0..34 => self.submit(store).await,
             34..48 => self.claim(store).await,
             48..73 => self.settle(store).await,
@@ -76,21 +77,21 @@ impl Life {
 
     async fn submit(&mut self, store: &dyn Store) {
         let mut batch = Vec::new();
-        let size = if self.random.chance(8) { 25 } else { 1 + self.random.below(3) };
+        let size = if self.random.chance(0.08) { 25 } else { self.random.within(1..=3) };
         for _ in 0..size {
             self.made += 1;
             let tenant = self.some_tenant();
             let version = self.versions[&tenant];
-            let mut sample = task(self.made).of(tenant.as_str()).to(self.random.pick(&DEPENDENCIES));
+            let mut sample = task(self.made).of(tenant.as_str()).to(self.random.pick::<&str>(&DEPENDENCIES));
             sample = sample.created(self.now()).label("n", &self.made.to_string()).policy("default", version);
-            if self.random.chance(15) {
-                sample = sample.key(&format!("key-{}", 1 + self.random.below(self.made)));
+            if self.random.chance(0.15) {
+                sample = sample.key(&format!("key-{}", self.random.within(1..=self.made)));
             }
-            if self.random.chance(15) {
-                sample = sample.body(vec![b'x'; 1 + self.random.below(LARGE_BODY as u64) as usize]);
+            if self.random.chance(0.15) {
+                sample = sample.body(vec![b'x'; self.random.within(1..=LARGE_BODY as u64) as usize]);
             }
             let due = self.some_time();
-            sample = if self.random.chance(40) { sample.claimed(self.now()) } else { sample.due(due) };
+            sample = if self.random.chance(0.4) { sample.claimed(self.now()) } else { sample.due(due) };
             batch.push(sample.0);
         }
         let said = store.submit(batch.clone()).await.unwrap();
@@ -104,18 +105,18 @@ impl Life {
     }
 
     async fn claim(&mut self, store: &dyn Store) {
-        let lanes = all_lanes().map(|lane| LaneRoom { lane, room: self.random.below(3) as usize }).collect();
+        let lanes = all_lanes().map(|lane| LaneRoom { lane, room: self.random.within(0..=2) as usize }).collect();
         self.held.extend(store.claim(lanes, TERMS, self.now()).await.unwrap().claimed);
     }
 
     async fn settle(&mut self, store: &dyn Store) {
         let mut ends = Vec::new();
-        for _ in 0..=self.random.below(6) {
+        for _ in 0..=self.random.within(0..=5) {
             if self.held.is_empty() {
                 break;
             }
-            let at = self.random.below(self.held.len() as u64) as usize;
-            let stays = self.random.chance(10);
+            let at = self.random.below(self.held.len());
+            let stays = self.random.chance(0.1);
             let claimed = if stays { self.held[at].clone() } else { self.held.swap_remove(at) };
             ends.push(self.some_end(&claimed));
         }
@@ -124,7 +125,7 @@ impl Life {
 
     fn some_end(&mut self, claimed: &Claimed) -> Settlement {
         let (now, later) = (self.now(), self.some_time());
-        match self.random.below(20) {
+        match self.random.within(0..=19) {
             0..9 => succeed(claimed, now),
             9..15 => retry(claimed, now, later),
             15..18 => end(claimed, Status::Failed, Some(Reason::NotRetryable), now),
@@ -161,9 +162,9 @@ impl Life {
 
     /// One step of a pass: what follows it, another call may do.
     async fn clean(&mut self, store: &dyn Store) {
-        let before = at(self.seconds.saturating_sub(self.random.below(30)) * 1_000);
-        let from = if self.random.chance(80) { CleanFrom::Start } else { CleanFrom::After(self.some_task()) };
-        store.clean(before, from, 1 + self.random.below(80) as usize).await.unwrap();
+        let before = at(self.seconds.saturating_sub(self.random.within(0..=29)) * 1_000);
+        let from = if self.random.chance(0.8) { CleanFrom::Start } else { CleanFrom::After(self.some_task()) };
+        store.clean(before, from, self.random.within(1..=80) as usize).await.unwrap();
     }
 
     async fn put_default_policy(&mut self, store: &dyn Store, tenant: TenantId) {
@@ -175,7 +176,7 @@ impl Life {
 
     async fn put_or_delete_spare_policy(&mut self, store: &dyn Store) {
         let (tenant, spare) = (self.some_tenant(), policy_id("spare"));
-        if self.random.chance(50) {
+        if self.random.chance(0.5) {
             let spec = Spec { max_attempts: Some(self.calls as u32), ..Spec::default() };
             store.put_policy(tenant, spare, spec, Expected::Anything, self.now()).await.unwrap();
         } else {
@@ -197,11 +198,11 @@ impl Life {
     }
 
     fn some_tenant(&mut self) -> TenantId {
-        tenant(self.random.pick(&TENANTS))
+        tenant(self.random.pick::<&str>(&TENANTS))
     }
 
     fn some_task(&mut self) -> TaskId {
-        id(self.random.below(self.made + 2))
+        id(self.random.within(0..=self.made + 1))
     }
 
     /// Whole seconds, one call never the same as another: so a task that is brought forward has its moment alone.
@@ -211,9 +212,9 @@ impl Life {
 
     /// Somewhat earlier or later than now, and never the same twice.
     fn some_time(&mut self) -> Timestamp {
-        let second = (self.seconds + self.random.below(25)).saturating_sub(5);
+        let second = (self.seconds + self.random.within(0..=24)).saturating_sub(5);
         loop {
-            let due = at(second * 1_000 + 1 + self.random.below(999));
+            let due = at(second * 1_000 + self.random.within(1..=999));
             if self.taken.insert(due) {
                 return due;
             }
@@ -223,23 +224,4 @@ impl Life {
 
 fn all_lanes() -> impl Iterator<Item = Lane> {
     TENANTS.into_iter().flat_map(|tenant| DEPENDENCIES.into_iter().map(move |dependency| lane(tenant, dependency)))
-}
-
-/// Knuth's MMIX, of which only the high bits are used.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
 }
