@@ -1,8 +1,8 @@
 //! What Redrive asks of a store, and everything that is common to all stores.
 //!
 //! [`Store`] is the contract; `conformance` (with the feature of that name) is the suite that every implementation runs;
-//! [`memory`] is the store that forgets; [`group_commit`] is the single writer that lets a thousand callers share one
-//! fsync.
+//! [`Shared`] is what a store for several processes has besides; [`memory`] is the store that forgets; [`group_commit`]
+//! is the single writer that lets a thousand callers share one fsync.
 //!
 //! Not here: any database (`redrive-store-sqlite` and its siblings), any decision about retrying (`redrive-core`).
 
@@ -12,9 +12,11 @@
 pub mod conformance;
 pub mod group_commit;
 pub mod memory;
+mod shared;
 mod types;
 
 pub use memory::MemoryStore;
+pub use shared::*;
 pub use types::*;
 
 use async_trait::async_trait;
@@ -130,6 +132,11 @@ pub trait Store: Send + Sync + 'static {
     /// Whether no other process can write here: what this process does not hold, nobody holds, and nothing becomes due
     /// without this process knowing.
     fn is_exclusive(&self) -> bool;
+
+    /// What processes that share this store have in common; `None` if it has one owner.
+    fn shared(&self) -> Option<&dyn Shared> {
+        None
+    }
 
     /// Finishes what is queued and closes files. Calls after this fail with [`Error::Closed`].
     async fn close(&self);
