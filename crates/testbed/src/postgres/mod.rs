@@ -1,0 +1,180 @@
+mod admin;
+mod database;
+mod shared;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+pub use database::Database;
+pub use shared::{SHARED_POSTGRES, SharedPostgres};
+
+use crate::home::{Farewell, Home};
+use crate::server::{Plan, Server};
+use crate::{process_tree, program};
+
+/// The role of every URL; it may do everything.
+const ROLE: &str = "redrive";
+/// The database to connect to in order to make others.
+const ADMIN_DATABASE: &str = "postgres";
+
+/// What is different about a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// Whether a commit is on disk before it is answered. Only a loss of power can tell: a killed server keeps its
+    /// commits either way.
+    pub fsync: bool,
+    /// Further settings by their names in postgresql.conf.
+    pub settings: &'a [(&'a str, &'a str)],
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options { fsync: true, settings: &[] }
+    }
+}
+
+/// A PostgreSQL server with files of its own.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Server,
+}
+
+impl Postgres {
+    /// A new server that syncs its commits to disk.
+    pub fn start() -> Self {
+        Postgres::start_with(Options::default())
+    }
+
+    /// A new server with `options`.
+    pub fn start_with(options: Options<'_>) -> Self {
+        let programs = program::postgres_directory();
+        let account = program::account_for_servers();
+        let home = Home::new(account, Farewell::Quit);
+        let data = home.path().join("data");
+        make_cluster(&programs, &home, account);
+        let settings = settings_of(&options);
+        let command = move |port: u16| {
+            let mut command = Command::new(programs.join("postgres"));
+            command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
+            settings.iter().for_each(|setting| {
+                command.args(["-c", setting.as_str()]);
+            });
+            program::run_as(&mut command, account);
+            command
+        };
+        let plan = Plan {
+            name: "PostgreSQL",
+            command: Box::new(command),
+            ready: "database system is ready to accept connections",
+            farewell: Signal::QUIT,
+        };
+        Postgres { server: Server::start(plan, home) }
+    }
+
+    /// The server that the tests share: see [`SharedPostgres`].
+    pub fn shared() -> SharedPostgres {
+        SharedPostgres::get()
+    }
+
+    /// The URL of a database that is there from the start.
+    pub fn url(&self) -> String {
+        self.url_of(ADMIN_DATABASE)
+    }
+
+    /// Makes a new, empty database, which lives as long as the server's files.
+    pub fn fresh_database(&self) -> Database {
+        Database::create(&self.url())
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    /// The main process.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not run.
+    pub fn pid(&self) -> u32 {
+        self.running().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The directory with the server's files.
+    pub fn data_directory(&self) -> PathBuf {
+        self.server.directory().join("data")
+    }
+
+    /// All that the server has logged since it was last started.
+    pub fn log(&self) -> String {
+        self.server.log()
+    }
+
+    /// User and system time of the whole server since it was last started: the main process and every one that it has
+    /// started, also those that have ended.
+    pub fn cpu_time(&self) -> Duration {
+        process_tree::cpu_time(self.running())
+    }
+
+    /// Ends every process of the server at once (SIGKILL), as when its machine is lost. Commits that were answered are
+    /// there when it is started again.
+    pub fn kill(&self) {
+        self.server.kill();
+    }
+
+    /// The immediate shutdown (as by `pg_ctl stop -m immediate`): clients are told, nothing is written, and the next
+    /// start recovers as from a crash.
+    pub fn stop_immediate(&self) {
+        self.server.stop(Signal::QUIT);
+    }
+
+    /// Starts a server that was killed or stopped, on the same port and the same files; returns when it has recovered.
+    pub fn start_again(&self) {
+        self.server.start_again();
+    }
+
+    /// Makes every process of the server stand still (SIGSTOP): connections stay open, and nothing is answered.
+    pub fn pause(&self) {
+        self.server.pause();
+    }
+
+    /// Lets a paused server go on.
+    pub fn resume(&self) {
+        self.server.resume();
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgres://{ROLE}@127.0.0.1:{}/{database}", self.port())
+    }
+
+    fn running(&self) -> Pid {
+        self.server.pid().expect("the server does not run")
+    }
+}
+
+fn settings_of(options: &Options<'_>) -> Vec<String> {
+    let on_or_off = if options.fsync { "on" } else { "off" };
+    let base = [
+        ("listen_addresses", "127.0.0.1"),
+        ("unix_socket_directories", ""),
+        ("fsync", on_or_off),
+        // Torn pages are a matter of power loss too.
+        ("full_page_writes", on_or_off),
+    ];
+    base.iter().chain(options.settings).map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// Runs `initdb`.
+fn make_cluster(programs: &std::path::Path, home: &Home, account: Option<program::Account>) {
+    let mut initdb = Command::new(programs.join("initdb"));
+    initdb.arg("--pgdata").arg(home.path().join("data"));
+    initdb.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"]);
+    initdb.args(["--no-sync", "--no-instructions"]);
+    program::run_as(&mut initdb, account);
+    let output = initdb.current_dir(home.path()).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("starting {initdb:?}: {error}"));
+    assert!(output.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,82 @@
+//! A process and its children, as /proc shows them.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Linux counts CPU time in ticks of 1/100 s on every architecture that we run on (USER_HZ).
+const TICK: Duration = Duration::from_millis(10);
+
+/// What /proc/PID/stat says.
+struct Stat {
+    parent: i32,
+    state: char,
+    /// User and system time of the process itself.
+    own: u32,
+    /// The same, of the children that it has seen end.
+    reaped: u32,
+}
+
+/// The processes whose parent is `parent`.
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").expect("listing /proc");
+    let pids = entries.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?));
+    pids.filter(|&pid| Stat::of(pid).is_some_and(|stat| stat.parent == parent.as_raw_nonzero().get())).collect()
+}
+
+/// The CPU time of `parent` and of all its children, also of those that have ended.
+pub(crate) fn cpu_time(parent: Pid) -> Duration {
+    let own = Stat::of(parent).map_or(0, |stat| stat.own + stat.reaped);
+    let living: u32 = children(parent).into_iter().filter_map(Stat::of).map(|stat| stat.own + stat.reaped).sum();
+    TICK * (own + living)
+}
+
+/// Whether the process no longer runs. One that nobody has waited for yet does not run.
+pub(crate) fn is_gone(pid: Pid) -> bool {
+    Stat::of(pid).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'))
+}
+
+/// Whether the process stands still because of SIGSTOP.
+pub(crate) fn is_stopped(pid: Pid) -> bool {
+    Stat::of(pid).is_some_and(|stat| stat.state == 'T')
+}
+
+/// Sends a signal, unless the process has just ended.
+pub(crate) fn signal(pid: Pid, signal: Signal) {
+    if let Err(error) = kill_process(pid, signal)
+        && error != rustix::io::Errno::SRCH
+    {
+        panic!("sending {signal:?} to process {pid:?}: {error}");
+    }
+}
+
+impl Stat {
+    fn of(pid: Pid) -> Option<Self> {
+        Stat::parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+    }
+
+    /// The name in brackets may itself contain blanks and brackets, so the fields are counted from behind it.
+    fn parse(line: &str) -> Option<Self> {
+        let (_, rest) = line.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let ticks = |at: usize| fields.get(at)?.parse::<u32>().ok();
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            own: ticks(11)? + ticks(12)?,
+            reaped: ticks(13)? + ticks(14)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_read_behind_a_name_with_brackets() {
+        let stat = Stat::parse("7 (a) b (c)) S 3 7 7 0 -1 4194560 200 0 0 0 150 50 20 5 20 0 3 0 99 1 2").unwrap();
+        assert_eq!((stat.parent, stat.state, stat.own, stat.reaped), (3, 'S', 200, 25));
+    }
+}

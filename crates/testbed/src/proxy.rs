@@ -1,0 +1,192 @@
+//! A TCP proxy that loses what it should carry.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::port;
+
+/// How much is read at once.
+const BUFFER: usize = 64 * 1024;
+/// How many ports may be lost to other processes before we give up.
+const PORT_TRIES: usize = 20;
+
+/// A proxy in front of one server. What it is told holds once the call returns.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    orders: Option<UnboundedSender<(Order, std::sync::mpsc::Sender<()>)>>,
+    faults: Arc<Faults>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What does not get through.
+#[derive(Debug, Default)]
+struct Faults {
+    lose_answers: AtomicBool,
+    lose_requests: AtomicBool,
+    lost: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    CutAll,
+    Refuse(bool),
+}
+
+impl Proxy {
+    /// Starts a proxy for the server at `target`.
+    pub fn start(target: SocketAddr) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("making a runtime");
+        let listener = (0..PORT_TRIES).find_map(|_| {
+            let address = SocketAddr::from(([127, 0, 0, 1], port::free()));
+            runtime.block_on(TcpListener::bind(address)).ok()
+        });
+        let listener = listener.expect("a port for the proxy");
+        let address = listener.local_addr().expect("the address of the proxy");
+        let faults = Arc::new(Faults::default());
+        let (orders, receiver) = unbounded_channel();
+        let gate = Gate { address, target, faults: Arc::clone(&faults), connections: JoinSet::new() };
+        let thread = std::thread::Builder::new().name("proxy".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(gate.run(listener, receiver))).expect("starting a thread");
+        Proxy { address, orders: Some(orders), faults, thread: Some(thread) }
+    }
+
+    /// Where to connect to instead of the server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Closes every connection, on both sides.
+    pub fn cut_all(&self) {
+        self.order(Order::CutAll);
+    }
+
+    /// Whether new connections are refused, as if nothing listened. Those that are open stay open.
+    pub fn refuse(&self, on: bool) {
+        self.order(Order::Refuse(on));
+    }
+
+    /// From now on the server gets what clients send, and clients get nothing: work is done, and its answer is lost.
+    pub fn lose_answers(&self) {
+        self.faults.lose_answers.store(true, Ordering::Release);
+    }
+
+    /// From now on the server gets nothing of what clients send.
+    pub fn lose_requests(&self) {
+        self.faults.lose_requests.store(true, Ordering::Release);
+    }
+
+    /// How many bytes have been lost since the start: tells when an answer is.
+    pub fn lost_bytes(&self) -> u64 {
+        self.faults.lost.load(Ordering::Acquire)
+    }
+
+    /// Carries everything again and accepts connections. A connection that has lost something in its middle is of no
+    /// use any more: [`cut_all`](Proxy::cut_all) comes first.
+    pub fn restore(&self) {
+        self.faults.lose_answers.store(false, Ordering::Release);
+        self.faults.lose_requests.store(false, Ordering::Release);
+        self.refuse(false);
+    }
+
+    fn order(&self, order: Order) {
+        let (done, wait) = std::sync::mpsc::channel();
+        let orders = self.orders.as_ref().expect("the orders are taken on drop only");
+        orders.send((order, done)).expect("the proxy has ended");
+        wait.recv().expect("the proxy has ended");
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.orders = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            eprintln!("the proxy at {} panicked", self.address);
+        }
+    }
+}
+
+/// The listener's and the connections' owner.
+struct Gate {
+    address: SocketAddr,
+    target: SocketAddr,
+    faults: Arc<Faults>,
+    connections: JoinSet<io::Result<()>>,
+}
+
+impl Gate {
+    async fn run(mut self, listener: TcpListener, mut orders: UnboundedReceiver<(Order, std::sync::mpsc::Sender<()>)>) {
+        let mut listener = Some(listener);
+        loop {
+            tokio::select! {
+                // An order first: nothing that comes after it may slip in before.
+                biased;
+                order = orders.recv() => {
+                    let Some((order, done)) = order else { return };
+                    match order {
+                        Order::CutAll => self.connections.shutdown().await,
+                        Order::Refuse(true) => listener = None,
+                        Order::Refuse(false) if listener.is_none() => {
+                            listener = Some(TcpListener::bind(self.address).await.expect("the proxy's port again"));
+                        }
+                        Order::Refuse(false) => {}
+                    }
+                    // Whoever gave the order may have given up.
+                    done.send(()).ok();
+                }
+                client = accept(listener.as_ref()) => {
+                    // A client that is gone before it was accepted is no concern of ours.
+                    if let Ok(client) = client {
+                        self.connections.spawn(carry(client, self.target, Arc::clone(&self.faults)));
+                    }
+                }
+                // How a connection ended is for its two ends to see.
+                Some(_) = self.connections.join_next() => {}
+            }
+        }
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
+    match listener {
+        Some(listener) => listener.accept().await.map(|(client, _)| client),
+        None => std::future::pending().await,
+    }
+}
+
+async fn carry(client: TcpStream, target: SocketAddr, faults: Arc<Faults>) -> io::Result<()> {
+    let server = TcpStream::connect(target).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let requests = pump(from_client, to_server, &faults.lose_requests, &faults.lost);
+    let answers = pump(from_server, to_client, &faults.lose_answers, &faults.lost);
+    tokio::try_join!(requests, answers)?;
+    Ok(())
+}
+
+/// Carries one direction until its end, which is passed on.
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lose: &AtomicBool, lost: &AtomicU64) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        if length == 0 {
+            return to.shutdown().await;
+        }
+        if lose.load(Ordering::Acquire) {
+            lost.fetch_add(length as u64, Ordering::AcqRel);
+        } else {
+            to.write_all(&buffer[..length]).await?;
+        }
+    }
+}

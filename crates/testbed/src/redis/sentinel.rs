@@ -1,0 +1,111 @@
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::{Options, Redis, call};
+use crate::home::{Farewell, Home};
+use crate::server::{Plan, Server};
+use crate::{program, wait_until};
+
+/// The name under which the sentinel knows the master.
+const SERVICE: &str = "redrive";
+
+/// A master, a replica, and one sentinel that makes the replica the master when the master is gone for two seconds.
+#[derive(Debug)]
+pub struct RedisSentinel {
+    servers: [Redis; 2],
+    sentinel: Server,
+}
+
+impl RedisSentinel {
+    /// Starts all three and waits until a failover could happen.
+    pub fn start() -> Self {
+        let no_wait = ("repl-diskless-sync-delay", "0");
+        let master = Redis::start_with(Options { settings: &[no_wait], ..Options::default() });
+        let replica_of = format!("127.0.0.1 {}", master.port());
+        let settings = [no_wait, ("replicaof", replica_of.as_str())];
+        let replica = Redis::start_with(Options { settings: &settings, ..Options::default() });
+        wait_until("the replica follows its master", || {
+            replica.call(&["INFO", "replication"]).contains("master_link_status:up")
+        });
+        let service = RedisSentinel { sentinel: start_sentinel(master.port()), servers: [master, replica] };
+        wait_until("the sentinel has found the replica", || service.knows_replica());
+        service
+    }
+
+    /// The URLs of the sentinels.
+    pub fn sentinel_urls(&self) -> Vec<String> {
+        vec![format!("redis://127.0.0.1:{}", self.sentinel.port())]
+    }
+
+    /// The name to ask the sentinel for.
+    pub fn service_name(&self) -> &str {
+        SERVICE
+    }
+
+    /// The URL of the server that the sentinel now calls the master.
+    pub fn master_url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.master_port())
+    }
+
+    /// Both servers, whichever is the master.
+    pub fn servers(&self) -> &[Redis] {
+        &self.servers
+    }
+
+    /// Kills the master (SIGKILL). The sentinel finds out by itself.
+    pub fn kill_master(&self) {
+        let port = self.master_port();
+        self.servers.iter().filter(|server| server.port() == port).for_each(Redis::kill);
+    }
+
+    /// Waits until the sentinel calls another server the master, and that server knows it.
+    pub fn wait_for_failover_from(&self, old_master_url: &str) {
+        wait_until("the sentinel has failed over", || {
+            let port = self.master_port();
+            let promoted = self.servers.iter().find(|server| server.port() == port);
+            self.master_url() != old_master_url
+                && promoted.is_some_and(|server| server.call(&["ROLE"]).starts_with("master"))
+        });
+    }
+
+    fn master_port(&self) -> u16 {
+        let said = self.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE]);
+        let port = said.lines().nth(1).and_then(|port| port.parse().ok());
+        port.unwrap_or_else(|| panic!("the sentinel does not name a master: {said}"))
+    }
+
+    fn knows_replica(&self) -> bool {
+        let said = self.ask(&["SENTINEL", "REPLICAS", SERVICE]);
+        // A flat list of names and values; a replica counts for a failover once it is seen to follow its master.
+        let mut lines = said.lines().skip_while(|line| *line != "master-link-status");
+        lines.nth(1) == Some("ok")
+    }
+
+    fn ask(&self, words: &[&str]) -> String {
+        let outcome = call::call(self.sentinel.port(), words);
+        outcome.unwrap_or_else(|error| panic!("{words:?} for the sentinel: {error}"))
+    }
+}
+
+fn start_sentinel(master: u16) -> Server {
+    let program = program::find("redis-sentinel", "redis-sentinel");
+    let home = Home::new(None, Farewell::Kill);
+    let file = home.path().join("sentinel.conf");
+    let command = move |port: u16| {
+        let text = format!(
+            "bind 127.0.0.1\n\
+             port {port}\n\
+             sentinel monitor {SERVICE} 127.0.0.1 {master} 1\n\
+             sentinel down-after-milliseconds {SERVICE} 2000\n\
+             sentinel failover-timeout {SERVICE} 5000\n"
+        );
+        fs::write(&file, text).expect("writing the sentinel's configuration");
+        let mut command = Command::new(&program);
+        command.arg(&file);
+        command
+    };
+    let plan = Plan { name: "Redis Sentinel", command: Box::new(command), ready: "+monitor", farewell: Signal::KILL };
+    Server::start(plan, home)
+}

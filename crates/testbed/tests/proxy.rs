@@ -1,0 +1,72 @@
+//! The proxy in front of a real server.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use redrive_testbed::{Proxy, Redis, wait_until};
+
+fn redis_and_proxy() -> (Redis, Proxy) {
+    let redis = Redis::start();
+    let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], redis.port())));
+    (redis, proxy)
+}
+
+fn ask(stream: &mut TcpStream, command: &str, answer: &str) {
+    stream.write_all(command.as_bytes()).unwrap();
+    let mut bytes = vec![0; answer.len()];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(String::from_utf8(bytes).unwrap(), answer);
+}
+
+fn assert_cut(mut stream: TcpStream) {
+    match stream.read(&mut [0; 1]) {
+        Ok(length) => assert_eq!(length, 0, "an answer got through"),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
+}
+
+#[test]
+fn an_answer_is_lost_although_the_server_did_the_work() {
+    let (redis, proxy) = redis_and_proxy();
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    ask(&mut stream, "INCR n\r\n", ":1\r\n");
+    proxy.lose_answers();
+    stream.write_all(b"INCR n\r\n").unwrap();
+    wait_until("the answer is lost", || proxy.lost_bytes() == 4);
+    proxy.cut_all();
+    assert_cut(stream);
+    assert_eq!(redis.call(&["GET", "n"]), "2");
+
+    proxy.restore();
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    ask(&mut stream, "INCR n\r\n", ":3\r\n");
+}
+
+#[test]
+fn a_lost_request_never_reaches_the_server() {
+    let (redis, proxy) = redis_and_proxy();
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    proxy.lose_requests();
+    stream.write_all(b"INCR n\r\n").unwrap();
+    wait_until("the request is lost", || proxy.lost_bytes() == 8);
+    proxy.cut_all();
+    assert_cut(stream);
+    assert_eq!(redis.call(&["GET", "n"]), "");
+}
+
+#[test]
+fn a_proxy_that_refuses_keeps_the_connections_that_it_has() {
+    let (_redis, proxy) = redis_and_proxy();
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    ask(&mut stream, "PING\r\n", "+PONG\r\n");
+    proxy.refuse(true);
+    assert_eq!(TcpStream::connect(proxy.address()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    ask(&mut stream, "PING\r\n", "+PONG\r\n");
+    proxy.cut_all();
+    assert_cut(stream);
+    proxy.refuse(false);
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    ask(&mut stream, "PING\r\n", "+PONG\r\n");
+}
