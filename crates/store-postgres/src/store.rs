@@ -244,8 +244,7 @@ impl Store for PostgresStore {
     ) -> Result<PutPolicy, Error> {
         let json = serde_json::to_string(&spec)
             .map_err(|error| Error::Unavailable(format!("writing a policy as JSON: {error}")))?;
-        let resolved = Policy::resolve(&spec)
-            .map_err(|invalid| Error::Unavailable(format!("keeping a policy that makes no sense: {invalid}")))?;
+        let resolved = Policy::resolve(&spec).ok();
         let put = ops::policies::Put { tenant, id, spec, json, resolved, expected, now };
         transact!(self.pool, |connection| ops::policies::put(connection, &put))
             .map_err(|failure| failure.into_error("keeping a policy"))

@@ -20,8 +20,8 @@ pub(crate) struct Put {
     pub(crate) spec: policy::Spec,
     /// The spec as text: two specs are the same if their texts are.
     pub(crate) json: String,
-    /// The numbers that a task takes from it, for `enqueue`.
-    pub(crate) resolved: Policy,
+    /// The numbers that a task takes from it, for `enqueue`; nothing if it makes no sense.
+    pub(crate) resolved: Option<Policy>,
     pub(crate) expected: Expected,
     pub(crate) now: Timestamp,
 }
@@ -64,7 +64,7 @@ pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy,
     }
     let version = newest + 1;
     let [tenant, id] = key();
-    let resolved = &put.resolved;
+    let resolved = put.resolved.as_ref();
     connection
         .query(
             INSERT,
@@ -73,9 +73,9 @@ pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy,
                 id,
                 (&version, Type::INT8),
                 (&millis(put.now), Type::INT8),
-                (&i64::from(resolved.max_attempts), Type::INT8),
-                (&whole_millis(resolved.attempt_timeout), Type::INT8),
-                (&whole_millis(resolved.total_budget), Type::INT8),
+                (&resolved.map(|policy| i64::from(policy.max_attempts)), Type::INT8),
+                (&resolved.map(|policy| whole_millis(policy.attempt_timeout)), Type::INT8),
+                (&resolved.map(|policy| whole_millis(policy.total_budget)), Type::INT8),
                 (&put.json, Type::TEXT),
             ],
         )

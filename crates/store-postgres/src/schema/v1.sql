@@ -136,15 +136,15 @@ CREATE TABLE redrive.policies (
 );
 
 -- A deleted version stays, marked, for as long as an ended task refers to it. The numbers that a new task takes from its
--- policy stand beside the spec, for `enqueue`.
+-- policy stand beside the spec, for `enqueue`; they are nothing if the spec makes no sense.
 CREATE TABLE redrive.policy_versions (
     tenant             text COLLATE "C" NOT NULL,
     policy             text COLLATE "C" NOT NULL,
     version            bigint NOT NULL,
     created_at         bigint NOT NULL,
-    max_attempts       bigint NOT NULL,
-    attempt_timeout_ms bigint NOT NULL,
-    total_budget_ms    bigint NOT NULL,
+    max_attempts       bigint,
+    attempt_timeout_ms bigint,
+    total_budget_ms    bigint,
     deleted            boolean NOT NULL DEFAULT false,
     spec               text NOT NULL,
     PRIMARY KEY (tenant, policy, version)
