@@ -130,11 +130,6 @@ async fn the_shared_server_gives_distinct_databases_and_drops_them() {
     assert_eq!(number(&observer, &exists).await, 1);
     drop(one);
     assert_eq!(number(&observer, &exists).await, 0, "although a client was connected");
-    let (begin, databases) = (Instant::now(), 5);
-    for _ in 0..databases {
-        drop(shared.fresh_database());
-    }
-    println!("a fresh database takes {:?}", begin.elapsed() / databases);
 }
 
 #[tokio::test]
