@@ -18,12 +18,14 @@ use crate::failure::Failure;
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Said once per session, or with every transaction where sessions are not ours.
-pub(crate) const SESSION: [(&str, &str); 5] = [
+pub(crate) const SESSION: [(&str, &str); 6] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("enable_bitmapscan", "off"),
     ("jit", "off"),
+    // Others' transactions are not ours to wait for: one that holds a key open must not hold up a whole batch.
+    ("lock_timeout", "2000"),
 ];
 
 /// One connection to the database.

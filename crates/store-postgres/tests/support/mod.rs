@@ -9,6 +9,7 @@ use tokio_postgres::{Client, NoTls};
 
 /// A store and its database.
 pub(crate) struct Opened {
+    #[allow(dead_code, reason = "not every test asks it")]
     pub(crate) store: Arc<PostgresStore>,
     pub(crate) database: Database,
 }
@@ -39,13 +40,13 @@ pub(crate) async fn plain(url: &str) -> Client {
     client
 }
 
-/// Waits until the store's listener is connected: what is said before that is lost, as it may be.
+/// Waits until this many listeners are connected: what is said before that is lost, as it may be.
 #[allow(dead_code, reason = "not every test listens")]
-pub(crate) async fn until_listening(opened: &Opened) {
+pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     let client = plain(opened.database.url()).await;
-    let listeners = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
+    let connected = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
                      AND state = 'idle'";
-    while client.query(listeners, &[]).await.unwrap().is_empty() {
+    while client.query(connected, &[]).await.unwrap().len() < listeners {
         tokio::task::yield_now().await;
     }
 }
