@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{BroughtForward, Cancelled, Error, Replay, Store, TaskDetail};
+use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail};
 use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
@@ -77,6 +77,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         ids: TaskIds::above(newest),
         phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
+        started_at: clock.now(),
         left_behind: Arc::default(),
         alerts,
         clock,
@@ -197,6 +198,14 @@ impl Handle {
     /// The store, for reading.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// Every process over the store that has been heard of and has not left; on a store of its own, this one.
+    pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        match self.shared.store.shared() {
+            Some(neighbours) => neighbours.nodes().await,
+            None => Ok(vec![neighbours::alone(&self.shared)]),
+        }
     }
 
     /// Whether the engine has begun to stop.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::Timestamp;
 use redrive_store::{Claimed, LeaseTerms, Store};
 use tokio::sync::Notify;
 
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) policies: Policies,
     pub(crate) ids: TaskIds,
     pub(crate) phase: Watched<Phase>,
+    pub(crate) started_at: Timestamp,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
     pub(crate) left_behind: Arc<LeftBehind>,

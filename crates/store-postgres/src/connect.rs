@@ -26,7 +26,7 @@ type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// The half of a connection that moves bytes: somebody must drive it.
 pub(crate) enum Driven {
-    Plain(Driver<Socket, NoTlsStream>),
+    Plain(Box<Driver<Socket, NoTlsStream>>),
     Tls(Box<Driver<Socket, TlsStream>>),
 }
 
@@ -57,7 +57,7 @@ impl Address {
             match &self.tls {
                 None => {
                     let (client, driver) = self.config.connect(NoTls).await?;
-                    Ok((client, Driven::Plain(driver)))
+                    Ok((client, Driven::Plain(Box::new(driver))))
                 }
                 Some(tls) => {
                     let (client, driver) = self.config.connect(tls.clone()).await?;

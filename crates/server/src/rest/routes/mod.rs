@@ -9,6 +9,7 @@ mod get_policy;
 mod get_task;
 mod health;
 mod list_attempts;
+mod list_nodes;
 mod list_policies;
 mod list_tasks;
 mod openapi;
@@ -24,7 +25,7 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 19] = [
+pub(crate) static ROUTES: [&Route; 20] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -37,6 +38,7 @@ pub(crate) static ROUTES: [&Route; 19] = [
     &list_policies::ROUTE,
     &get_policy::ROUTE,
     &delete_policy::ROUTE,
+    &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
     &openapi::ROUTE,

@@ -1,12 +1,8 @@
 //! `redrive.enqueue`: a task in the caller's own transaction.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
+use crate::support::{Opened, open, plain};
 use redrive_core::{PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, Store};
-use support::{Opened, open, plain};
 use tokio_postgres::error::SqlState;
 
 /// A store with the policy that everything uses, and a connection of somebody else.
@@ -147,7 +143,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
 #[tokio::test]
 async fn other_processes_are_told_when_it_commits() {
     let (opened, mut client) = world().await;
-    support::until_listening(&opened, 1).await;
+    crate::support::until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
         async move { store.shared().unwrap().heard().await }

@@ -1,18 +1,14 @@
 //! A server that dies, connections that break: nothing is lost, nothing happens twice, and it heals by itself.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{node, plain};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Settled, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres, Proxy};
-use support::{node, plain};
 
 /// A store that reaches its database through a proxy.
 struct Proxied {

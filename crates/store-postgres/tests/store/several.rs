@@ -1,15 +1,11 @@
 //! Several processes over one database.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::support::{neighbour, node, open, until_listening};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Heartbeat, Hold, Known, LaneDue, Settled, Store, Submitted, Tally, Token, Totals};
-use support::{neighbour, node, open, until_listening};
 
 #[tokio::test]
 async fn no_two_processes_claim_the_same_task() {

@@ -1,14 +1,9 @@
 //! Bringing the schema up to date, and living beside a newer program.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
-use redrive_store::Store;
+use crate::support::{node, open, plain};
 use redrive_store::conformance::samples::*;
 use redrive_store_postgres::{Options, PostgresStore, migrate};
 use redrive_testbed::Postgres;
-use support::{node, open, plain};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_come_at_once_one_makes_the_schema() {
@@ -54,7 +49,7 @@ async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
     plain(opened.database.url()).await.batch_execute(NEXT_VERSION).await.unwrap();
     // Running, with statements prepared before; and one that is started now.
     settle(&*opened.store, retry(&claimed, at(5), at(6))).await;
-    let started = support::neighbour(&opened, "old-too").await;
+    let started = crate::support::neighbour(&opened, "old-too").await;
     let again = claim(&*started, billing(), 5, at(9)).await.remove(0);
     settle(&*opened.store, succeed(&again, at(10))).await;
     assert_eq!(counts(&*started, acme()).await, [0, 0, 1, 0, 0, 0]);

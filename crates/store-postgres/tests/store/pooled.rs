@@ -1,13 +1,9 @@
 //! The facts that hold for every store, through a pooler that lends a session for one transaction at a time.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
+use crate::support::{node, plain};
 use redrive_store::conformance::{Fresh, workload};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{PgBouncer, Postgres};
-use support::{node, plain};
 
 /// One test for all: each would start servers of its own.
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,6 @@ use tokio_postgres::{Client, NoTls};
 
 /// A store and its database.
 pub(crate) struct Opened {
-    #[allow(dead_code, reason = "not every test asks it")]
     pub(crate) store: Arc<PostgresStore>,
     pub(crate) database: Database,
 }
@@ -27,7 +26,6 @@ pub(crate) async fn open(name: &str) -> Opened {
 }
 
 /// One more store on the same database.
-#[allow(dead_code, reason = "not every test has a neighbour")]
 pub(crate) async fn neighbour(opened: &Opened, name: &str) -> Arc<PostgresStore> {
     let options = Options::new(opened.database.url(), node(name));
     Arc::new(PostgresStore::open(options).await.unwrap())
@@ -41,7 +39,6 @@ pub(crate) async fn plain(url: &str) -> Client {
 }
 
 /// Waits until this many listeners are connected: what is said before that is lost, as it may be.
-#[allow(dead_code, reason = "not every test listens")]
 pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     let client = plain(opened.database.url()).await;
     let connected = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
