@@ -8,7 +8,7 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::SESSION;
+use crate::connection::{KEEPALIVE, SESSION};
 use crate::failure::Failure;
 
 /// How long sent bytes may stay unacknowledged before the peer is taken for gone.
@@ -42,8 +42,8 @@ impl Address {
         }
         if says_settings {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-            let settings = SESSION.map(|(name, value)| format!("-c {name}={value}"));
-            config.options(format!("{said}{}", settings.join(" ")));
+            let settings = SESSION.iter().chain(&KEEPALIVE).map(|(name, value)| format!("-c {name}={value}"));
+            config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,

@@ -13,7 +13,7 @@ use redrive_store::{
 };
 
 use crate::adding_up::AddingUp;
-use crate::batch::{Batches, Work};
+use crate::batch::{Batches, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::news::News;
@@ -30,6 +30,7 @@ pub struct PostgresStore {
     adding_up: AddingUp,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
+    writing: tokio::sync::Mutex<Writing>,
 }
 
 struct Writers {
@@ -86,11 +87,13 @@ impl PostgresStore {
             tokio::spawn(news.clone().listen(address, pool.clone()));
         }
         tokio::spawn(adding_up.clone().run(pool.clone()));
+        let mut writing = Writing::new();
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }),
-            settles: Batches::start(&pool, options.writers, Settles),
+            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }, &mut writing),
+            settles: Batches::start(&pool, options.writers, Settles, &mut writing),
         });
-        Ok(PostgresStore { pool, node, news, adding_up, writers: Mutex::new(Some(writers)) })
+        let (writers, writing) = (Mutex::new(Some(writers)), tokio::sync::Mutex::new(writing));
+        Ok(PostgresStore { pool, node, news, adding_up, writers, writing })
     }
 
     fn writers(&self) -> Result<Arc<Writers>, Error> {
@@ -296,6 +299,8 @@ impl Store for PostgresStore {
     async fn close(&self) {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(writers);
+        let mut writing = self.writing.lock().await;
+        while writing.join_next().await.is_some() {}
         self.pool.close();
     }
 }

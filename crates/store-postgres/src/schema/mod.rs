@@ -100,8 +100,8 @@ async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
 }
 
 async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
-    // However long another process takes to do it: there is nothing to do until then.
-    connection.execute("SET LOCAL lock_timeout = 0").await?;
+    // However long it takes, or another process takes to do it: there is nothing else to do until then.
+    connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
     connection.query(LOCK, &[]).await?;
     // Somebody else may have done it while this process waited.
     let before = read(connection).await?.map_or(0, |(version, _)| version);
