@@ -38,6 +38,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Which store.
     pub store: StoreKind,
+    /// Where large bodies are kept, as a URL; beside the store's own files if not given.
+    pub blobs: Option<String>,
     /// Threads that run the service; as many as there are cores if not given.
     pub worker_threads: Option<usize>,
     /// Which events are logged, as a filter.
@@ -76,6 +78,7 @@ impl Default for Config {
             listen: "127.0.0.1:8620".into(),
             data_dir: "./redrive-data".into(),
             store: StoreKind::Sqlite,
+            blobs: None,
             worker_threads: None,
             log_level: "info".into(),
             log_format: LogFormat::Text,

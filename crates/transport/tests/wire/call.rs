@@ -29,7 +29,7 @@ pub(crate) fn call(url: impl Into<String>) -> Call {
         target_url: url.into(),
         method: "POST".into(),
         headers: Vec::new(),
-        body: Bytes::from_static(b"body"),
+        body: Bytes::from_static(b"body").into(),
         overrides: None,
         labels: BTreeMap::new(),
     };
@@ -71,7 +71,7 @@ impl Call {
     }
 
     pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
-        self.request(|request| request.body = body.into())
+        self.request(|request| request.body = body.into().into())
     }
 
     pub(crate) fn lane(mut self, dependency: &str) -> Self {

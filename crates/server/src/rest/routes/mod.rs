@@ -8,6 +8,7 @@ mod docs;
 mod get_policy;
 mod get_task;
 mod health;
+mod keep_body;
 mod list_attempts;
 mod list_policies;
 mod list_tasks;
@@ -15,6 +16,7 @@ mod openapi;
 mod parameters;
 mod problems;
 mod put_policy;
+mod read_body;
 mod replay_task;
 mod retry_now;
 mod submit_batch;
@@ -24,7 +26,7 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 19] = [
+pub(crate) static ROUTES: [&Route; 21] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -33,6 +35,8 @@ pub(crate) static ROUTES: [&Route; 19] = [
     &retry_now::ROUTE,
     &replay_task::ROUTE,
     &list_attempts::ROUTE,
+    &keep_body::ROUTE,
+    &read_body::ROUTE,
     &put_policy::ROUTE,
     &list_policies::ROUTE,
     &get_policy::ROUTE,

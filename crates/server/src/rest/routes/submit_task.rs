@@ -35,7 +35,7 @@ pub(crate) static ROUTE: Route = Route {
         },
         PREFER,
     ],
-    request: Some(Document {
+    request: Some(Document::Json {
         schema: of::<Submission<'static>>,
         description: "What to send, where, and how to retry it.",
         example: r#"{
