@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use redrive_core::{Answer, Dependency, ErrorType, IdempotencyKey, Lane, Request, TaskId, TenantId};
+use redrive_core::{Answer, BodyRef, Dependency, ErrorType, IdempotencyKey, Lane, Request, TaskId, TenantId};
 use redrive_engine::transport::{Outbound, SendError, Transport};
 use redrive_transport::{HttpTransport, Options, Roots};
 
@@ -72,6 +72,10 @@ impl Call {
 
     pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
         self.request(|request| request.body = body.into().into())
+    }
+
+    pub(crate) fn stored(self, body: BodyRef) -> Self {
+        self.request(|request| request.body = body.into())
     }
 
     pub(crate) fn lane(mut self, dependency: &str) -> Self {
