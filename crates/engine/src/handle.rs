@@ -9,6 +9,7 @@ use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskD
 use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -23,7 +24,7 @@ use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
-use crate::{announcer, claimer, cleaner, neighbours, rescuer};
+use crate::{announcer, claimer, cleaner, collector, neighbours, rescuer};
 
 /// How often somebody who waits for a task's end looks at a store that others write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -41,6 +42,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// How they are sent.
     pub transport: Arc<dyn Transport>,
+    /// Where bodies are kept that are too large for a task; without it, every body is a part of its task.
+    pub bodies: Option<Arc<dyn Bodies>>,
 }
 
 /// Why the engine did not start.
@@ -66,7 +69,7 @@ pub struct Handle {
 /// Starts the engine's loops.
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
-    let Parts { clock, entropy, spawner, store, transport } = parts;
+    let Parts { clock, entropy, spawner, store, transport, bodies } = parts;
     let newest = store.newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
@@ -85,6 +88,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         spawner,
         store,
         transport,
+        bodies,
         options,
     });
     announcer::start(&shared).await;
@@ -94,6 +98,9 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
     loops.start(spawner, rescuer::run(shared.clone()));
     loops.start(spawner, cleaner::run(shared.clone()));
+    if let Some(bodies) = &shared.bodies {
+        loops.start(spawner, collector::run(shared.clone(), bodies.clone()));
+    }
     announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
     if shared.store.shared().is_some() {
         loops.start(spawner, neighbours::listen(shared.clone()));
@@ -206,6 +213,11 @@ impl Handle {
             Some(neighbours) => neighbours.nodes().await,
             None => Ok(vec![neighbours::alone(&self.shared)]),
         }
+    }
+
+    /// Where large bodies are kept, if they are kept apart.
+    pub fn bodies(&self) -> Option<&Arc<dyn Bodies>> {
+        self.shared.bodies.as_ref()
     }
 
     /// Whether the engine has begun to stop.

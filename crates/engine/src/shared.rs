@@ -8,6 +8,7 @@ use redrive_store::{Claimed, LeaseTerms, Store};
 use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) options: Options,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) in_flight: Arc<InFlight>,

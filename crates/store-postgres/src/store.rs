@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
 use redrive_store::{
-    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
-    LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Shared,
-    Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
+    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
+    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled,
+    Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
 use crate::adding_up::AddingUp;
@@ -276,6 +278,31 @@ impl Store for PostgresStore {
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
         transact!(self.pool, |connection| ops::clean::clean(connection, ended_before, from, limit))
             .map_err(|failure| failure.into_error("cleaning"))
+    }
+
+    async fn adopt_blob(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        call!(self.pool, |connection| ops::blobs::adopt(connection, &tenant, fresh, now))
+            .map_err(|failure| failure.into_error("adopting a blob"))
+    }
+
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        call!(self.pool, |connection| ops::blobs::kept(connection, &tenant, hash))
+            .map_err(|failure| failure.into_error("finding a blob"))
+    }
+
+    async fn condemn_blobs(
+        &self,
+        adopted_before: Timestamp,
+        after: Option<Blob>,
+        limit: usize,
+    ) -> Result<Condemned, Error> {
+        transact!(self.pool, |connection| ops::blobs::condemn(connection, adopted_before, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("condemning blobs"))
+    }
+
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        call!(self.pool, |connection| ops::blobs::forget(connection, &blobs))
+            .map_err(|failure| failure.into_error("forgetting blobs"))
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {

@@ -18,7 +18,7 @@ macro_rules! detail_columns {
             any_task!(),
             ", ",
             request_columns!(),
-            ", ended.answer_status, ended.answer_headers, ended.answer_body, ended.answer_truncated"
+            ", ended.answer_status, ended.answer_headers, ended.answer_body_ref, ended.answer_body, ended.answer_truncated"
         )
     };
 }

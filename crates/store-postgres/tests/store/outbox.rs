@@ -49,7 +49,7 @@ async fn what_is_enqueued_is_what_will_be_sent() {
     assert_eq!((detail.task.max_attempts, detail.task.policy.version, detail.task.run), (6, 1, 1));
     assert_eq!(detail.task.deadline_at.since(detail.task.created_at).as_secs(), 86_400);
     let request = &detail.request;
-    assert_eq!((request.method.as_str(), &request.body[..]), ("PUT", &b"hello"[..]));
+    assert_eq!((request.method.as_str(), &request.body), ("PUT", &"hello".into()));
     assert_eq!(request.target_url, "https://User@Example.COM:443/hooks?x=1");
     let headers: Vec<_> = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let expected = [("X-One", "1"), ("X-Two", "a"), ("X-Two", "b"), ("content-type", "text/plain; charset=utf-8")];

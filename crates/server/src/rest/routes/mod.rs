@@ -8,6 +8,7 @@ mod docs;
 mod get_policy;
 mod get_task;
 mod health;
+mod keep_body;
 mod list_attempts;
 mod list_nodes;
 mod list_policies;
@@ -16,6 +17,7 @@ mod openapi;
 mod parameters;
 mod problems;
 mod put_policy;
+mod read_body;
 mod replay_task;
 mod retry_now;
 mod submit_batch;
@@ -25,7 +27,7 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 20] = [
+pub(crate) static ROUTES: [&Route; 22] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -34,6 +36,8 @@ pub(crate) static ROUTES: [&Route; 20] = [
     &retry_now::ROUTE,
     &replay_task::ROUTE,
     &list_attempts::ROUTE,
+    &keep_body::ROUTE,
+    &read_body::ROUTE,
     &put_policy::ROUTE,
     &list_policies::ROUTE,
     &get_policy::ROUTE,
