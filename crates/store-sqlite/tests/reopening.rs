@@ -6,10 +6,10 @@ mod support;
 
 use redrive_core::{Status, Timestamp};
 use redrive_store::conformance::samples::{
-    acme, allow, at, billing, claim, id, keep, keep_and_end, now_of, succeed, task,
+    acme, allow, at, billing, claim, detail, id, keep, keep_and_end, now_of, stored, succeed, task,
 };
 use redrive_store::conformance::{Snapshot, snapshot, workload};
-use redrive_store::{Announced, Settled, Store, Submitted};
+use redrive_store::{Announced, Blob, Settled, Store, Submitted};
 use redrive_store_sqlite::{Options, SqliteStore};
 
 use support::{copy, open};
@@ -155,4 +155,25 @@ async fn a_key_is_found_after_a_crash_at_any_step_of_moving_keys_to_disk() {
         let found = again.iter().filter(|submitted| matches!(submitted, Submitted::Replayed(_))).count();
         assert_eq!(found as u64, n, "after commit {n}");
     }
+}
+
+#[tokio::test]
+async fn blobs_and_who_refers_to_them_survive_a_crash() {
+    let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(directory.path());
+    let (used, unused) = (stored("used", 1), stored("unused", u64::MAX));
+    for body in [used, unused] {
+        store.adopt_blob(acme(), body, at(0)).await.unwrap();
+    }
+    let sample = task(1).stored(used);
+    keep(&store, [sample.clone()]).await;
+    let condemned = store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+    assert_eq!(condemned.blobs, [Blob { tenant: acme(), body: unused }]);
+    copy(directory.path(), crashed.path());
+
+    let store = open(crashed.path());
+    assert_eq!(detail(&store, &sample.0.task).await.request, sample.0.request);
+    assert_eq!(store.blob(acme(), used.hash).await.unwrap(), Some(used));
+    assert_eq!(store.blob(acme(), unused.hash).await.unwrap(), None);
+    assert_eq!(store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap(), condemned);
 }

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use redrive_core::policy::Spec;
 use redrive_core::{Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_sim::random::Random;
-use redrive_store::conformance::samples::{TERMS, at, end, id, lane, policy_id, retry, succeed, task, tenant, unsent};
-use redrive_store::{Announced, Claimed, CleanFrom, Expected, LaneRoom, PutPolicy, Settlement, Store, Submitted};
+use redrive_store::conformance::samples::{
+    TERMS, at, end, id, lane, policy_id, retry, stored, succeed, task, tenant, unsent,
+};
+use redrive_store::{Announced, Blob, Claimed, CleanFrom, Expected, LaneRoom, PutPolicy, Settlement, Store, Submitted};
 
 const TENANTS: [&str; 2] = ["acme", "globex"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -33,6 +35,8 @@ pub(crate) struct Life {
     taken: BTreeSet<Timestamp>,
     /// Claims, some of them stale by now.
     held: Vec<Claimed>,
+    /// Blobs that somebody uploaded, some of them condemned by now.
+    blobs: Vec<Blob>,
     /// The current version of each tenant's default policy.
     versions: BTreeMap<TenantId, u32>,
 }
@@ -46,6 +50,7 @@ impl Life {
             made: 0,
             taken: BTreeSet::new(),
             held: Vec::new(),
+            blobs: Vec::new(),
             versions: BTreeMap::new(),
         }
     }
@@ -70,7 +75,8 @@ impl Life {
                 let tenant = self.some_tenant();
                 self.put_default_policy(store, tenant).await;
             }
-            95..97 => self.put_or_delete_spare_policy(store).await,
+            95..96 => self.put_or_delete_spare_policy(store).await,
+            96..98 => self.adopt_or_collect(store).await,
             _ => self.rescue(store).await,
         }
     }
@@ -90,6 +96,10 @@ impl Life {
             if self.random.chance(0.15) {
                 sample = sample.body(vec![b'x'; self.random.within(1..=LARGE_BODY as u64) as usize]);
             }
+            let uploaded: Vec<_> = self.blobs.iter().filter(|blob| blob.tenant == tenant).collect();
+            if !uploaded.is_empty() && self.random.chance(0.2) {
+                sample = sample.stored(uploaded[self.random.below(uploaded.len())].body);
+            }
             let due = self.some_time();
             sample = if self.random.chance(0.4) { sample.claimed(self.now()) } else { sample.due(due) };
             batch.push(sample.0);
@@ -101,6 +111,22 @@ impl Life {
                 (task.status, task.attempt_number) = (Status::InFlight, 1);
                 self.held.push(Claimed { task, request: new.request, lease });
             }
+        }
+    }
+
+    /// Uploads come in, and what nobody needs any more is condemned and sometimes forgotten.
+    async fn adopt_or_collect(&mut self, store: &dyn Store) {
+        if self.random.chance(0.7) {
+            let tenant = self.some_tenant();
+            self.made += 1;
+            let fresh = stored(&format!("content {}", self.random.within(1..=4)), self.made);
+            let body = store.adopt_blob(tenant.clone(), fresh, self.now()).await.unwrap();
+            self.blobs.push(Blob { tenant, body });
+            return;
+        }
+        let found = store.condemn_blobs(self.now(), None, 1_000).await.unwrap();
+        if self.random.chance(0.5) {
+            store.forget_blobs(found.blobs).await.unwrap();
         }
     }
 

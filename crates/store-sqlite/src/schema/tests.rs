@@ -91,3 +91,21 @@ fn the_second_version_looks_at_no_row_and_leaves_every_task_in_its_first_run() {
     let noted: i64 = connection.query_row("SELECT count(*) FROM unannounced", [], |row| row.get(0)).unwrap();
     assert_eq!(noted, 0, "the dead letters of before have had their alerts");
 }
+
+#[test]
+fn the_third_version_looks_at_no_row() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    take_steps(&mut connection, &STEPS[..2]).unwrap();
+    let insert =
+        "INSERT INTO requests (task, target_url, method, fingerprint, body) VALUES (?1, 'u', 'm', x'00', x'01')";
+    for task in 1..=3 {
+        connection.execute(insert, [task]).unwrap();
+    }
+    let changes = connection.total_changes();
+    take_steps(&mut connection, &STEPS[..3]).unwrap();
+    assert!(connection.total_changes() - changes < 3, "however large the file, the step is short");
+    let inline: i64 = connection
+        .query_row("SELECT count(*) FROM requests WHERE typeof(body) = 'blob'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(inline, 3, "the bodies of before stay where they are");
+}
