@@ -11,6 +11,8 @@ use super::world::{Variant, World};
 
 /// Lets the start settle down first: checkpoints, caches, connections.
 const SETTLE: Duration = Duration::from_secs(3);
+/// A database counts what its sessions did only some seconds later.
+const SETTLE_DATABASE: Duration = Duration::from_secs(20);
 /// Far enough away not to come due while we look.
 const FAR_AWAY: Duration = Duration::from_secs(3_600);
 
@@ -39,7 +41,7 @@ pub fn measure(world: &World, variant: Variant, duration: Duration) -> Result<Id
     if answer.status != 201 {
         bail!("a waiting task was refused: {}", answer.describe());
     }
-    std::thread::sleep(SETTLE);
+    std::thread::sleep(if service.database.is_some() { SETTLE_DATABASE } else { SETTLE });
     let before = service.usage()?;
     let transactions = service.database.as_ref().map(shared::transactions).transpose()?;
     std::thread::sleep(duration);
