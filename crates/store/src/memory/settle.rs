@@ -22,7 +22,7 @@ impl State {
             && let Some(body) = answer.body.stored()
             && !super::blobs::is_kept(&self.blobs, &end.tenant, body)
         {
-            *answer = Box::new(answer.as_ref().clone().without_body());
+            **answer = answer.as_ref().clone().without_body();
         }
         match self.change(end.id, |entry| entry.settle(end)) {
             Some(status) => Settled::Done(status),
