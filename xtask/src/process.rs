@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::procfs::Usage;
@@ -59,6 +60,27 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// The loopback address behind the first `words` in what it has printed, once it is there.
+    pub fn address_behind(&self, words: &str) -> Option<SocketAddr> {
+        find_address(self.log_text().split_once(words)?.1)
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Result<Option<ExitStatus>> {
+        Ok(held(&self.child).try_wait()?)
+    }
+
+    /// Sends it a signal; says whether it was still there to get one.
+    pub fn signal(&self, signal: Signal) -> Result<bool> {
+        let mut child = held(&self.child);
+        // As long as nobody has waited for it, its number is not given to another process.
+        if child.try_wait()?.is_some() {
+            return Ok(false);
+        }
+        rustix::process::kill_process(Pid::from_child(&child), signal).context("sending a signal to a server")?;
+        Ok(true)
     }
 
     /// When it was started.
