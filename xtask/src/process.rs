@@ -21,6 +21,9 @@ const LOG_TAIL: usize = 4_000;
 /// Every child that may be running, for the signal handler to end.
 static CHILDREN: Mutex<Vec<Weak<Mutex<Child>>>> = Mutex::new(Vec::new());
 
+/// When the run under way has taken too long.
+static GUARD_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
+
 /// A running server; killed (SIGKILL) when this is dropped.
 pub struct Process {
     child: Arc<Mutex<Child>>,
@@ -124,8 +127,12 @@ impl Drop for Process {
 }
 
 /// Ends all children and then this program on SIGINT or SIGTERM, or after `limit`: no run is unbounded, and none leaves
-/// a server behind.
+/// a server behind. A later call begins anew with its own limit.
 pub fn guard(limit: Duration) -> Result<()> {
+    let is_first = held(&GUARD_UNTIL).replace(Instant::now() + limit).is_none();
+    if !is_first {
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("guard".to_owned()).spawn(move || {
         let code = runtime.block_on(async {
@@ -138,8 +145,8 @@ pub fn guard(limit: Duration) -> Result<()> {
             tokio::select! {
                 _ = interrupt.recv() => 130,
                 _ = terminate.recv() => 143,
-                () = tokio::time::sleep(limit) => {
-                    eprintln!("gave up after {limit:?}");
+                () = until_the_limit() => {
+                    eprintln!("gave up: this took longer than it may");
                     124
                 }
             }
@@ -152,6 +159,18 @@ pub fn guard(limit: Duration) -> Result<()> {
         std::process::exit(code)
     })?;
     Ok(())
+}
+
+/// Ends when the limit that holds then is over.
+async fn until_the_limit() {
+    loop {
+        // Copied: the lock is not held while we wait.
+        let until = *held(&GUARD_UNTIL);
+        match until {
+            Some(until) if until > Instant::now() => tokio::time::sleep_until(until.into()).await,
+            _ => return,
+        }
+    }
 }
 
 /// The lock, also after a panic elsewhere: a child must be killed all the more then.

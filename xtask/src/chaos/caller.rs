@@ -169,8 +169,12 @@ impl Caller {
             bail!("a batch of {count} was answered {}", answer.describe());
         }
         for (submission, BatchResult { status, task }) in submissions.into_iter().zip(results) {
-            let task = task.with_context(|| format!("a part of a batch was refused: {}", answer.describe()))?;
-            let said = acknowledged(&self.shared.ledger, &submission, 0, status, task);
+            let said = match (status, task) {
+                (200 | 201, Some(task)) => acknowledged(&self.shared.ledger, &submission, 0, status, task),
+                // The database went away in the middle of the batch.
+                (503, None) => self.submit(&submission, 0).await?,
+                _ => bail!("a part of a batch was refused: {}", answer.describe()),
+            };
             self.remember(submission, &said);
         }
         Ok(())

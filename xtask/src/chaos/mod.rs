@@ -49,6 +49,9 @@ const ALERTS_WITHIN: Duration = Duration::from_secs(120);
 /// PostgreSQL's connections: the nodes' pools, those that have just been cut, and our own.
 const SETTINGS: [(&str, &str); 1] = [("max_connections", "200")];
 
+/// Callers at once, unless it is said otherwise.
+const CALLERS: usize = 24;
+
 /// What the nodes find due work by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Schedule {
@@ -69,7 +72,7 @@ pub struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Callers at once
-    #[arg(long, default_value_t = 24)]
+    #[arg(long, default_value_t = CALLERS)]
     callers: usize,
     /// Break the dev build instead of the release build
     #[arg(long)]
@@ -100,12 +103,21 @@ pub struct Options {
     pub build: &'static [&'static str],
 }
 
-impl Options {
-    /// The most time that the run may take.
-    pub fn limit(&self) -> Duration {
-        self.trouble + REST
-    }
+/// The run that is part of the tests. Its seed breaks everything that can be broken, within the time that it has.
+pub const SHORT: Options = Options {
+    nodes: 3,
+    trouble: Duration::from_secs(20),
+    seed: 3,
+    callers: CALLERS,
+    schedule: None,
+    // A minute and a half is too long; the crash run judges the alerts.
+    wait_for_alerts: false,
+    profile: Profile::Dev,
+    // What the test step has built already: with another selection, cargo would build half of the tree again.
+    build: &["--workspace", "--all-features", "--bins", "--tests"],
+};
 
+impl Options {
     /// What a person types for a run of the same kind.
     pub fn command(&self) -> String {
         let schedule = if self.schedule.is_some() { " --schedule redis" } else { "" };
@@ -127,12 +139,12 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
         profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
         build: &["-p", "redrive"],
     };
-    crate::process::guard(options.limit())?;
     run(&options)
 }
 
 /// Runs and reports; an error if a promise was broken.
 pub fn run(options: &Options) -> Result<()> {
+    crate::process::guard(options.trouble + REST)?;
     let redrive = binaries::build(options.profile, options.build)?.join("redrive");
     if options.schedule.is_some() {
         knows_schedules(&redrive)?;

@@ -61,6 +61,15 @@ const WEIGHTS: [(Kind, u32); 12] = [
     (Kind::ScheduleKill, 6),
 ];
 
+/// One fault.
+struct Strike {
+    kind: Kind,
+    node: usize,
+    /// What it takes hold of, and for how long.
+    thing: Thing,
+    span: Duration,
+}
+
 /// Draws faults, and mends them when their time is over.
 pub struct Trouble {
     random: Rng,
@@ -91,21 +100,7 @@ impl Trouble {
     }
 
     fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
-        let kind = self.draw(cluster.has_schedule());
-        let node = self.random.usize(..cluster.size());
-        let (thing, span) = match kind {
-            Kind::Kill | Kind::Stop => (Thing::Node(node), DOWN_MS),
-            Kind::Pause => (Thing::Node(node), PAUSE_MS),
-            Kind::Cut => (Thing::Link(node), 0..1),
-            Kind::LoseAnswers | Kind::LoseRequests => (Thing::Link(node), LOSS_MS),
-            Kind::Refuse => (Thing::Link(node), REFUSAL_MS),
-            Kind::ServerKill | Kind::ServerImmediateStop => (Thing::Server, SERVER_DOWN_MS),
-            Kind::ServerPause => (Thing::Server, SERVER_PAUSE_MS),
-            Kind::Flush => (Thing::Schedule, 0..1),
-            Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
-        };
-        // Drawn whether or not it is used, so that the numbers that follow do not hang on what is free.
-        let span = self.span(span);
+        let Strike { kind, node, thing, span } = self.draw(cluster.size(), cluster.has_schedule());
         if self.holds.iter().any(|(held, _)| *held == thing) {
             return Ok(());
         }
@@ -129,7 +124,25 @@ impl Trouble {
         Ok(())
     }
 
-    fn draw(&mut self, has_schedule: bool) -> Kind {
+    /// The next fault. All of it is drawn whether or not it can be used, so that what follows hangs on the seed alone.
+    fn draw(&mut self, nodes: usize, has_schedule: bool) -> Strike {
+        let kind = self.draw_kind(has_schedule);
+        let node = self.random.usize(..nodes);
+        let (thing, span) = match kind {
+            Kind::Kill | Kind::Stop => (Thing::Node(node), DOWN_MS),
+            Kind::Pause => (Thing::Node(node), PAUSE_MS),
+            Kind::Cut => (Thing::Link(node), 0..1),
+            Kind::LoseAnswers | Kind::LoseRequests => (Thing::Link(node), LOSS_MS),
+            Kind::Refuse => (Thing::Link(node), REFUSAL_MS),
+            Kind::ServerKill | Kind::ServerImmediateStop => (Thing::Server, SERVER_DOWN_MS),
+            Kind::ServerPause => (Thing::Server, SERVER_PAUSE_MS),
+            Kind::Flush => (Thing::Schedule, 0..1),
+            Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
+        };
+        Strike { kind, node, thing, span: self.span(span) }
+    }
+
+    fn draw_kind(&mut self, has_schedule: bool) -> Kind {
         let weights =
             WEIGHTS.iter().filter(|(kind, _)| has_schedule || !matches!(kind, Kind::Flush | Kind::ScheduleKill));
         let total: u32 = weights.clone().map(|(_, weight)| weight).sum();
@@ -145,5 +158,24 @@ impl Trouble {
 
     fn span(&mut self, range: std::ops::Range<u64>) -> Duration {
         Duration::from_millis(self.random.u64(range))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SHORT;
+    use super::*;
+
+    #[test]
+    fn the_short_run_means_to_break_everything_that_can_be_broken() {
+        let mut trouble = Trouble::new(SHORT.seed);
+        let (mut at, mut kinds) = (Duration::ZERO, Vec::new());
+        while at < SHORT.trouble {
+            kinds.push(trouble.draw(SHORT.nodes, false).kind);
+            at += trouble.span(NEXT_FAULT_MS);
+        }
+        for (kind, _) in WEIGHTS.iter().filter(|(kind, _)| !matches!(kind, Kind::Flush | Kind::ScheduleKill)) {
+            assert!(kinds.contains(kind), "no {kind:?} in {kinds:?}");
+        }
     }
 }
