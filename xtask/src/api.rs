@@ -25,10 +25,16 @@ pub struct Task {
     pub task_id: String,
     /// Where it stands.
     pub status: String,
-    /// Attempts made so far, the one under way included.
+    /// Attempts made so far, in all runs, the one under way included.
     pub attempt_number: u32,
-    /// The most attempts it may make.
+    /// Which run this is.
+    pub run: u32,
+    /// Attempts made in this run.
+    pub attempt_in_run: u32,
+    /// The most attempts it may make in a run.
     pub max_attempts: u32,
+    /// When the next attempt is due, in milliseconds since the epoch; nothing once ended.
+    pub next_attempt_at: Option<u64>,
     /// The key that every attempt carries.
     pub idempotency_key: String,
 }

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `crash` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `crash`, `chaos` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -11,6 +11,7 @@
 mod api;
 mod bench;
 mod binaries;
+mod chaos;
 mod clock;
 mod crash;
 mod fingerprint;
@@ -20,6 +21,7 @@ mod procfs;
 mod sim;
 mod table;
 mod test;
+mod witness;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,7 +40,7 @@ enum Command {
     /// Check everything that must hold before a change is merged
     ///
     /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
-    /// worlds, the planted bugs and a small crash run, and stops at the first failure.
+    /// worlds, the planted bugs, a small crash run and a small chaos run, and stops at the first failure.
     Test,
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///
@@ -55,6 +57,17 @@ enum Command {
     ///   cargo xtask crash --kills 5 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Crash(crash::Arguments),
+    /// Break several nodes and the PostgreSQL under them, at random under load, and prove that they kept their promises
+    ///
+    /// Nodes are killed, stopped and made to stand still past their leases; PostgreSQL is killed, stopped and made to
+    /// stand still; connections are cut, also after their answers were lost. Then all is well again and everything must
+    /// settle by itself. A ledger outside judges the invariants by their numbers in ARCHITECTURE.md.
+    ///
+    /// Examples:
+    ///   cargo xtask chaos --nodes 3
+    ///   cargo xtask chaos --nodes 3 --seconds 180 --seed 7 --debug-binary
+    #[command(verbatim_doc_comment)]
+    Chaos(chaos::Arguments),
     /// Try to break the invariants in a simulated world; every failure replays from its seed (see `cargo xtask sim --help`)
     #[command(disable_help_flag = true)]
     Sim {
@@ -72,6 +85,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Crash(arguments) => crash::run_as_command(&arguments),
+        Command::Chaos(arguments) => chaos::run_as_command(&arguments),
         Command::Sim { arguments } => sim::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::procfs::Usage;
@@ -19,6 +20,9 @@ const LOG_TAIL: usize = 4_000;
 
 /// Every child that may be running, for the signal handler to end.
 static CHILDREN: Mutex<Vec<Weak<Mutex<Child>>>> = Mutex::new(Vec::new());
+
+/// When the run under way has taken too long.
+static GUARD_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// A running server; killed (SIGKILL) when this is dropped.
 pub struct Process {
@@ -59,6 +63,27 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// The loopback address behind the first `words` in what it has printed, once it is there.
+    pub fn address_behind(&self, words: &str) -> Option<SocketAddr> {
+        find_address(self.log_text().split_once(words)?.1)
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Result<Option<ExitStatus>> {
+        Ok(held(&self.child).try_wait()?)
+    }
+
+    /// Sends it a signal; says whether it was still there to get one.
+    pub fn signal(&self, signal: Signal) -> Result<bool> {
+        let mut child = held(&self.child);
+        // As long as nobody has waited for it, its number is not given to another process.
+        if child.try_wait()?.is_some() {
+            return Ok(false);
+        }
+        rustix::process::kill_process(Pid::from_child(&child), signal).context("sending a signal to a server")?;
+        Ok(true)
     }
 
     /// When it was started.
@@ -102,8 +127,12 @@ impl Drop for Process {
 }
 
 /// Ends all children and then this program on SIGINT or SIGTERM, or after `limit`: no run is unbounded, and none leaves
-/// a server behind.
+/// a server behind. A later call begins anew with its own limit.
 pub fn guard(limit: Duration) -> Result<()> {
+    let is_first = held(&GUARD_UNTIL).replace(Instant::now() + limit).is_none();
+    if !is_first {
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("guard".to_owned()).spawn(move || {
         let code = runtime.block_on(async {
@@ -116,8 +145,8 @@ pub fn guard(limit: Duration) -> Result<()> {
             tokio::select! {
                 _ = interrupt.recv() => 130,
                 _ = terminate.recv() => 143,
-                () = tokio::time::sleep(limit) => {
-                    eprintln!("gave up after {limit:?}");
+                () = until_the_limit() => {
+                    eprintln!("gave up: this took longer than it may");
                     124
                 }
             }
@@ -130,6 +159,18 @@ pub fn guard(limit: Duration) -> Result<()> {
         std::process::exit(code)
     })?;
     Ok(())
+}
+
+/// Ends when the limit that holds then is over.
+async fn until_the_limit() {
+    loop {
+        // Copied: the lock is not held while we wait.
+        let until = *held(&GUARD_UNTIL);
+        match until {
+            Some(until) if until > Instant::now() => tokio::time::sleep_until(until.into()).await,
+            _ => return,
+        }
+    }
 }
 
 /// The lock, also after a panic elsewhere: a child must be killed all the more then.

@@ -10,8 +10,8 @@ use fastrand::Rng;
 use serde::Deserialize;
 
 use super::history::{Acknowledged, Ledger};
-use super::submission::Submission;
 use crate::api::{Answered, Api, Task};
+use crate::witness::Submission;
 
 /// How long a caller goes on trying: the service must come back within this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,6 +24,8 @@ const REMEMBERED: usize = 50;
 /// How many of a hundred submissions are batches.
 const BATCH_PERCENT: u32 = 5;
 const LARGEST_BATCH: usize = 10;
+/// How long an attempt may take.
+const ATTEMPT_TIMEOUT_MS: u64 = 1_000;
 
 /// What all callers share.
 pub struct Callers {
@@ -98,7 +100,7 @@ impl Caller {
     fn draw(&mut self) -> Submission {
         let number = self.shared.next.fetch_add(1, Ordering::AcqRel);
         let key = format!("crash-{}-{number}", self.shared.seed);
-        let submission = Submission::draw(key, self.shared.target, &mut self.random);
+        let submission = Submission::draw(key, self.shared.target, ATTEMPT_TIMEOUT_MS, &mut self.random);
         self.shared.ledger.write().asked.insert(submission.key.clone(), submission.asked.clone());
         submission
     }

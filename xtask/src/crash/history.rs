@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::{Attempt, Counts, Task};
 use crate::clock::now_us;
+use crate::witness::{Arrival, Asked};
 
 /// The status of a task that the API does not know (any more).
 pub const MISSING: &str = "MISSING";
@@ -34,17 +35,6 @@ pub struct History {
     pub counts: Counts,
 }
 
-/// What a caller asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Method and path of the target.
-    pub target: String,
-    /// The body.
-    pub body_hash: u64,
-    /// The most sends that it allows.
-    pub max_attempts: u32,
-}
-
 /// One acknowledgement.
 #[derive(Debug, Clone)]
 pub struct Acknowledged {
@@ -52,25 +42,6 @@ pub struct Acknowledged {
     pub key: String,
     /// The task that the API says it is.
     pub task: String,
-}
-
-/// One request that the target read.
-#[derive(Debug, Clone)]
-pub struct Arrival {
-    /// When.
-    pub at: u64,
-    /// `Redrive-Task-Id`.
-    pub task: String,
-    /// `Redrive-Attempt`; 0 if it is not there.
-    pub attempt: u32,
-    /// `Idempotency-Key`.
-    pub key: String,
-    /// Method and path.
-    pub target: String,
-    /// The body.
-    pub body_hash: u64,
-    /// The status that it was answered with; `None` if it was given no complete answer.
-    pub answered: Option<u16>,
 }
 
 /// What the API said about a task at some moment.

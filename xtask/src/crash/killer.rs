@@ -12,6 +12,7 @@ use fastrand::Rng;
 use super::history::Ledger;
 use crate::clock::now_us;
 use crate::process::Process;
+use crate::witness::alerts;
 
 /// How long the service lives before it is killed; the shortest lives end during its start.
 const LIFE_MS: std::ops::Range<u64> = 50..1_500;
@@ -62,7 +63,7 @@ impl Killer {
 
     /// Writes down the alerts in the log of a service that has been killed: the next one begins a new log.
     pub fn note_alerts(&self, service: &Process) {
-        self.ledger.write().alerts.extend(alerts(&service.log_text()));
+        self.ledger.write().alerts.extend(alerts(&service.log_text()).map(|alert| alert.task));
     }
 
     /// Fails if SQLite itself finds something wrong with the database.
@@ -92,23 +93,5 @@ impl Killer {
             command.env_remove(name);
         }
         Process::spawn(command, &self.dir.join("service.log"))
-    }
-}
-
-/// The tasks of the events `alert="dead-letter"`.
-fn alerts(log: &str) -> impl Iterator<Item = String> {
-    let lines = log.lines().filter(|line| line.contains("alert=\"dead-letter\""));
-    lines.filter_map(|line| Some(line.split_once("correlation_id=")?.1.split(' ').next()?.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn alerts_are_found_in_the_log() {
-        let log = "\
-            2026-11-15T23:31:54Z  INFO redrive: dead letter correlation_id=no\n\
-            2026-11-15T23:31:56Z ERROR redrive_engine::announcer: dead letter alert=\"dead-letter\" correlation_id=a-1 run=1\n\
-            2026-11-15T23:31:57Z ERROR redrive_engine::announcer: dead letter alert=\"dead-letter\" corre";
-        assert_eq!(super::alerts(log).collect::<Vec<_>>(), ["a-1"]);
     }
 }

@@ -7,12 +7,10 @@
 
 mod caller;
 mod collect;
-mod faults;
 mod history;
 mod killer;
 mod report;
 mod rules;
-mod submission;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,8 +21,8 @@ use clap::Args;
 
 use crate::binaries::{self, Profile};
 use crate::http::Server;
+use crate::witness::FaultyTarget;
 use caller::Callers;
-use faults::FaultyTarget;
 use history::Ledger;
 use killer::Killer;
 
@@ -80,7 +78,8 @@ pub fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
 
     let ledger = Arc::new(Ledger::default());
-    let faults = Arc::new(FaultyTarget::new(options.seed, Arc::clone(&ledger)));
+    let noting = Arc::clone(&ledger);
+    let faults = Arc::new(FaultyTarget::new(options.seed, move |arrival| noting.write().arrivals.push(arrival)));
     let target = Server::start("target", Arc::clone(&faults))?;
     let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), options.seed)?;
     let callers = Arc::new(Callers {

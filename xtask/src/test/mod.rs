@@ -10,7 +10,7 @@ use anyhow::Result;
 use redrive_testbed::SHARED_POSTGRES;
 
 use crate::binaries::Profile;
-use crate::{crash, sim};
+use crate::{chaos, crash, sim};
 use shared_server::SharedServer;
 use steps::Step;
 
@@ -49,6 +49,7 @@ pub fn run() -> Result<()> {
             crash::run(&CRASH)
         },
     )?;
+    Step::ours(&chaos::SHORT.command()).run_with(|| chaos::run(&chaos::SHORT))?;
 
     println!("all steps passed in {:.1} s", started.elapsed().as_secs_f64());
     Ok(())

@@ -1,8 +1,9 @@
 //! The rule about the attempt log: 9.
 
-use super::super::history::{Arrival, History, Kept};
+use super::super::history::{History, Kept};
 use super::{Found, Rule};
 use crate::api::Attempt;
+use crate::witness::Arrival;
 
 /// The log's times are whole milliseconds.
 const ROUNDING_US: u64 = 1_000;

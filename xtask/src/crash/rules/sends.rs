@@ -1,8 +1,9 @@
 //! Rules about what arrived at the target: 2, 3, 4, 6 and 7.
 
-use super::super::history::{Arrival, History, Sighting};
+use super::super::history::{History, Sighting};
 use super::{Found, Rule};
 use crate::api::is_ended;
+use crate::witness::Arrival;
 
 /// A request may lie in the target's socket for a moment after its sender was killed, and be read after the next
 /// process has already ended the task.

@@ -1,8 +1,9 @@
 //! A true history passes; for each rule, a history that breaks it is found, and by that rule.
 
-use super::super::history::{Acknowledged, Arrival, Asked, History, Kept, MISSING, Sighting};
+use super::super::history::{Acknowledged, History, Kept, MISSING, Sighting};
 use super::*;
 use crate::api::{Attempt, Task};
+use crate::witness::{Arrival, Asked};
 
 const SECOND: u64 = 1_000_000;
 
@@ -16,7 +17,7 @@ fn truth() -> History {
         ("c", "CANCELLED", vec![attempt(1, 4_000, "retryable", Some(500))]),
     ] {
         let key = format!("key-{id}");
-        let asked = Asked { target: format!("POST /{id}"), body_hash: 7, max_attempts: 3 };
+        let asked = Asked { target: format!("POST /{id}"), body_hash: 7, max_attempts: 3, attempt_timeout_ms: 1_000 };
         history.asked.insert(key.clone(), asked);
         history.acknowledged.push(Acknowledged { key: key.clone(), task: id.to_owned() });
         for attempt in &attempts {
@@ -27,7 +28,10 @@ fn truth() -> History {
             task_id: id.to_owned(),
             status: status.to_owned(),
             attempt_number: attempts.len() as u32,
+            run: 1,
+            attempt_in_run: attempts.len() as u32,
             max_attempts: 3,
+            next_attempt_at: None,
             idempotency_key: key,
         };
         history.kept.insert(id.to_owned(), Kept { task, attempts });

@@ -1,31 +1,30 @@
-//! The target of a crash run: it writes every arrival down, and fails, resets and stalls at random.
+//! The target: it passes every arrival on to be written down, and fails, resets and stalls at random.
 //!
 //! What happens to an attempt follows from the seed, the key and the attempt's number alone, so the same seed brings
 //! the same faults however the processes are scheduled.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fastrand::Rng;
 
-use super::history::{Arrival, Ledger};
+use super::Arrival;
 use crate::clock::now_us;
 use crate::fingerprint::hash_of;
 use crate::http::{Reply, Request, Respond};
 
 /// The target.
-pub struct FaultyTarget {
+pub struct FaultyTarget<Note> {
     seed: u64,
-    ledger: Arc<Ledger>,
+    note: Note,
     on: AtomicBool,
 }
 
-impl FaultyTarget {
-    /// A target with its faults on.
-    pub fn new(seed: u64, ledger: Arc<Ledger>) -> Self {
-        FaultyTarget { seed, ledger, on: AtomicBool::new(true) }
+impl<Note: Fn(Arrival)> FaultyTarget<Note> {
+    /// A target with its faults on; `note` is told of every arrival before it is answered.
+    pub fn new(seed: u64, note: Note) -> Self {
+        FaultyTarget { seed, note, on: AtomicBool::new(true) }
     }
 
     /// From now on every request is answered 200.
@@ -34,7 +33,7 @@ impl FaultyTarget {
     }
 }
 
-impl Respond for FaultyTarget {
+impl<Note: Fn(Arrival) + Send + Sync + 'static> Respond for FaultyTarget<Note> {
     fn respond(&self, request: &Request<'_>) -> Reply {
         let key = request.header("idempotency-key").unwrap_or_default().trim_matches('"');
         let attempt = request.header("redrive-attempt").and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -43,7 +42,7 @@ impl Respond for FaultyTarget {
         } else {
             answer(200, "")
         };
-        self.ledger.write().arrivals.push(Arrival {
+        (self.note)(Arrival {
             at: now_us(),
             task: request.header("redrive-task-id").unwrap_or_default().to_owned(),
             attempt,

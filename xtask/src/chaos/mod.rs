@@ -1,0 +1,255 @@
+//! `cargo xtask chaos`: several nodes over one PostgreSQL, all of it broken at random under load, and a proof from outside
+//! that the nodes kept their promises.
+//!
+//! Callers, target and ledger live in this process and survive everything. The seed decides what is submitted, which
+//! attempt meets which fault of the target, what is broken and for how long; how the processes are scheduled in between is
+//! the machine's own, so a seed gives a run of the same kind rather than the same run.
+
+mod addresses;
+mod caller;
+mod cluster;
+mod collect;
+mod history;
+mod line;
+mod node;
+mod report;
+mod rules;
+mod story;
+mod trouble;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use redrive_testbed::{Postgres, Redis};
+
+use crate::binaries::{self, Profile};
+use crate::http::Server;
+use crate::witness::{Alert, FaultyTarget, alerts};
+use addresses::Addresses;
+use caller::Callers;
+use cluster::Cluster;
+use history::{History, Ledger};
+use trouble::Trouble;
+
+/// How often nodes and faults are seen to.
+const TICK: Duration = Duration::from_millis(10);
+/// How often it is said how far the run is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// The most that a run may take beyond its time of trouble.
+const REST: Duration = Duration::from_secs(600);
+/// How long the last alerts may take: one that was in doubt is looked for every minute, and not before it is half a minute
+/// old.
+const ALERTS_WITHIN: Duration = Duration::from_secs(120);
+/// PostgreSQL's connections: the nodes' pools, those that have just been cut, and our own.
+const SETTINGS: [(&str, &str); 1] = [("max_connections", "200")];
+
+/// Callers at once, unless it is said otherwise.
+const CALLERS: usize = 24;
+
+/// What the nodes find due work by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Schedule {
+    /// A Redis server, which is emptied and killed too.
+    Redis,
+}
+
+/// The options of `cargo xtask chaos`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// How many nodes there are
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
+    nodes: u8,
+    /// How long things go wrong
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+    /// What the random numbers begin with [default: the time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Callers at once
+    #[arg(long, default_value_t = CALLERS)]
+    callers: usize,
+    /// Break the dev build instead of the release build
+    #[arg(long)]
+    debug_binary: bool,
+    /// What the nodes find due work by, besides their own memory
+    #[arg(long)]
+    schedule: Option<Schedule>,
+}
+
+/// A chaos run.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How long things go wrong.
+    pub trouble: Duration,
+    /// What the random numbers begin with.
+    pub seed: u64,
+    /// Callers at once.
+    pub callers: usize,
+    /// What the nodes find due work by.
+    pub schedule: Option<Schedule>,
+    /// Whether to wait for the alerts of dead letters that were in doubt.
+    pub wait_for_alerts: bool,
+    /// Which build is broken.
+    pub profile: Profile,
+    /// The arguments of `cargo build` that make it.
+    pub build: &'static [&'static str],
+}
+
+/// The run that is part of the tests. Its seed breaks everything that can be broken, within the time that it has.
+pub const SHORT: Options = Options {
+    nodes: 3,
+    trouble: Duration::from_secs(20),
+    seed: 3,
+    callers: CALLERS,
+    schedule: None,
+    // A minute and a half is too long; the crash run judges the alerts.
+    wait_for_alerts: false,
+    profile: Profile::Dev,
+    // What the test step has built already: with another selection, cargo would build half of the tree again.
+    build: &["--workspace", "--all-features", "--bins", "--tests"],
+};
+
+impl Options {
+    /// What a person types for a run of the same kind.
+    pub fn command(&self) -> String {
+        let schedule = if self.schedule.is_some() { " --schedule redis" } else { "" };
+        let binary = if self.profile == Profile::Dev { " --debug-binary" } else { "" };
+        let (nodes, seconds, seed) = (self.nodes, self.trouble.as_secs(), self.seed);
+        format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}")
+    }
+}
+
+/// Runs with the arguments of the command line.
+pub fn run_as_command(arguments: &Arguments) -> Result<()> {
+    let options = Options {
+        nodes: usize::from(arguments.nodes),
+        trouble: Duration::from_secs(arguments.seconds),
+        seed: arguments.seed.unwrap_or_else(crate::clock::now_us),
+        callers: arguments.callers,
+        schedule: arguments.schedule,
+        wait_for_alerts: true,
+        profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
+        build: &["-p", "redrive"],
+    };
+    run(&options)
+}
+
+/// Runs and reports; an error if a promise was broken.
+pub fn run(options: &Options) -> Result<()> {
+    crate::process::guard(options.trouble + REST)?;
+    let redrive = binaries::build(options.profile, options.build)?.join("redrive");
+    if options.schedule.is_some() {
+        knows_schedules(&redrive)?;
+    }
+    let dir = binaries::scratch_dir(&format!("chaos/{}", std::process::id()))?;
+    println!("chaos run: {} nodes, seed {}, logs in {}", options.nodes, options.seed, dir.display());
+    let again = || format!("logs in {}; again with: cargo {}", dir.display(), options.command());
+    let violations = break_and_judge(options, redrive, &dir).with_context(again)?;
+    if violations > 0 {
+        bail!("{violations} violations; {}", again());
+    }
+    std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))
+}
+
+/// Whether this build can have its schedule in Redis.
+fn knows_schedules(redrive: &Path) -> Result<()> {
+    let help = Command::new(redrive).args(["serve", "--help"]).output().context("asking redrive for its options")?;
+    if !String::from_utf8_lossy(&help.stdout).contains("--schedule") {
+        bail!("this redrive has no `serve --schedule` yet: leave `--schedule redis` out");
+    }
+    Ok(())
+}
+
+/// The run itself; says how many violations there were.
+fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<usize> {
+    let begin = Instant::now();
+    let ledger = Arc::new(Ledger::default());
+    ledger.write().lease_margin_ms = node::LEASE_MARGIN_MS;
+    let noting = Arc::clone(&ledger);
+    let faults = Arc::new(FaultyTarget::new(options.seed, move |arrival| noting.write().arrivals.push(arrival)));
+    let target = Server::start("target", Arc::clone(&faults))?;
+
+    let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: true, settings: &SETTINGS });
+    let redis = options.schedule.map(|Schedule::Redis| Redis::start());
+    let database = postgres.fresh_database();
+    let plan = node::Plan {
+        redrive,
+        dir: dir.to_owned(),
+        database: database.name().to_owned(),
+        schedule: redis.as_ref().map(Redis::url),
+    };
+    let nodes = Arc::new(Addresses::new(options.nodes));
+    let mut cluster = Cluster::start(postgres, redis, &plan, Arc::clone(&nodes), Arc::clone(&ledger), options.nodes)?;
+    let callers = Arc::new(Callers {
+        nodes: Arc::clone(&nodes),
+        target: target.address(),
+        ledger: Arc::clone(&ledger),
+        seed: options.seed,
+        stop: AtomicBool::new(false),
+        next: AtomicU64::new(0),
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let calling = runtime.spawn(caller::run(Arc::clone(&callers), options.callers));
+
+    make_trouble(options, &mut cluster, &ledger, || calling.is_finished())?;
+    faults.heal();
+    callers.stop.store(true, Ordering::Release);
+    let (mut history, settled) = runtime.block_on(async {
+        calling.await.context("the callers panicked")??;
+        let all = nodes.all();
+        let settled = collect::settle(*all.first().context("no node listens")?).await?;
+        let mut history = std::mem::take(&mut *ledger.write());
+        history.end = collect::collect(&all, database.url(), &history).await?;
+        anyhow::Ok((history, settled))
+    })?;
+    if options.wait_for_alerts {
+        history.alerts = Some(wait_for_alerts(&history, dir)?);
+    }
+    cluster.look_for_deaths()?;
+    history.deaths.append(&mut ledger.write().deaths);
+
+    let violations = rules::check(&history);
+    report::figures(&history, settled, begin.elapsed());
+    report::verdicts(&history, &violations, dir)?;
+    Ok(violations.len())
+}
+
+/// Breaks things for as long as it was asked for, then mends everything.
+fn make_trouble(options: &Options, cluster: &mut Cluster, ledger: &Ledger, is_over: impl Fn() -> bool) -> Result<()> {
+    let begin = Instant::now();
+    let mut said = begin;
+    let mut trouble = Trouble::new(options.seed);
+    while begin.elapsed() < options.trouble && !is_over() {
+        cluster.tend()?;
+        trouble.tick(cluster)?;
+        if said.elapsed() >= PROGRESS_EVERY {
+            said = Instant::now();
+            report::progress(begin.elapsed(), ledger);
+        }
+        std::thread::sleep(TICK);
+    }
+    cluster.mend_all()
+}
+
+/// The alerts in all logs, once every dead letter has one or the time for that is over.
+fn wait_for_alerts(history: &History, dir: &Path) -> Result<BTreeSet<Alert>> {
+    let dead = history.end.kept.values().filter(|kept| matches!(kept.task.status.as_str(), "FAILED" | "EXHAUSTED"));
+    let wanted: BTreeSet<Alert> =
+        dead.map(|kept| Alert { task: kept.task.task_id.clone(), run: kept.task.run }).collect();
+    let begin = Instant::now();
+    loop {
+        let raised: BTreeSet<Alert> = node::logs(dir)?.iter().flat_map(|(_, log)| alerts(log)).collect();
+        if raised.is_superset(&wanted) || begin.elapsed() > ALERTS_WITHIN {
+            return Ok(raised);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}

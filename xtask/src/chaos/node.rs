@@ -1,0 +1,108 @@
+//! One node: `redrive serve` over the shared PostgreSQL, with a name and a way to the database of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+use redrive_testbed::Proxy;
+
+use crate::process::Process;
+use crate::witness::DEPENDENCIES;
+
+/// The shortest margin that the service allows, so that takeovers happen within seconds.
+pub const LEASE_MARGIN_MS: u64 = 1_000;
+/// Few, so that claims wait for their slots: those must not go out when a lease has run out in the meantime.
+const LANE_CONCURRENCY: usize = 2;
+/// How many attempts of one node are on the wire at most.
+pub const SLOTS: usize = LANE_CONCURRENCY * DEPENDENCIES.len();
+/// Less than a lease, so that a stop also cuts attempts off.
+const SHUTDOWN_GRACE: &str = "500ms";
+/// Behind these words the service says where it listens.
+const GREETING: &str = "listens on http://";
+
+/// How nodes are started.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The binary.
+    pub redrive: PathBuf,
+    /// Where the logs go.
+    pub dir: PathBuf,
+    /// The user and the database in PostgreSQL's URL.
+    pub database: String,
+    /// The URL of a Redis that has the schedule.
+    pub schedule: Option<String>,
+}
+
+/// What a node is doing.
+pub enum State {
+    /// Nothing: it was killed or has stopped.
+    Down,
+    /// It has been started and does not listen yet.
+    Starting(Process),
+    /// It serves.
+    Up(Process),
+    /// It stands still since then, in microseconds since the epoch.
+    Paused(Process, u64),
+    /// It was asked to stop, at that time.
+    Stopping(Process, Instant),
+}
+
+/// A node, through all of its lives.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its way to PostgreSQL.
+    pub proxy: Proxy,
+    /// What it is doing.
+    pub state: State,
+    plan: Plan,
+    lives: u32,
+}
+
+impl Node {
+    /// A node that has not been started yet.
+    pub fn new(name: String, postgres: SocketAddr, plan: &Plan) -> Self {
+        Node { name, proxy: Proxy::start(postgres), state: State::Down, plan: plan.clone(), lives: 0 }
+    }
+
+    /// Starts it, with a log of its own for this life.
+    pub fn start(&mut self) -> Result<()> {
+        self.lives += 1;
+        let mut command = Command::new(&self.plan.redrive);
+        command.arg("serve").args(["--listen", "127.0.0.1:0", "--node", &self.name]);
+        command.args(["--store", &format!("postgres://redrive@{}/{}", self.proxy.address(), self.plan.database)]);
+        command.args(["--lease-margin", &format!("{LEASE_MARGIN_MS}ms"), "--shutdown-grace", SHUTDOWN_GRACE]);
+        command.args(["--lane-concurrency", &LANE_CONCURRENCY.to_string()]);
+        if let Some(url) = &self.plan.schedule {
+            command.args(["--schedule", url]);
+        }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
+            command.env_remove(name);
+        }
+        self.state = State::Starting(Process::spawn(command, &self.log_of(self.lives))?);
+        Ok(())
+    }
+
+    /// Where it listens, if it has come so far.
+    pub fn listens(process: &Process) -> Option<SocketAddr> {
+        process.address_behind(GREETING)
+    }
+
+    fn log_of(&self, life: u32) -> PathBuf {
+        self.plan.dir.join(format!("{}.{life:03}.log", self.name))
+    }
+}
+
+/// Every log of every life of every node below `dir`, by file name.
+pub fn logs(dir: &Path) -> Result<Vec<(String, String)>> {
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let text = String::from_utf8_lossy(&std::fs::read(entry.path())?).into_owned();
+        logs.push((entry.file_name().to_string_lossy().into_owned(), text));
+    }
+    logs.sort();
+    Ok(logs)
+}

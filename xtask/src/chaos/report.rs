@@ -1,0 +1,104 @@
+//! What a chaos run tells people: how far it is, what it saw, and which invariant was broken by what.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::history::{FaultKind, History, Ledger, Said};
+use super::rules::{Invariant, Violation, held_up_by_a_pause};
+use super::{node, story};
+use crate::table::Table;
+
+/// The most violations of one invariant that are shown.
+const SHOWN: usize = 10;
+/// The most tasks whose whole history is shown.
+const STORIES: usize = 3;
+
+/// One line of progress.
+pub fn progress(elapsed: Duration, ledger: &Ledger) {
+    let history = ledger.write();
+    println!(
+        "{:>4} s: {} faults, {} acknowledged, {} arrivals",
+        elapsed.as_secs(),
+        history.faults.len(),
+        history.acknowledged_tasks().len(),
+        history.arrivals.len()
+    );
+}
+
+/// The whole run in figures.
+pub fn figures(history: &History, settled: Duration, took: Duration) {
+    let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
+    let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
+    let takeovers = history.end.kept.values().flat_map(|kept| kept.attempts.windows(2));
+    let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
+    let replays = history.end.kept.values().map(|kept| kept.task.run as usize - 1).sum();
+    let acknowledged = history.acknowledged_tasks().len();
+    let refused = history.answers.iter().filter(|answer| matches!(answer.said, Said::Reused(_))).count();
+    let mut table = Table::new(&["", "count"]);
+    for (what, count) in [
+        ("nodes killed", history.count(FaultKind::Kill)),
+        ("nodes paused", history.count(FaultKind::Pause)),
+        ("nodes stopped", history.count(FaultKind::Stop)),
+        ("PostgreSQL killed or stopped at once", history.count(FaultKind::ServerRestart)),
+        ("PostgreSQL paused", history.count(FaultKind::ServerPause)),
+        ("connections of a node cut", history.count(FaultKind::Cut)),
+        ("the same after answers or requests were lost", history.count(FaultKind::Loss)),
+        ("schedules in Redis lost", history.count(FaultKind::ScheduleLost)),
+        ("tasks acknowledged", acknowledged),
+        ("acknowledgements of a repeated submission", history.answers.len() - refused - acknowledged),
+        ("other requests under a key refused", refused),
+        ("arrivals at the target", history.arrivals.len()),
+        ("attempts logged", attempts().count()),
+        ("attempts cut off (unknown)", unknown),
+        ("takeovers after one", takeovers),
+        ("sends that a pause held up beyond their lease", held_up_by_a_pause(history)),
+        ("replays", replays),
+        ("things the API said on the way", history.sightings.len()),
+    ] {
+        table.row(vec![what.to_owned(), count.to_string()]);
+    }
+    println!();
+    table.print();
+    let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
+    for kept in history.end.kept.values() {
+        *statuses.entry(&kept.task.status).or_default() += 1;
+    }
+    let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
+    println!("  ended: {}", statuses.join(", "));
+    println!("  all work had settled {settled:.1} s after the faults stopped; the run took {took:.1} s\n");
+}
+
+/// Which invariants were kept, and what broke the others.
+pub fn verdicts(history: &History, violations: &[Violation], dir: &Path) -> Result<()> {
+    for invariant in Invariant::ALL {
+        let broken: Vec<&Violation> = violations.iter().filter(|violation| violation.invariant == invariant).collect();
+        let verdict = if broken.is_empty() { "kept  " } else { "BROKEN" };
+        println!("  {verdict}  {:>2}. {}", invariant as u8, invariant.sentence());
+        for violation in broken.iter().take(SHOWN) {
+            println!("              {}", violation.evidence);
+        }
+        if broken.len() > SHOWN {
+            println!("              … and {} more", broken.len() - SHOWN);
+        }
+    }
+    if history.alerts.is_none() {
+        println!("  (the alerts of 9 were not judged: one that was in doubt may take a minute and a half)");
+    }
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let logs = node::logs(dir)?;
+    let mut tasks: Vec<&str> = violations.iter().filter_map(|violation| violation.task.as_deref()).collect();
+    tasks.dedup();
+    for id in tasks.into_iter().take(STORIES) {
+        println!("\n  task {id}:");
+        for line in story::of_task(history, id, &logs) {
+            println!("  {line}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What goes wrong, when, and when it is mended again: drawn from the seed.
+//!
+//! One thread does it all. Each fault takes hold of one thing (a node, a node's way to PostgreSQL, PostgreSQL, Redis) until
+//! it is mended, and several hold at once. Not here: what a fault does to a node, which is in `cluster`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use fastrand::Rng;
+
+use super::cluster::{Cluster, Thing};
+
+/// The wait between two faults.
+const NEXT_FAULT_MS: std::ops::Range<u64> = 100..900;
+/// How long a killed or stopped node stays away.
+const DOWN_MS: std::ops::Range<u64> = 0..2_000;
+/// How long a node stands still: mostly past its leases and until others have taken them over (their rescuers look every
+/// five seconds), sometimes not.
+const PAUSE_MS: std::ops::Range<u64> = 300..9_000;
+/// How long PostgreSQL is away, not counting its recovery.
+const SERVER_DOWN_MS: std::ops::Range<u64> = 0..1_500;
+/// How long PostgreSQL stands still.
+const SERVER_PAUSE_MS: std::ops::Range<u64> = 200..4_000;
+/// How long answers or requests are lost before the connection ends.
+const LOSS_MS: std::ops::Range<u64> = 20..600;
+/// How long nothing gets through at all.
+const REFUSAL_MS: std::ops::Range<u64> = 100..2_500;
+/// How long Redis is away.
+const SCHEDULE_DOWN_MS: std::ops::Range<u64> = 0..3_000;
+
+/// What may go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Kill,
+    Pause,
+    Stop,
+    ServerKill,
+    ServerImmediateStop,
+    ServerPause,
+    Cut,
+    LoseAnswers,
+    LoseRequests,
+    Refuse,
+    Flush,
+    ScheduleKill,
+}
+
+/// How often each happens, in relation to the others.
+const WEIGHTS: [(Kind, u32); 12] = [
+    (Kind::Kill, 20),
+    (Kind::Pause, 20),
+    (Kind::Stop, 10),
+    (Kind::ServerKill, 5),
+    (Kind::ServerImmediateStop, 5),
+    (Kind::ServerPause, 7),
+    (Kind::Cut, 10),
+    (Kind::LoseAnswers, 10),
+    (Kind::LoseRequests, 4),
+    (Kind::Refuse, 5),
+    (Kind::Flush, 10),
+    (Kind::ScheduleKill, 6),
+];
+
+/// One fault.
+struct Strike {
+    kind: Kind,
+    node: usize,
+    /// What it takes hold of, and for how long.
+    thing: Thing,
+    span: Duration,
+}
+
+/// Draws faults, and mends them when their time is over.
+pub struct Trouble {
+    random: Rng,
+    next: Instant,
+    /// What is broken, and until when.
+    holds: Vec<(Thing, Instant)>,
+}
+
+impl Trouble {
+    /// Trouble that begins now.
+    pub fn new(seed: u64) -> Self {
+        Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new() }
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, cluster: &mut Cluster) -> Result<()> {
+        let now = Instant::now();
+        let due: Vec<Thing> = self.holds.iter().filter(|(_, until)| *until <= now).map(|(thing, _)| *thing).collect();
+        self.holds.retain(|(_, until)| *until > now);
+        for thing in due {
+            cluster.mend(thing)?;
+        }
+        if now >= self.next {
+            self.strike(cluster)?;
+            self.next = Instant::now() + self.span(NEXT_FAULT_MS);
+        }
+        Ok(())
+    }
+
+    fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
+        let Strike { kind, node, thing, span } = self.draw(cluster.size(), cluster.has_schedule());
+        if self.holds.iter().any(|(held, _)| *held == thing) {
+            return Ok(());
+        }
+        let has_struck = match kind {
+            Kind::Kill => cluster.kill(node)?,
+            Kind::Pause => cluster.pause(node)?,
+            Kind::Stop => cluster.stop(node)?,
+            Kind::ServerKill => cluster.kill_server(),
+            Kind::ServerImmediateStop => cluster.stop_server(),
+            Kind::ServerPause => cluster.pause_server(),
+            Kind::Cut => cluster.cut(node),
+            Kind::LoseAnswers => cluster.lose_answers(node),
+            Kind::LoseRequests => cluster.lose_requests(node),
+            Kind::Refuse => cluster.refuse(node),
+            Kind::Flush => cluster.flush_schedule(),
+            Kind::ScheduleKill => cluster.kill_schedule(),
+        };
+        if has_struck {
+            self.holds.push((thing, Instant::now() + span));
+        }
+        Ok(())
+    }
+
+    /// The next fault. All of it is drawn whether or not it can be used, so that what follows hangs on the seed alone.
+    fn draw(&mut self, nodes: usize, has_schedule: bool) -> Strike {
+        let kind = self.draw_kind(has_schedule);
+        let node = self.random.usize(..nodes);
+        let (thing, span) = match kind {
+            Kind::Kill | Kind::Stop => (Thing::Node(node), DOWN_MS),
+            Kind::Pause => (Thing::Node(node), PAUSE_MS),
+            Kind::Cut => (Thing::Link(node), 0..1),
+            Kind::LoseAnswers | Kind::LoseRequests => (Thing::Link(node), LOSS_MS),
+            Kind::Refuse => (Thing::Link(node), REFUSAL_MS),
+            Kind::ServerKill | Kind::ServerImmediateStop => (Thing::Server, SERVER_DOWN_MS),
+            Kind::ServerPause => (Thing::Server, SERVER_PAUSE_MS),
+            Kind::Flush => (Thing::Schedule, 0..1),
+            Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
+        };
+        Strike { kind, node, thing, span: self.span(span) }
+    }
+
+    fn draw_kind(&mut self, has_schedule: bool) -> Kind {
+        let weights =
+            WEIGHTS.iter().filter(|(kind, _)| has_schedule || !matches!(kind, Kind::Flush | Kind::ScheduleKill));
+        let total: u32 = weights.clone().map(|(_, weight)| weight).sum();
+        let mut drawn = self.random.u32(..total);
+        for (kind, weight) in weights {
+            if drawn < *weight {
+                return *kind;
+            }
+            drawn -= weight;
+        }
+        Kind::Kill
+    }
+
+    fn span(&mut self, range: std::ops::Range<u64>) -> Duration {
+        Duration::from_millis(self.random.u64(range))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SHORT;
+    use super::*;
+
+    #[test]
+    fn the_short_run_means_to_break_everything_that_can_be_broken() {
+        let mut trouble = Trouble::new(SHORT.seed);
+        let (mut at, mut kinds) = (Duration::ZERO, Vec::new());
+        while at < SHORT.trouble {
+            kinds.push(trouble.draw(SHORT.nodes, false).kind);
+            at += trouble.span(NEXT_FAULT_MS);
+        }
+        for (kind, _) in WEIGHTS.iter().filter(|(kind, _)| !matches!(kind, Kind::Flush | Kind::ScheduleKill)) {
+            assert!(kinds.contains(kind), "no {kind:?} in {kinds:?}");
+        }
+    }
+}

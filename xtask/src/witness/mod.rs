@@ -1,0 +1,14 @@
+//! What the tools that break the service share: what they submit, the target that misbehaves and sees every arrival, and
+//! the alerts in a log.
+//!
+//! Not here: what is broken and when, and the rules by which a history is judged; each tool has its own.
+
+mod alert;
+mod arrival;
+mod submission;
+mod target;
+
+pub use alert::{Alert, alerts};
+pub use arrival::Arrival;
+pub use submission::{Asked, DEPENDENCIES, Submission};
+pub use target::FaultyTarget;
