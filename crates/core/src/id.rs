@@ -184,6 +184,12 @@ impl TaskId {
         self.0 as u64 & TAIL_MASK
     }
 
+    /// The id with these bits, if they are those of a version 7 UUID.
+    pub fn from_u128(bits: u128) -> Option<Self> {
+        let (version, variant) = (bits >> 76 & 0xF, bits >> 62 & 0b11);
+        (version == 7 && variant == 0b10).then_some(TaskId(bits))
+    }
+
     /// All 128 bits.
     pub fn as_u128(self) -> u128 {
         self.0
@@ -221,11 +227,7 @@ impl FromStr for TaskId {
             let digit = (byte as char).to_digit(16).ok_or(InvalidId::NotATaskId)?;
             bits = bits << 4 | u128::from(digit);
         }
-        let (version, variant) = (bits >> 76 & 0xF, bits >> 62 & 0b11);
-        if version != 7 || variant != 0b10 {
-            return Err(InvalidId::NotATaskId);
-        }
-        Ok(TaskId(bits))
+        TaskId::from_u128(bits).ok_or(InvalidId::NotATaskId)
     }
 }
 

@@ -23,7 +23,10 @@ use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
-use crate::{announcer, claimer, cleaner, rescuer};
+use crate::{announcer, claimer, cleaner, neighbours, rescuer};
+
+/// How often somebody who waits for a task's end looks at a store that others write to.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
 
 /// What is injected into the engine.
 #[derive(Clone)]
@@ -56,7 +59,7 @@ pub enum StartError {
 pub struct Handle {
     shared: Arc<Shared>,
     loops: Loops,
-    /// The announcer: it ends after the last attempt, the others before.
+    /// The announcer, and what says that this process lives: they end after the last attempt, the others before.
     announcing: Loops,
 }
 
@@ -91,6 +94,10 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     loops.start(spawner, rescuer::run(shared.clone()));
     loops.start(spawner, cleaner::run(shared.clone()));
     announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
+    if shared.store.shared().is_some() {
+        loops.start(spawner, neighbours::listen(shared.clone()));
+        announcing.start(spawner, neighbours::keep_beating(shared.clone()));
+    }
     Ok(Handle { shared, loops, announcing })
 }
 
@@ -175,6 +182,8 @@ impl Handle {
                 () = end => {}
                 () = self.shared.reached(Phase::Returning) => break,
                 () = &mut time_is_up => break,
+                // Another process may end it, and nobody here is told.
+                () = self.shared.clock.sleep(LOOK_AFTER), if !self.shared.store.is_exclusive() => {}
             }
         }
         self.shared.store.task(tenant, id).await

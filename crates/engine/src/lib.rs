@@ -14,6 +14,7 @@
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
+//! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
 //! | `mistakes` | what a planted bug does instead, for the simulator to find |
@@ -34,6 +35,7 @@ mod lanes;
 mod left_behind;
 mod loops;
 mod mistakes;
+mod neighbours;
 mod options;
 pub mod policies;
 mod rescuer;
@@ -47,5 +49,5 @@ mod waiters;
 mod watched;
 
 pub use handle::{Handle, Parts, StartError, start};
-pub use options::{InvalidOption, Options, Steps};
+pub use options::{InvalidOption, Options, Presence, Steps};
 pub use submit::{Draft, Submission};

@@ -21,8 +21,21 @@ pub struct Options {
     pub rescue_every: Duration,
     /// How often a shared store is asked for work that other processes left there. Not used on an exclusive store.
     pub look_around_every: Duration,
+    /// How often other processes over a shared store are told that this one lives. Not used on an exclusive store.
+    pub beat_every: Duration,
+    /// What they are told of it.
+    pub presence: Presence,
     /// How much each loop takes in one step.
     pub steps: Steps,
+}
+
+/// What other processes over a shared store are told of this one, for people to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// The program's version.
+    pub version: String,
+    /// Where its API listens.
+    pub address: String,
 }
 
 /// How much each loop takes in one step: bounds on memory and on how long a single call takes, not a matter of taste.
@@ -73,6 +86,8 @@ impl Default for Options {
             clean_every: Duration::from_secs(600),
             rescue_every: Duration::from_secs(5),
             look_around_every: Duration::from_secs(5),
+            beat_every: Duration::from_secs(5),
+            presence: Presence::default(),
             steps: Steps::default(),
         }
     }
@@ -131,6 +146,7 @@ impl Options {
             ("clean_every", self.clean_every),
             ("rescue_every", self.rescue_every),
             ("look_around_every", self.look_around_every),
+            ("beat_every", self.beat_every),
         ] {
             if every < Duration::from_millis(10) {
                 refuse(name, format!("must be at least 10ms, got {every:?}"));

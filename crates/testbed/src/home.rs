@@ -7,7 +7,7 @@
 use std::io::Write;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,26 +17,53 @@ use tempfile::TempDir;
 use crate::program::Account;
 
 /// Each line is the process that runs now, or empty; the end of input is the end of the process that started us.
-/// A server that does not heed its signal within ten seconds is killed.
+/// A server that does not heed its signal within ten seconds is killed. A PostgreSQL that was killed leaves a segment of
+/// shared memory behind, whose number is the last word of the seventh line of its lock file.
 const WATCHDOG: &str = r#"
 while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then
     kill -CONT "$pid"
     kill -s "$1" "$pid"
     tries=100
-    while [ "$tries" -gt 0 ] && kill -0 "$pid"; do sleep 0.1; tries=$((tries - 1)); done
+    while [ "$tries" -gt 0 ] && grep -q "^State:.[^ZX]" "/proc/$pid/status"; do sleep 0.1; tries=$((tries - 1)); done
     kill -KILL "$pid"
 fi
+if segment=$(sed -n 7p "$2/data/postmaster.pid"); then ipcrm -m "${segment##* }"; fi
 rm -rf "$2"
 "#;
+
+/// Where Linux keeps files in memory.
+const MEMORY: &str = "/dev/shm";
+/// The room that a server's files may need there, in bytes.
+const ENOUGH_MEMORY: u64 = 1 << 30;
 
 /// How the watchdog asks a server to end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Farewell {
-    /// PostgreSQL's immediate shutdown: unlike a killed server, it leaves no shared memory behind.
+    /// PostgreSQL's immediate shutdown: the server ends its children itself.
     Quit,
     /// For servers that leave nothing behind.
     Kill,
+}
+
+/// Where a server's files are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// Among other temporary files.
+    Disk,
+    /// In memory if there is room, for servers that do not sync anyway: a new database is several hundred files, and on
+    /// some machines these take ten times as long on disk.
+    Memory,
+}
+
+impl Place {
+    fn directory(self) -> PathBuf {
+        let memory = Path::new(MEMORY);
+        match self {
+            Place::Memory if room(memory) >= ENOUGH_MEMORY => memory.to_owned(),
+            Place::Memory | Place::Disk => std::env::temp_dir(),
+        }
+    }
 }
 
 /// A temporary directory in which one server lives.
@@ -50,8 +77,9 @@ pub(crate) struct Home {
 
 impl Home {
     /// An empty directory that belongs to `owner`.
-    pub(crate) fn new(owner: Option<Account>, farewell: Farewell) -> Self {
-        let directory = TempDir::with_prefix("redrive-testbed-").expect("making a temporary directory");
+    pub(crate) fn new(place: Place, owner: Option<Account>, farewell: Farewell) -> Self {
+        let directory = TempDir::with_prefix_in("redrive-testbed-", place.directory());
+        let directory = directory.expect("making a temporary directory");
         if let Some(Account { user, group }) = owner {
             chown(directory.path(), Some(user), Some(group)).expect("giving a temporary directory to another user");
         }
@@ -89,4 +117,9 @@ impl Drop for Home {
             eprintln!("the watchdog of {} may still be running: {error}", self.directory.path().display());
         }
     }
+}
+
+/// The free space below `path` in bytes; none if there is no such directory.
+fn room(path: &Path) -> u64 {
+    rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 mod connection;
 mod listing;
+pub(crate) mod migrate;
 mod pairs;
 pub(crate) mod policies;
 pub(crate) mod send;

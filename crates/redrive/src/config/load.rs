@@ -1,5 +1,6 @@
 //! Puts the layers together: default, file, environment, flags, each over the one before.
 
+use super::address::masked;
 use super::given::Given;
 use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, file, sense};
 
@@ -81,7 +82,8 @@ impl Loaded {
                     }
                 }
                 Err(wrong) => {
-                    let about = Some((setting.key.to_owned(), given.to_string()));
+                    // What was given may be an address with a password in it.
+                    let about = Some((setting.key.to_owned(), masked(&given.to_string())));
                     self.problems.push(Problem { origin, about, wrong });
                 }
             }
@@ -133,7 +135,7 @@ mod tests {
             [
                 "REDRIVE_LISTEN: listen = \"nowhere\": must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0",
                 "REDRIVE_ENGINE_LEASE_MARGIN: engine.lease_margin = \"5\": must be a duration such as 500ms, 30s, 15m, 24h or 7d",
-                "--store: store = \"mongo\": must be sqlite or memory",
+                "--store: store = \"mongo\": must be sqlite, memory or postgres://user:password@host:5432/database",
                 "--lane-concurrency: engine.lane_concurrency = \"0\": must be a whole number from 1 to 100000",
             ]
         );

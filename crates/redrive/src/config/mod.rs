@@ -7,6 +7,7 @@
 //!
 //! Not here: what the client commands take (`--server`), which is three words and lives with them.
 
+mod address;
 mod duration;
 mod environment;
 mod example;
@@ -19,6 +20,7 @@ mod problem;
 mod sense;
 mod settings;
 
+pub use address::Address;
 pub use duration::{duration_text, parse_duration};
 pub use environment::Environment;
 pub use example::example;
@@ -29,6 +31,8 @@ pub use settings::{SETTINGS, Setting};
 
 use std::path::PathBuf;
 
+use redrive_store::NodeId;
+
 /// What the service runs with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -38,6 +42,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Which store.
     pub store: StoreKind,
+    /// The name of this process among others over the same store; made at the start if not given.
+    pub node: Option<NodeId>,
+    /// How a PostgreSQL database is used.
+    pub postgres: Postgres,
     /// Threads that run the service; as many as there are cores if not given.
     pub worker_threads: Option<usize>,
     /// Which events are logged, as a filter.
@@ -53,12 +61,36 @@ pub struct Config {
 }
 
 /// Where tasks are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreKind {
     /// In a file of the data directory.
     Sqlite,
     /// Nowhere: gone when the process ends.
     Memory,
+    /// In a PostgreSQL database, which other processes may use as well.
+    Postgres(Address),
+}
+
+/// How a PostgreSQL database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Postgres {
+    /// The most connections, the one that listens not included.
+    pub connections: usize,
+    /// What stands between here and the database.
+    pub pooler: Pooler,
+    /// The way past a pooler, for LISTEN.
+    pub listen_url: Option<Address>,
+    /// Whether to bring the schema up to date at the start.
+    pub migrate: bool,
+}
+
+/// What stands between this process and PostgreSQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooler {
+    /// Nothing, or something that gives each connection a session of its own.
+    None,
+    /// A pooler that lends a session for one transaction at a time, such as PgBouncer.
+    Transaction,
 }
 
 /// How a log event is written.
@@ -76,6 +108,8 @@ impl Default for Config {
             listen: "127.0.0.1:8620".into(),
             data_dir: "./redrive-data".into(),
             store: StoreKind::Sqlite,
+            node: None,
+            postgres: Postgres { connections: 12, pooler: Pooler::None, listen_url: None, migrate: true },
             worker_threads: None,
             log_level: "info".into(),
             log_format: LogFormat::Text,

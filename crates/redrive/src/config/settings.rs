@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use redrive_engine::Options;
+use redrive_store::NodeId;
 use toml::Value;
 use tracing_subscriber::EnvFilter;
 
 use super::given::{Given, Wanted};
-use super::{Config, LogFormat, StoreKind, duration_text};
+use super::{Address, Config, LogFormat, Pooler, StoreKind, duration_text};
 
 /// One setting.
 pub struct Setting {
@@ -30,14 +31,15 @@ pub struct Setting {
     pub(super) show: fn(&Config) -> Value,
 }
 
-const STORES: [(&str, StoreKind); 2] = [("sqlite", StoreKind::Sqlite), ("memory", StoreKind::Memory)];
+const POOLERS: [(&str, Pooler); 2] = [("none", Pooler::None), ("transaction", Pooler::Transaction)];
+const YES_OR_NO: [(&str, bool); 2] = [("true", true), ("false", false)];
 const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 14] = [
+pub static SETTINGS: [Setting; 19] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -62,11 +64,21 @@ pub static SETTINGS: [Setting; 14] = [
         key: "store",
         variable: "REDRIVE_STORE",
         flag: "store",
-        value_name: "sqlite|memory",
-        meaning: "where tasks are kept: sqlite (durable) or memory (gone when the process ends)",
+        value_name: "sqlite|memory|URL",
+        meaning: "where tasks are kept: sqlite (a file), memory (gone when the process ends) or postgres://… (shared)",
         repeats: false,
-        read: |config, given| given.one_of(&STORES).map(|store| config.store = store),
-        show: |config| text(name_of(&STORES, config.store)),
+        read: |config, given| read_store(given).map(|store| config.store = store),
+        show: |config| show_store(&config.store),
+    },
+    Setting {
+        key: "node",
+        variable: "REDRIVE_NODE",
+        flag: "node",
+        value_name: "NAME|auto",
+        meaning: "the name of this process among others over one PostgreSQL, different for each; auto makes one",
+        repeats: false,
+        read: |config, given| read_node(given).map(|node| config.node = node),
+        show: |config| config.node.as_ref().map_or_else(|| text("auto"), |node| text(node.as_str())),
     },
     Setting {
         key: "worker_threads",
@@ -153,6 +165,46 @@ pub static SETTINGS: [Setting; 14] = [
         show: |config| duration(config.engine.retention),
     },
     Setting {
+        key: "postgres.connections",
+        variable: "REDRIVE_POSTGRES_CONNECTIONS",
+        flag: "postgres-connections",
+        value_name: "N",
+        meaning: "the most connections to PostgreSQL, the one that listens not included",
+        repeats: false,
+        read: |config, given| given.count(2..=1_000).map(|count| config.postgres.connections = count),
+        show: |config| count(config.postgres.connections),
+    },
+    Setting {
+        key: "postgres.pooler",
+        variable: "REDRIVE_POSTGRES_POOLER",
+        flag: "postgres-pooler",
+        value_name: "none|transaction",
+        meaning: "what stands between here and PostgreSQL: transaction for a pooler such as PgBouncer in that mode",
+        repeats: false,
+        read: |config, given| given.one_of(&POOLERS).map(|pooler| config.postgres.pooler = pooler),
+        show: |config| text(name_of(&POOLERS, config.postgres.pooler)),
+    },
+    Setting {
+        key: "postgres.listen_url",
+        variable: "REDRIVE_POSTGRES_LISTEN_URL",
+        flag: "postgres-listen-url",
+        value_name: "URL|same",
+        meaning: "the way past a transaction pooler, for LISTEN; without one, others' work is found by looking",
+        repeats: false,
+        read: |config, given| read_listen_url(given).map(|url| config.postgres.listen_url = url),
+        show: |config| config.postgres.listen_url.as_ref().map_or_else(|| text("same"), |url| text(&url.to_string())),
+    },
+    Setting {
+        key: "postgres.migrate",
+        variable: "REDRIVE_POSTGRES_MIGRATE",
+        flag: "postgres-migrate",
+        value_name: "true|false",
+        meaning: "whether to bring PostgreSQL's schema up to date at the start; otherwise `redrive migrate` does it",
+        repeats: false,
+        read: |config, given| given.one_of(&YES_OR_NO).map(|migrate| config.postgres.migrate = migrate),
+        show: |config| text(name_of(&YES_OR_NO, config.postgres.migrate)),
+    },
+    Setting {
         key: "transport.extra_ca",
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",
         flag: "extra-ca",
@@ -211,6 +263,42 @@ impl Setting {
     /// The value in force, for programs.
     pub fn to_json(&self, config: &Config) -> serde_json::Value {
         serde_json::to_value((self.show)(config)).unwrap_or_default()
+    }
+}
+
+fn read_store(given: &Given) -> Result<StoreKind, Wanted> {
+    match given.text()? {
+        "sqlite" => Ok(StoreKind::Sqlite),
+        "memory" => Ok(StoreKind::Memory),
+        url if is_postgres(url) => Ok(StoreKind::Postgres(Address::new(url))),
+        _ => Err("must be sqlite, memory or postgres://user:password@host:5432/database".into()),
+    }
+}
+
+fn show_store(store: &StoreKind) -> Value {
+    match store {
+        StoreKind::Sqlite => text("sqlite"),
+        StoreKind::Memory => text("memory"),
+        StoreKind::Postgres(address) => text(&address.to_string()),
+    }
+}
+
+fn read_listen_url(given: &Given) -> Result<Option<Address>, Wanted> {
+    match given.text()? {
+        "same" => Ok(None),
+        url if is_postgres(url) => Ok(Some(Address::new(url))),
+        _ => Err("must be postgres://user:password@host:5432/database, or same".into()),
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn read_node(given: &Given) -> Result<Option<NodeId>, Wanted> {
+    match given.text()? {
+        "auto" => Ok(None),
+        name => NodeId::try_new(name).map(Some).map_err(|invalid| format!("{invalid}, or auto")),
     }
 }
 

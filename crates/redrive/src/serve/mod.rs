@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::clock::SystemClock;
-use redrive_engine::{Handle, Parts};
+use redrive_engine::{Handle, Parts, Presence};
 use redrive_server::{App, rest};
 use redrive_store::{Expected, Store};
 use redrive_transport::HttpTransport;
@@ -30,6 +30,8 @@ use crate::cli;
 use crate::config::{Config, StoreKind};
 use crate::exit::Exit;
 use crate::output::{Output, duration, notice};
+
+pub(crate) use store::postgres_options;
 
 use entropy::ThreadEntropy;
 use signals::Signals;
@@ -135,11 +137,12 @@ struct Service {
 }
 
 impl Service {
-    async fn start(config: Config) -> anyhow::Result<(Self, Server)> {
+    async fn start(mut config: Config) -> anyhow::Result<(Self, Server)> {
         open_files::raise_limit(&config);
         let (listener, address) = bind(&config.listen).await?;
         let transport = HttpTransport::new(config.transport.clone()).context("cannot set up the transport")?;
         let store = store::open(&config).await?;
+        config.engine.presence = Presence { version: env!("CARGO_PKG_VERSION").into(), address: address.to_string() };
         let engine = start_engine(&config, store.clone(), transport).await?;
         let (stop_server, server) = start_server(&config, listener, engine.clone());
         greet(&config, address);
@@ -166,10 +169,10 @@ impl Service {
             () = keep_saying_what_is_waited_for(&self.engine) => {}
         }
         let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;
-        notice(match (self.config.store, closed) {
+        notice(match (&self.config.store, closed) {
             (StoreKind::Memory, _) => "stopped; what was kept in memory is gone",
-            (StoreKind::Sqlite, Ok(())) => "stopped; nothing was lost",
-            (StoreKind::Sqlite, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
+            (_, Ok(())) => "stopped; nothing was lost",
+            (_, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
         });
     }
 }

@@ -3,22 +3,57 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use redrive_store::Store;
+use rand::Rng;
 use redrive_store::memory::MemoryStore;
-use redrive_store_sqlite::{Options, SqliteStore};
+use redrive_store::{NodeId, Store};
+use redrive_store_postgres::PostgresStore;
+use redrive_store_sqlite::SqliteStore;
 
-use crate::config::{Config, StoreKind};
+use crate::config::{Address, Config, Pooler, StoreKind};
 
 /// The store, open. A new backend is one more arm here and one more name in the table of settings.
 pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    match config.store {
+    match &config.store {
         StoreKind::Memory => Ok(Arc::new(MemoryStore::new())),
         StoreKind::Sqlite => {
-            let options = Options::new(&config.data_dir);
+            let options = redrive_store_sqlite::Options::new(&config.data_dir);
             // Opening reads the newest keys: nothing for a thread that has other work.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await;
             let store = opened.context("opening the store panicked")?.context("cannot open the store")?;
             Ok(Arc::new(store))
         }
+        StoreKind::Postgres(address) => {
+            let store = PostgresStore::open(postgres_options(config, address)?).await;
+            Ok(Arc::new(store.with_context(|| format!("cannot open the store {address}"))?))
+        }
     }
+}
+
+/// How the configuration says that this database is to be used.
+pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Result<redrive_store_postgres::Options> {
+    let node = match &config.node {
+        Some(node) => node.clone(),
+        None => make_node()?,
+    };
+    Ok(redrive_store_postgres::Options {
+        listen_url: config.postgres.listen_url.as_ref().map(|url| url.secret().to_owned()),
+        is_pooled: config.postgres.pooler == Pooler::Transaction,
+        connections: config.postgres.connections,
+        migrate: config.postgres.migrate,
+        ..redrive_store_postgres::Options::new(address.secret(), node)
+    })
+}
+
+/// A name that no other process has: the machine's, and something random.
+fn make_node() -> anyhow::Result<NodeId> {
+    let system = rustix::system::uname();
+    let host: String = system
+        .nodename()
+        .to_string_lossy()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+        .take(NodeId::LIMIT - 10)
+        .collect();
+    let random = rand::make_rng::<rand::rngs::SmallRng>().next_u32();
+    NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot make a name for this process")
 }

@@ -97,6 +97,8 @@ impl Shape {
             clean_every: random.duration(5 * MINUTE, HOUR),
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
+            beat_every: Options::default().beat_every,
+            presence: redrive_engine::Presence::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
         let clock_bound = match families.has(Family::Clock) {

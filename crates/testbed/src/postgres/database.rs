@@ -13,7 +13,9 @@ impl Database {
     /// Makes a database on the server of which `admin_url` names one.
     pub(super) fn create(admin_url: &str) -> Self {
         let name = format!("redrive_{}_{:016x}", std::process::id(), fastrand::u64(..));
-        if let Err(error) = admin::execute(admin_url, &format!("CREATE DATABASE {name}")) {
+        // Nobody can be connected to template0, so there is nobody to wait for: that makes it several times faster.
+        let statement = format!("CREATE DATABASE {name} TEMPLATE template0");
+        if let Err(error) = admin::execute(admin_url, &statement) {
             panic!("making a database at {admin_url}: {error}");
         }
         Database { url: with_database(admin_url, &name), name, drop_at: None }

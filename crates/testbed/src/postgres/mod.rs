@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal};
 pub use database::Database;
 pub use shared::{SHARED_POSTGRES, SharedPostgres};
 
-use crate::home::{Farewell, Home};
+use crate::home::{Farewell, Home, Place};
 use crate::server::{Plan, Server};
 use crate::{process_tree, program};
 
@@ -24,7 +24,7 @@ const ADMIN_DATABASE: &str = "postgres";
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
     /// Whether a commit is on disk before it is answered. Only a loss of power can tell: a killed server keeps its
-    /// commits either way.
+    /// commits either way. Without it, the files are kept in memory where there is room.
     pub fsync: bool,
     /// Further settings by their names in postgresql.conf.
     pub settings: &'a [(&'a str, &'a str)],
@@ -52,7 +52,8 @@ impl Postgres {
     pub fn start_with(options: Options<'_>) -> Self {
         let programs = program::postgres_directory();
         let account = program::account_for_servers();
-        let home = Home::new(account, Farewell::Quit);
+        let place = if options.fsync { Place::Disk } else { Place::Memory };
+        let home = Home::new(place, account, Farewell::Quit);
         let data = home.path().join("data");
         make_cluster(&programs, &home, account);
         let settings = settings_of(&options);
@@ -163,6 +164,8 @@ fn settings_of(options: &Options<'_>) -> Vec<String> {
         ("fsync", on_or_off),
         // Torn pages are a matter of power loss too.
         ("full_page_writes", on_or_off),
+        // Among the server's files, where it goes with them when the server was killed.
+        ("dynamic_shared_memory_type", "mmap"),
     ];
     base.iter().chain(options.settings).map(|(name, value)| format!("{name}={value}")).collect()
 }

@@ -1,0 +1,56 @@
+//! The other processes over a shared store: hearing what they say, and letting them know of this one.
+//!
+//! What is heard here only saves time. Whoever hears nothing finds the same work by its slow look around.
+
+use std::sync::Arc;
+
+use redrive_store::{Heartbeat, LaneDue, Shared as SharedStore};
+
+use crate::shared::{Phase, Shared};
+
+/// Notes what other processes say has become due, until the engine drains.
+pub(crate) async fn listen(shared: Arc<Shared>) {
+    let Some(neighbours) = shared.store.shared() else { return };
+    loop {
+        let heard = tokio::select! {
+            biased;
+            () = shared.reached(Phase::Draining) => return,
+            heard = neighbours.heard() => heard,
+        };
+        for LaneDue { lane, next_due } in heard {
+            if let Some(due) = next_due {
+                shared.lanes.note_due(&lane, due);
+            }
+        }
+    }
+}
+
+/// Says that this process lives, until nothing of it is under way any more; then that it has left.
+pub(crate) async fn keep_beating(shared: Arc<Shared>) {
+    let Some(neighbours) = shared.store.shared() else { return };
+    let started_at = shared.clock.now();
+    loop {
+        let beat = Heartbeat {
+            started_at,
+            version: shared.options.presence.version.clone(),
+            address: shared.options.presence.address.clone(),
+            in_flight: shared.in_flight.count() as u64,
+            is_draining: shared.phase() != Phase::Running,
+            every: shared.options.beat_every,
+        };
+        if let Err(error) = neighbours.beat(beat, shared.clock.now()).await {
+            tracing::warn!(%error, "saying that this process lives failed, trying again");
+        }
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Confirming) => return leave(neighbours).await,
+            () = shared.clock.sleep(shared.options.beat_every) => {}
+        }
+    }
+}
+
+async fn leave(neighbours: &dyn SharedStore) {
+    if let Err(error) = neighbours.leave().await {
+        tracing::warn!(%error, "leaving failed; this process will be listed as gone silent");
+    }
+}

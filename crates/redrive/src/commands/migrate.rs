@@ -1,0 +1,47 @@
+//! `redrive migrate`: brings a PostgreSQL schema up to date, for those who do that by hand.
+
+use anyhow::Context;
+
+use crate::commands::config::usable;
+use crate::config::{self, Environment, Flags, StoreKind};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::serve::postgres_options;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive migrate --store postgres://redrive@localhost/redrive
+  REDRIVE_STORE=postgres://redrive@localhost/redrive redrive migrate
+
+`redrive serve` does the same at its start, unless it is told --postgres-migrate false.
+Several at once do no harm: the first one does it, the others wait.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let loaded = config::load(&args.flags, &Environment::of_this_process());
+    usable(&loaded)?;
+    let StoreKind::Postgres(address) = &loaded.config.store else {
+        let wrong = "there is nothing to migrate by hand: only a store of postgres://… has a schema of its own, and this \
+                     configuration has none (--store)";
+        return Err(Failure::error(Exit::BadConfiguration, wrong.to_owned()));
+    };
+    let options = postgres_options(&loaded.config, address)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
+    let state = runtime
+        .block_on(redrive_store_postgres::migrate(&options))
+        .with_context(|| format!("cannot migrate {address}"))?;
+    let said = match state.version {
+        version if version >= state.program => format!("the schema is at version {version} already\n"),
+        0 => format!("made the schema, version {}\n", state.program),
+        before => format!("brought the schema from version {before} to {}\n", state.program),
+    };
+    Output::standard().text(&said)?;
+    Ok(Exit::Done)
+}

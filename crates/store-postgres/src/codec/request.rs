@@ -1,0 +1,63 @@
+//! What a task sends.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use redrive_core::Request;
+use redrive_store::Error;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Cells;
+use crate::failure::Failure;
+
+/// The parts of a request that are kept as JSON, `None` where there is nothing to keep.
+#[derive(Debug)]
+pub(crate) struct EncodedRequest {
+    pub(crate) headers: Option<String>,
+    pub(crate) overrides: Option<String>,
+    pub(crate) labels: Option<String>,
+}
+
+impl EncodedRequest {
+    pub(crate) fn new(request: &Request) -> Result<Self, Error> {
+        Ok(EncodedRequest {
+            headers: json(&request.headers, request.headers.is_empty())?,
+            overrides: json(&request.overrides, request.overrides.is_none())?,
+            labels: json(&request.labels, request.labels.is_empty())?,
+        })
+    }
+}
+
+/// Reads target, method, headers, body, overrides and labels.
+pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
+    Ok(Request {
+        target_url: cells.get()?,
+        method: cells.get()?,
+        headers: parsed(cells)?.unwrap_or_default(),
+        body: Bytes::copy_from_slice(cells.get()?),
+        overrides: parsed(cells)?,
+        labels: parsed::<BTreeMap<_, _>>(cells)?.unwrap_or_default(),
+    })
+}
+
+/// The columns that [`request`] expects, from `tasks`.
+macro_rules! request_columns {
+    () => {
+        "tasks.target_url, tasks.method, tasks.headers, tasks.body, tasks.overrides, tasks.labels"
+    };
+}
+pub(crate) use request_columns;
+
+pub(crate) fn json(value: &impl Serialize, is_empty: bool) -> Result<Option<String>, Error> {
+    if is_empty {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(value);
+    text.map(Some).map_err(|error| Error::Unavailable(format!("writing a value as JSON: {error}")))
+}
+
+pub(super) fn parsed<T: DeserializeOwned>(cells: &mut Cells<'_>) -> Result<Option<T>, Failure> {
+    let text: Option<&str> = cells.get()?;
+    text.map(serde_json::from_str).transpose().map_err(|error| cells.wrong(error))
+}

@@ -1,0 +1,87 @@
+//! What can go wrong between here and PostgreSQL, and what each of it means.
+
+use redrive_store::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// PostgreSQL said no, or is out of reach.
+    #[error("{}", told(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// Nothing came back in time.
+    #[error("no answer from PostgreSQL within {0:?}")]
+    TimedOut(std::time::Duration),
+    /// It could not be connected to.
+    #[error("connecting to PostgreSQL: {0}")]
+    Unreachable(String),
+    /// A value that nobody here can have written.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl Failure {
+    /// A value that cannot be understood, and where it stands.
+    pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        Failure::Corrupt(format!("{place}: {what}"))
+    }
+
+    /// Whether the same call may well succeed at once: two transactions stood in each other's way, and nothing of this
+    /// one happened.
+    pub(crate) fn is_conflict(&self) -> bool {
+        let conflicts = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+        self.code().is_some_and(|code| conflicts.contains(code))
+    }
+
+    /// Whether nobody knows what became of the call: the connection ended, or was given up, before the answer.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match self {
+            Failure::Postgres(error) => error.code().is_none_or(|code| {
+                // The server's own last words before it cuts the connection.
+                [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code)
+            }),
+            Failure::TimedOut(_) => true,
+            Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
+        }
+    }
+
+    /// Whether this one call is at fault, and another may do: PostgreSQL refused what was in it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        const REFUSALS: [&str; 3] = ["22", "23", "54"];
+        self.code().is_some_and(|code| REFUSALS.contains(&&code.code()[..2]))
+    }
+
+    /// The contract's error for this failure while `doing` something.
+    pub(crate) fn into_error(self, doing: &str) -> Error {
+        let text = format!("{doing}: {self}");
+        match (&self, self.code()) {
+            (Failure::Closed, _) => Error::Closed,
+            (Failure::Corrupt(_), _) => Error::Corrupt(text),
+            (_, Some(code)) if *code == SqlState::DISK_FULL => Error::Full(text),
+            (_, Some(code)) if *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED => {
+                Error::Corrupt(text)
+            }
+            _ => Error::Unavailable(text),
+        }
+    }
+
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Failure::Postgres(error) => error.code(),
+            _ => None,
+        }
+    }
+}
+
+/// The server's own words where there are some: the crate's say only that there was an error.
+fn told(error: &tokio_postgres::Error) -> String {
+    use std::error::Error as _;
+    match (error.as_db_error(), error.source()) {
+        (Some(told), _) => format!("{} (SQLSTATE {})", told.message(), told.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}

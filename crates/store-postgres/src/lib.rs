@@ -1,0 +1,41 @@
+//! The shared store: several processes over one PostgreSQL, any of which may die at any moment.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `schema/` | the tables, and bringing them up to date |
+//! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
+//! | `codec/` | rows to domain types and back |
+//! | `connect`, `connection`, `pool` | connections, and what the planner is told |
+//! | `batch` | whatever is queued goes into the next transaction |
+//! | `news` | LISTEN and NOTIFY: waking other processes |
+//! | `adding_up` | keeps the counts small |
+//!
+//! Every write is committed before it is answered, and `synchronous_commit` is whatever the database says: leave it on.
+//! A call that fails did nothing, with one exception: when the connection is lost before the answer to a commit, nobody
+//! knows. A submit then asks again by its key, and finds out; of a settlement or a claim the caller finds out by its
+//! token, or when the lease runs out.
+//!
+//! Not here: any decision about retrying, any clock. Times come from the callers, whose clocks must agree to well within
+//! a lease's margin.
+
+#![forbid(unsafe_code)]
+
+mod adding_up;
+mod batch;
+mod codec;
+mod connect;
+mod connection;
+mod failure;
+mod news;
+mod open;
+mod ops;
+mod options;
+mod pool;
+mod schema;
+mod shared;
+mod store;
+
+pub use open::{OpenError, migrate};
+pub use options::Options;
+pub use schema::State as SchemaState;
+pub use store::PostgresStore;

@@ -1,0 +1,83 @@
+//! Opening the store, and bringing its schema up to date by hand.
+
+use redrive_store::Error;
+
+use crate::connect::Address;
+use crate::options::Options;
+use crate::pool::{Pool, call};
+use crate::schema::{self, State};
+
+/// Why the store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The database could not be reached or used.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The schema is not one that this program can use.
+    #[error("{0}")]
+    Schema(String),
+    /// The server is too old.
+    #[error("PostgreSQL 14 or newer is needed, this is {0}")]
+    TooOld(String),
+}
+
+/// The oldest PostgreSQL that is supported, as its `server_version_num`.
+const OLDEST_SERVER: i32 = 140_000;
+
+pub(crate) struct Ways {
+    pub(crate) pool: Pool,
+    /// For LISTEN, if there is a way to a session.
+    pub(crate) listen: Option<Address>,
+}
+
+/// Connections, checked and with a schema that can be used.
+pub(crate) async fn open(options: &Options) -> Result<Ways, OpenError> {
+    let ways = ways(options)?;
+    check_server(&ways.pool).await?;
+    if options.migrate {
+        schema::migrate(&ways.pool).await.map_err(|failure| failure.into_error("bringing the schema up to date"))?;
+    }
+    let usable =
+        schema::check(&ways.pool).await.map_err(|failure| failure.into_error("reading the schema's version"))?;
+    usable.map_err(|unusable| OpenError::Schema(unusable.to_string()))?;
+    Ok(ways)
+}
+
+/// Brings the schema up to date, for those who do that by hand. Says which version it had before.
+pub async fn migrate(options: &Options) -> Result<State, OpenError> {
+    let ways = ways(options)?;
+    check_server(&ways.pool).await?;
+    let state =
+        schema::migrate(&ways.pool).await.map_err(|failure| failure.into_error("bringing the schema up to date"))?;
+    ways.pool.close();
+    Ok(state)
+}
+
+fn ways(options: &Options) -> Result<Ways, OpenError> {
+    let name = format!("redrive {}", options.node);
+    let read = |url: &str, is_session| {
+        Address::read(url, &name, is_session, options.connect_timeout)
+            .map_err(|failure| failure.into_error("opening the store"))
+    };
+    let listen = match (&options.listen_url, options.is_pooled) {
+        (Some(url), _) => Some(read(url, true)?),
+        (None, false) => Some(read(&options.url, true)?),
+        (None, true) => None,
+    };
+    let address = read(&options.url, !options.is_pooled)?;
+    let pool = Pool::new(address, options.is_pooled, options.connections, options.call_timeout);
+    Ok(Ways { pool, listen })
+}
+
+async fn check_server(pool: &Pool) -> Result<(), OpenError> {
+    const VERSION: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version')";
+    let rows = call!(*pool, |connection| connection.query(VERSION, &[]))
+        .map_err(|failure| failure.into_error("opening the store"))?;
+    let mut cells = rows.first().map(crate::codec::Cells::of);
+    let number: i32 = cells.as_mut().map_or(Ok(0), |cells| cells.get()).unwrap_or_default();
+    if number < OLDEST_SERVER {
+        let version: String = cells.map_or(Ok(String::new()), |mut cells| cells.get()).unwrap_or_default();
+        return Err(OpenError::TooOld(version));
+    }
+    Ok(())
+}

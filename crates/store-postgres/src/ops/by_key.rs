@@ -1,0 +1,48 @@
+//! The tasks that idempotency keys belong to.
+
+use redrive_core::request::Fingerprint;
+use redrive_core::{IdempotencyKey, Task, TenantId};
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, any_task};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+const OWNERS: &str = concat!(
+    "SELECT ",
+    any_task!(),
+    ", tasks.fingerprint, wanted.place
+     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted (tenant, idempotency_key, place)
+     JOIN LATERAL (
+         SELECT * FROM redrive.tasks
+         WHERE tasks.tenant = wanted.tenant AND tasks.idempotency_key = wanted.idempotency_key
+         LIMIT 1
+     ) AS tasks ON true
+     LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
+     LEFT JOIN LATERAL (
+         SELECT * FROM redrive.log
+         WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id
+         ORDER BY log.token DESC
+         LIMIT 1
+     ) AS ended ON true"
+);
+
+/// For each key, in order, its task as it is now and what made its request.
+pub(crate) async fn owners(
+    connection: &Connection,
+    keys: &[(&TenantId, &IdempotencyKey)],
+) -> Result<Vec<Option<(Task, Fingerprint)>>, Failure> {
+    let tenants: Vec<&str> = keys.iter().map(|(tenant, _)| tenant.as_str()).collect();
+    let names: Vec<&str> = keys.iter().map(|(_, key)| key.as_str()).collect();
+    let rows = connection.query(OWNERS, &[(&tenants, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await?;
+    let mut owners = vec![None; keys.len()];
+    for row in &rows {
+        let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
+        let fingerprint: &[u8] = cells.get()?;
+        let fingerprint = fingerprint.try_into().map_err(|_| cells.wrong("is not of 32 bytes"))?;
+        let place: i64 = cells.get()?;
+        let slot = usize::try_from(place - 1).ok().and_then(|place| owners.get_mut(place));
+        *slot.ok_or_else(|| cells.wrong(place))? = Some((TaskRow::read(row)?.task, Fingerprint(fingerprint)));
+    }
+    Ok(owners)
+}

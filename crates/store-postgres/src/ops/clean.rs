@@ -1,0 +1,134 @@
+//! Removing tasks that ended long ago, with all that belongs to them, a few at a time.
+
+use redrive_core::{TaskId, Timestamp};
+use redrive_store::{CleanFrom, Cleaned};
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, Uuid};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::newest_task;
+
+/// The oldest tasks of all tenants behind a place, and when each ended, if it has.
+const LOOK: &str = "
+SELECT looked.id, looked.tenant, ended.ended_at
+FROM (
+    SELECT oldest.tenant, oldest.id
+    FROM (SELECT DISTINCT tenant FROM redrive.policies) AS tenants
+    CROSS JOIN LATERAL (
+        SELECT tasks.tenant, tasks.id FROM redrive.tasks
+        WHERE tasks.tenant = tenants.tenant AND tasks.id > $1
+        ORDER BY tasks.id
+        LIMIT $2
+    ) AS oldest
+    ORDER BY oldest.id
+    LIMIT $2
+) AS looked
+LEFT JOIN redrive.live ON live.tenant = looked.tenant AND live.id = looked.id
+LEFT JOIN LATERAL (
+    SELECT log.ended_at FROM redrive.log
+    WHERE live.id IS NULL AND log.tenant = looked.tenant AND log.id = looked.id
+    ORDER BY log.token DESC
+    LIMIT 1
+) AS ended ON true
+ORDER BY looked.id";
+
+/// A dead letter may be replayed at this very moment: whoever replays it locks its note, and only what is still ended
+/// goes. `status` is that of the end.
+const REMOVE: &str = "
+WITH old AS MATERIALIZED (
+    SELECT given.tenant, given.id, tasks.policy, tasks.policy_version
+    FROM unnest($1::text[], $2::uuid[]) AS given (tenant, id)
+    CROSS JOIN LATERAL (
+        SELECT tasks.policy, tasks.policy_version FROM redrive.tasks
+        WHERE tasks.tenant = given.tenant AND tasks.id = given.id
+          AND NOT EXISTS (SELECT FROM redrive.live WHERE live.tenant = given.tenant AND live.id = given.id)
+        FOR UPDATE
+    ) AS tasks
+), notes AS (
+    DELETE FROM redrive.dead_letters USING old WHERE dead_letters.tenant = old.tenant AND dead_letters.id = old.id
+), lines AS (
+    DELETE FROM redrive.log USING old WHERE log.tenant = old.tenant AND log.id = old.id
+    RETURNING log.tenant, log.id, log.token, log.status
+), ends AS MATERIALIZED (
+    SELECT DISTINCT ON (tenant, id) tenant, id, status FROM lines ORDER BY tenant, id, token DESC
+), gone AS (
+    DELETE FROM redrive.tasks USING old WHERE tasks.tenant = old.tenant AND tasks.id = old.id
+    RETURNING tasks.tenant, tasks.id, tasks.policy, tasks.policy_version
+), counted AS (
+    INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+    SELECT gone.tenant, gone.policy, gone.policy_version, ends.status, -count(*)
+    FROM gone JOIN ends USING (tenant, id)
+    GROUP BY 1, 2, 3, 4
+)
+SELECT count(*) FROM gone";
+
+/// Notes of dead letters are locked before their tasks, as a replay does.
+const LOCK_NOTES: &str = "
+SELECT FROM unnest($1::text[], $2::uuid[]) AS given (tenant, id)
+JOIN redrive.dead_letters AS dead ON dead.tenant = given.tenant AND dead.id = given.id
+ORDER BY dead.tenant, dead.id
+FOR UPDATE OF dead";
+
+/// Runs inside a transaction.
+pub(crate) async fn clean(
+    connection: &Connection,
+    ended_before: Timestamp,
+    from: CleanFrom,
+    limit: usize,
+) -> Result<Cleaned, Failure> {
+    let after = match from {
+        CleanFrom::Start => Uuid::LOWEST,
+        CleanFrom::After(id) => Uuid::from(id),
+    };
+    // A step that looks at nothing would never come to an end.
+    let limit = limit.max(1);
+    let newest = newest_task::newest_kept(connection).await?;
+    let looked = look(connection, after, limit).await?;
+    let last = looked.last().map(|seen| seen.id).filter(|_| looked.len() == limit);
+    let old: Vec<_> = looked.into_iter().filter(|seen| seen.ended_at.is_some_and(|at| at < ended_before)).collect();
+    if let Some(newest) = newest.filter(|newest| old.iter().any(|seen| seen.id == *newest)) {
+        newest_task::remember(connection, newest).await?;
+    }
+    let removed = if old.is_empty() { 0 } else { remove(connection, &old).await? };
+    let next = last.filter(|last| newest.is_some_and(|newest| *last < newest)).map(CleanFrom::After);
+    if next.is_none() {
+        connection.query(REMOVE_VERSIONS, &[]).await?;
+    }
+    Ok(Cleaned { removed, next })
+}
+
+struct Seen {
+    id: TaskId,
+    tenant: String,
+    ended_at: Option<Timestamp>,
+}
+
+async fn look(connection: &Connection, after: Uuid, limit: usize) -> Result<Vec<Seen>, Failure> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = connection.query(LOOK, &[(&after, Type::UUID), (&limit, Type::INT8)]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut cells = Cells::of(row);
+            Ok(Seen { id: cells.task_id()?, tenant: cells.get()?, ended_at: cells.optional_timestamp()? })
+        })
+        .collect()
+}
+
+async fn remove(connection: &Connection, old: &[Seen]) -> Result<usize, Failure> {
+    let tenants: Vec<&str> = old.iter().map(|seen| seen.tenant.as_str()).collect();
+    let ids: Vec<Uuid> = old.iter().map(|seen| seen.id.into()).collect();
+    let given = [(&tenants as _, Type::TEXT_ARRAY), (&ids as _, Type::UUID_ARRAY)];
+    connection.query(LOCK_NOTES, &given).await?;
+    let rows = connection.query(REMOVE, &given).await?;
+    rows.first().map_or(Ok(0), |row| Cells::of(row).narrow())
+}
+
+/// Versions of deleted policies that no task refers to any more.
+const REMOVE_VERSIONS: &str = "
+DELETE FROM redrive.policy_versions
+WHERE deleted AND coalesce((
+    SELECT sum(task_counts.tasks) FROM redrive.task_counts
+    WHERE task_counts.tenant = policy_versions.tenant AND task_counts.policy = policy_versions.policy
+      AND task_counts.policy_version = policy_versions.version
+), 0) = 0";

@@ -1,0 +1,40 @@
+//! How many tasks there are, without counting them one by one.
+
+use redrive_core::TenantId;
+use redrive_store::Counts;
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, status};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+const COUNTS: &str = "
+SELECT status, sum(tasks)::bigint FROM redrive.task_counts WHERE tenant = $1 GROUP BY status HAVING sum(tasks) > 0";
+
+pub(crate) async fn counts(connection: &Connection, tenant: &TenantId) -> Result<Counts, Failure> {
+    let mut counts = Counts::new();
+    for row in &connection.query(COUNTS, &[(&tenant.as_str(), Type::TEXT)]).await? {
+        let mut cells = Cells::of(row);
+        let code: i16 = cells.get()?;
+        let status = status(code).ok_or_else(|| cells.wrong(format_args!("status {code}")))?;
+        counts.insert(status, cells.unsigned()?);
+    }
+    Ok(counts)
+}
+
+/// Adds up the rows that have come together. One process at a time: the others have nothing to add.
+const ADD_UP: &str = "
+WITH mine AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(hashtext('redrive.task_counts'), 0) AS is_mine
+), taken AS (
+    DELETE FROM redrive.task_counts WHERE (SELECT is_mine FROM mine)
+    RETURNING tenant, policy, policy_version, status, tasks
+)
+INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+SELECT tenant, policy, policy_version, status, sum(tasks) FROM taken
+GROUP BY tenant, policy, policy_version, status
+HAVING sum(tasks) <> 0";
+
+pub(crate) async fn add_up(connection: &Connection) -> Result<(), Failure> {
+    connection.query(ADD_UP, &[]).await.map(drop)
+}

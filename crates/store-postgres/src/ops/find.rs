@@ -1,0 +1,69 @@
+//! One task by its id, for its tenant only.
+
+use redrive_core::{Task, TaskId, TenantId};
+use redrive_store::TaskDetail;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::codec::{
+    Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, Uuid, answer, any_task, live_task, request, request_columns,
+};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// The columns that [`read_detail`] expects.
+macro_rules! detail_columns {
+    () => {
+        concat!(
+            any_task!(),
+            ", ",
+            request_columns!(),
+            ", ended.answer_status, ended.answer_headers, ended.answer_body, ended.answer_truncated"
+        )
+    };
+}
+pub(crate) use detail_columns;
+
+const TASK: &str = concat!("SELECT ", detail_columns!(), any_task!(from), "WHERE tasks.tenant = $1 AND tasks.id = $2");
+
+/// The task with its request and its answer.
+pub(crate) async fn task(
+    connection: &Connection,
+    tenant: &TenantId,
+    id: TaskId,
+) -> Result<Option<TaskDetail>, Failure> {
+    let rows = connection.query(TASK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
+    rows.first().map(read_detail).transpose()
+}
+
+pub(crate) fn read_detail(row: &Row) -> Result<TaskDetail, Failure> {
+    let task = TaskRow::read(row)?.task;
+    let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
+    let place = |failure: Failure| Failure::corrupt(format_args!("task {}", task.id), failure);
+    let request = request(&mut cells).map_err(place)?.into();
+    let answer = answer(&mut cells).map_err(place)?;
+    Ok(TaskDetail { task, request, answer })
+}
+
+const STATE: &str = concat!("SELECT ", any_task!(), any_task!(from), "WHERE tasks.tenant = $1 AND tasks.id = $2");
+
+/// Where the task stands.
+pub(crate) async fn state(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<TaskRow>, Failure> {
+    let rows = connection.query(STATE, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
+    rows.first().map(TaskRow::read).transpose()
+}
+
+const LOCK: &str = concat!(
+    "SELECT ",
+    live_task!(),
+    " FROM redrive.live
+      JOIN redrive.tasks ON tasks.tenant = live.tenant AND tasks.id = live.id
+      WHERE live.tenant = $1 AND live.id = $2
+      FOR UPDATE OF live"
+);
+
+/// The task if it has not ended, locked until the end of the transaction.
+pub(crate) async fn lock_live(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<Task>, Failure> {
+    let rows = connection.query(LOCK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
+    Ok(rows.first().map(TaskRow::read).transpose()?.map(|row| row.task))
+}

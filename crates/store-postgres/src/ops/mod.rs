@@ -1,0 +1,26 @@
+//! One file per operation of the contract, each with the SQL that it runs.
+//!
+//! What happens to many tasks a second is one statement for a whole batch. What a person does now and then is a
+//! transaction of small statements, decided here.
+
+pub(crate) mod announce;
+pub(crate) mod attempts;
+pub(crate) mod bring_forward;
+pub(crate) mod by_key;
+pub(crate) mod cancel;
+pub(crate) mod check;
+pub(crate) mod claim;
+pub(crate) mod clean;
+pub(crate) mod counts;
+pub(crate) mod expired;
+pub(crate) mod find;
+pub(crate) mod guards;
+pub(crate) mod list;
+pub(crate) mod newest_task;
+pub(crate) mod nodes;
+pub(crate) mod pending_lanes;
+pub(crate) mod policies;
+pub(crate) mod replay;
+pub(crate) mod settle;
+pub(crate) mod submit;
+pub(crate) mod waiting;

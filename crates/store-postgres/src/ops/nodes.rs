@@ -1,0 +1,87 @@
+//! The processes over this database.
+
+use std::time::Duration;
+
+use redrive_core::Timestamp;
+use redrive_store::{FORGOTTEN_AFTER, Heartbeat, Node, NodeId};
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, millis, whole_millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// Who died long ago and holds nothing any more is forgotten on the way.
+const BEAT: &str = "
+WITH forgotten AS (
+    DELETE FROM redrive.nodes
+    WHERE seen_at < $9 AND node <> $1
+      AND NOT EXISTS (SELECT FROM redrive.live WHERE lease_until IS NOT NULL AND live.node = nodes.node)
+)
+INSERT INTO redrive.nodes (node, started_at, seen_at, every_ms, in_flight, is_draining, version, address)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (node) DO UPDATE SET
+    started_at = excluded.started_at, seen_at = excluded.seen_at, every_ms = excluded.every_ms,
+    in_flight = excluded.in_flight, is_draining = excluded.is_draining, version = excluded.version,
+    address = excluded.address";
+
+pub(crate) async fn beat(
+    connection: &Connection,
+    node: &NodeId,
+    beat: &Heartbeat,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    connection
+        .query(
+            BEAT,
+            &[
+                (&node.as_str(), Type::TEXT),
+                (&millis(beat.started_at), Type::INT8),
+                (&millis(now), Type::INT8),
+                (&whole_millis(beat.every), Type::INT8),
+                (&i64::try_from(beat.in_flight).unwrap_or(i64::MAX), Type::INT8),
+                (&beat.is_draining, Type::BOOL),
+                (&beat.version, Type::TEXT),
+                (&beat.address, Type::TEXT),
+                (&millis(now.before(FORGOTTEN_AFTER)), Type::INT8),
+            ],
+        )
+        .await
+        .map(drop)
+}
+
+pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), Failure> {
+    let node = node.as_str();
+    connection.query("DELETE FROM redrive.nodes WHERE node = $1", &[(&node, Type::TEXT)]).await.map(drop)
+}
+
+/// What is leased is little: it is counted.
+const NODES: &str = "
+SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining, nodes.every_ms,
+       nodes.seen_at, coalesce(held.leases, 0)::bigint
+FROM redrive.nodes
+LEFT JOIN LATERAL (
+    SELECT count(*) AS leases FROM redrive.live WHERE lease_until IS NOT NULL AND live.node = nodes.node
+) AS held ON true
+ORDER BY nodes.node";
+
+pub(crate) async fn nodes(connection: &Connection) -> Result<Vec<Node>, Failure> {
+    let rows = connection.query(NODES, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut cells = Cells::of(row);
+            Ok(Node {
+                id: cells.parsed(|text| NodeId::try_new(text).ok())?,
+                beat: Heartbeat {
+                    started_at: cells.timestamp()?,
+                    version: cells.get()?,
+                    address: cells.get()?,
+                    in_flight: cells.unsigned()?,
+                    is_draining: cells.get()?,
+                    every: Duration::from_millis(cells.unsigned()?),
+                },
+                seen_at: cells.timestamp()?,
+                leases: cells.unsigned()?,
+            })
+        })
+        .collect()
+}

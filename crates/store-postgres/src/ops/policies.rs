@@ -1,0 +1,199 @@
+//! Policies and their versions.
+//!
+//! The row in `policies` is what writers of one policy take turns on. A version is locked against deletion (`FOR KEY
+//! SHARE`) by whoever makes a task pin it, until that is committed.
+
+use redrive_core::task::PolicyRef;
+use redrive_core::{Policy, PolicyId, TenantId, Timestamp, policy};
+use redrive_store::{DeletePolicy, Expected, PolicyVersion, PutPolicy};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, millis, whole_millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// A policy to put, with what follows from its fields.
+pub(crate) struct Put {
+    pub(crate) tenant: TenantId,
+    pub(crate) id: PolicyId,
+    pub(crate) spec: policy::Spec,
+    /// The spec as text: two specs are the same if their texts are.
+    pub(crate) json: String,
+    /// The numbers that a task takes from it, for `enqueue`; nothing if it makes no sense.
+    pub(crate) resolved: Option<Policy>,
+    pub(crate) expected: Expected,
+    pub(crate) now: Timestamp,
+}
+
+const LOCK: &str = "
+INSERT INTO redrive.policies (tenant, policy, newest) VALUES ($1, $2, 0)
+ON CONFLICT (tenant, policy) DO UPDATE SET newest = policies.newest
+RETURNING newest";
+
+const CURRENT: &str = "
+SELECT policy, version, spec, created_at FROM redrive.policy_versions
+WHERE tenant = $1 AND policy = $2 AND NOT deleted
+ORDER BY version DESC
+LIMIT 1";
+
+const INSERT: &str = "
+WITH next AS (
+    UPDATE redrive.policies SET newest = $3 WHERE tenant = $1 AND policy = $2
+)
+INSERT INTO redrive.policy_versions (
+    tenant, policy, version, created_at, max_attempts, attempt_timeout_ms, total_budget_ms, spec
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+/// Runs inside a transaction.
+pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy, Failure> {
+    let (tenant, id) = (put.tenant.as_str(), put.id.as_str());
+    let key = || [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
+    let newest: i64 = match connection.query(LOCK, &key()).await?.first() {
+        Some(row) => Cells::of(row).get()?,
+        None => return Err(Failure::corrupt("policies", "a row that was written is not there")),
+    };
+    let current = connection.query(CURRENT, &key()).await?;
+    let current_version = current.first().map(read).transpose()?;
+    if !is_as(current_version.as_ref().map(|current| current.version), put.expected) {
+        return Ok(PutPolicy::Conflict(current_version.map(|current| current.version)));
+    }
+    let current_spec: Option<&str> = current.first().map(|row| Cells::from(row, 2).get()).transpose()?;
+    if let Some(same) = current_version.as_ref().filter(|_| current_spec == Some(put.json.as_str())) {
+        return Ok(PutPolicy::Unchanged(PolicyVersion { spec: put.spec.clone(), ..same.clone() }));
+    }
+    let version = newest + 1;
+    let [tenant, id] = key();
+    let resolved = put.resolved.as_ref();
+    connection
+        .query(
+            INSERT,
+            &[
+                tenant,
+                id,
+                (&version, Type::INT8),
+                (&millis(put.now), Type::INT8),
+                (&resolved.map(|policy| i64::from(policy.max_attempts)), Type::INT8),
+                (&resolved.map(|policy| whole_millis(policy.attempt_timeout)), Type::INT8),
+                (&resolved.map(|policy| whole_millis(policy.total_budget)), Type::INT8),
+                (&put.json, Type::TEXT),
+            ],
+        )
+        .await?;
+    let version =
+        u32::try_from(version).map_err(|_| Failure::corrupt("policies", format_args!("version {version}")))?;
+    let made = PolicyVersion { id: put.id.clone(), version, spec: put.spec.clone(), created_at: put.now };
+    Ok(if current_version.is_some() { PutPolicy::Updated(made) } else { PutPolicy::Created(made) })
+}
+
+const PIN: &str = "
+SELECT FROM redrive.policy_versions
+WHERE tenant = $1 AND policy = $2 AND version = $3 AND NOT deleted
+FOR KEY SHARE";
+
+/// Keeps the version from being deleted until the end of the transaction; says whether it is there.
+pub(crate) async fn pin(connection: &Connection, tenant: &TenantId, version: &PolicyRef) -> Result<bool, Failure> {
+    let found = connection
+        .query(
+            PIN,
+            &[
+                (&tenant.as_str(), Type::TEXT),
+                (&version.id.as_str(), Type::TEXT),
+                (&i64::from(version.version), Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(!found.is_empty())
+}
+
+const LOCK_VERSIONS: &str = "
+SELECT version FROM redrive.policy_versions
+WHERE tenant = $1 AND policy = $2 AND NOT deleted
+ORDER BY version
+FOR UPDATE";
+
+const PINNED: &str = "
+SELECT coalesce(sum(tasks), 0)::bigint FROM redrive.task_counts
+WHERE tenant = $1 AND policy = $2 AND status IN (2, 3)";
+
+/// Ended tasks still name their version: the rows go once these have been cleaned away.
+const MARK: &str = "UPDATE redrive.policy_versions SET deleted = true WHERE tenant = $1 AND policy = $2";
+
+/// Runs inside a transaction.
+pub(crate) async fn delete(
+    connection: &Connection,
+    tenant: &TenantId,
+    id: &PolicyId,
+    expected: Expected,
+) -> Result<DeletePolicy, Failure> {
+    let (tenant, id) = (tenant.as_str(), id.as_str());
+    let key = [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
+    // From here on nobody can pin a version, and who did has committed.
+    let versions = connection.query(LOCK_VERSIONS, &key).await?;
+    let Some(current) = versions.last().map(|row| Cells::of(row).narrow()).transpose()? else {
+        return Ok(DeletePolicy::NotFound);
+    };
+    if !is_as(Some(current), expected) {
+        return Ok(DeletePolicy::Conflict(current));
+    }
+    let pinned = connection.query(PINNED, &key).await?;
+    let pinned = pinned.first().map_or(Ok(0), |row| Cells::of(row).unsigned())?;
+    if pinned > 0 {
+        return Ok(DeletePolicy::Pinned(pinned));
+    }
+    connection.query(MARK, &key).await?;
+    Ok(DeletePolicy::Done)
+}
+
+const VERSIONS: &str = "
+SELECT policy, version, spec, created_at FROM redrive.policy_versions
+WHERE tenant = $1 AND policy = $2 AND NOT deleted
+ORDER BY version";
+
+pub(crate) async fn versions(
+    connection: &Connection,
+    tenant: &TenantId,
+    id: &PolicyId,
+) -> Result<Vec<PolicyVersion>, Failure> {
+    let rows = connection.query(VERSIONS, &[(&tenant.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)]).await?;
+    rows.iter().map(read).collect()
+}
+
+const LIST: &str = "
+SELECT DISTINCT ON (policy) policy, version, spec, created_at FROM redrive.policy_versions
+WHERE tenant = $1 AND policy > $2 AND NOT deleted
+ORDER BY policy, version DESC
+LIMIT $3";
+
+pub(crate) async fn list(
+    connection: &Connection,
+    tenant: &TenantId,
+    after: Option<&PolicyId>,
+    limit: usize,
+) -> Result<Vec<PolicyVersion>, Failure> {
+    let after = after.map_or("", PolicyId::as_str);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows =
+        connection.query(LIST, &[(&tenant.as_str(), Type::TEXT), (&after, Type::TEXT), (&limit, Type::INT8)]).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Whether the current version, if there is one, is what the writer expects.
+fn is_as(current: Option<u32>, expected: Expected) -> bool {
+    match expected {
+        Expected::Anything => true,
+        Expected::Version(version) => current == Some(version),
+        Expected::Absent => current.is_none(),
+    }
+}
+
+/// Reads policy, version, spec and creation.
+fn read(row: &Row) -> Result<PolicyVersion, Failure> {
+    let mut cells = Cells::of(row);
+    Ok(PolicyVersion {
+        id: cells.parsed(|text| PolicyId::try_new(text).ok())?,
+        version: cells.narrow()?,
+        spec: cells.parsed(|text| serde_json::from_str(text).ok())?,
+        created_at: cells.timestamp()?,
+    })
+}

@@ -1,0 +1,70 @@
+//! Putting a dead letter back to work.
+
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::Replay;
+use tokio_postgres::types::Type;
+
+use crate::codec::{Uuid, millis, status_code, whole_millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::{find, policies};
+
+/// Whoever has the note of a dead letter is the one who replays it.
+const LOCK: &str = "SELECT FROM redrive.dead_letters WHERE tenant = $1 AND id = $2 FOR UPDATE";
+
+const QUEUE: &str = "
+WITH revived AS (
+    DELETE FROM redrive.dead_letters WHERE tenant = $1 AND id = $2
+), queued AS (
+    INSERT INTO redrive.live (
+        tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
+        attempt_timeout_ms, policy_version, cancel_requested, dependency, policy, error_kind, error_message
+    )
+    SELECT log.tenant, log.id, $4, log.token, log.attempt_number, log.attempt_number, $5, $4, $6, $7, $8, false, $9, $10,
+           log.last_error_kind, log.last_error_message
+    FROM redrive.log
+    WHERE log.tenant = $1 AND log.id = $2
+    ORDER BY log.token DESC
+    LIMIT 1
+)
+INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+SELECT $1, $10, $8, change.status, change.step FROM (VALUES ($3::smallint, -1), (2, 1)) AS change (status, step)";
+
+/// Runs inside a transaction.
+pub(crate) async fn replay(
+    connection: &Connection,
+    tenant: &TenantId,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Replay, Failure> {
+    let (name, key) = (tenant.as_str(), Uuid::from(id));
+    let is_dead = !connection.query(LOCK, &[(&name, Type::TEXT), (&key, Type::UUID)]).await?.is_empty();
+    let Some(found) = find::state(connection, tenant, id).await? else { return Ok(Replay::NotFound) };
+    let dead = found.task;
+    if !is_dead {
+        return Ok(Replay::NotDead(Box::new(dead)));
+    }
+    if !policies::pin(connection, tenant, &dead.policy).await? {
+        return Ok(Replay::PolicyGone(Box::new(dead)));
+    }
+    let mut task = dead.clone();
+    task.begin_next_run(now);
+    connection
+        .query(
+            QUEUE,
+            &[
+                (&name, Type::TEXT),
+                (&key, Type::UUID),
+                (&status_code(dead.status), Type::INT2),
+                (&millis(now), Type::INT8),
+                (&i64::from(task.run), Type::INT8),
+                (&millis(task.deadline_at), Type::INT8),
+                (&whole_millis(task.attempt_timeout), Type::INT8),
+                (&i64::from(task.policy.version), Type::INT8),
+                (&task.lane.dependency.as_str(), Type::TEXT),
+                (&task.policy.id.as_str(), Type::TEXT),
+            ],
+        )
+        .await?;
+    Ok(Replay::Done(Box::new(task)))
+}

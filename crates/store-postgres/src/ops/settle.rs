@@ -1,0 +1,208 @@
+//! Ending or rescheduling attempts: one statement for all that were settled together.
+//!
+//! The row of each task is locked first, in the order of the ids, and found only under the token of its lease: whoever
+//! settles second finds nothing. What becomes of a task with a cancel requested depends on that row.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use redrive_core::attempt::LastError;
+use redrive_core::{Attempt, Outcome, Reason, Status};
+use redrive_store::{Error, Next, Settled, Settlement};
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, Uuid, escape, json, micros, millis, status, status_code};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// A settlement with all that can be worked out before its batch is sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) end: Settlement,
+    status: Status,
+    reason: Option<Reason>,
+    retry_at: Option<i64>,
+    backoff_us: Option<i64>,
+    answer_status: Option<i64>,
+    answer_headers: Option<String>,
+    answer_truncated: Option<bool>,
+}
+
+impl Prepared {
+    pub(crate) fn new(end: Settlement) -> Result<Self, Error> {
+        let (status, reason, retry_at, backoff_us) = match &end.next {
+            Next::RetryAt { at, backoff } => (Status::Pending, None, Some(millis(*at)), backoff.map(micros)),
+            Next::End { status, reason, .. } => (*status, *reason, None, None),
+        };
+        let answer = match &end.next {
+            Next::End { answer, .. } => answer.as_deref(),
+            Next::RetryAt { .. } => None,
+        };
+        Ok(Prepared {
+            status,
+            reason,
+            retry_at,
+            backoff_us,
+            answer_status: answer.map(|answer| answer.status.into()),
+            answer_headers: match answer {
+                Some(answer) => json(&answer.headers, answer.headers.is_empty())?,
+                None => None,
+            },
+            answer_truncated: answer.map(|answer| answer.truncated),
+            end,
+        })
+    }
+
+    /// About how many bytes it takes on the wire.
+    pub(crate) fn size(&self) -> usize {
+        self.answer_body().map_or(0, <[u8]>::len) + 512
+    }
+
+    fn attempt(&self) -> Option<&Attempt> {
+        self.end.attempt.as_ref()
+    }
+
+    fn error(&self) -> Option<&LastError> {
+        self.attempt().and_then(|attempt| attempt.error.as_ref())
+    }
+
+    fn answer_body(&self) -> Option<&[u8]> {
+        match &self.end.next {
+            Next::End { answer, .. } => answer.as_ref().map(|answer| &answer.body[..]),
+            Next::RetryAt { .. } => None,
+        }
+    }
+}
+
+/// `status` is what the settlement asks for, `becomes` what comes of it.
+const SETTLE: &str = "
+WITH held AS MATERIALIZED (
+    SELECT given.*, live.policy, live.policy_version, live.attempts_before, live.run, live.run_started_at,
+           live.deadline_at, live.cancel_requested,
+           live.attempt_number - (given.outcome IS NULL)::int AS attempts_made,
+           CASE WHEN given.retry_at IS NULL THEN live.backoff_us ELSE given.next_backoff_us END AS task_backoff_us,
+           coalesce(given.error_kind, live.error_kind) AS last_error_kind,
+           coalesce(given.error_message, live.error_message) AS last_error_message,
+           CASE WHEN given.status <> 4 AND live.cancel_requested THEN 7 ELSE given.status END AS becomes
+    FROM unnest(
+        $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], $8::bigint[],
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[], $15::text[], $16::text[],
+        $17::bigint[], $18::text[], $19::boolean[], $20::bytea[]
+    ) WITH ORDINALITY AS given (
+        tenant, id, token, at, status, reason, retry_at, next_backoff_us,
+        number, started_at, duration_us, backoff_us, outcome, response_status, error_kind, error_message,
+        answer_status, answer_headers, answer_truncated, answer_body, place
+    )
+    CROSS JOIN LATERAL (
+        SELECT * FROM redrive.live
+        WHERE live.tenant = given.tenant AND live.id = given.id AND live.token = given.token
+          AND live.lease_until IS NOT NULL
+        FOR UPDATE
+    ) AS live
+), ended AS (
+    DELETE FROM redrive.live USING held
+    WHERE live.tenant = held.tenant AND live.id = held.id AND held.becomes <> 2
+), waits AS (
+    UPDATE redrive.live SET
+        due_at = held.retry_at, lease_since = NULL, lease_until = NULL, node = NULL,
+        attempt_number = held.attempts_made, backoff_us = held.task_backoff_us,
+        error_kind = held.last_error_kind, error_message = held.last_error_message
+    FROM held
+    WHERE live.tenant = held.tenant AND live.id = held.id AND held.becomes = 2
+), logged AS (
+    INSERT INTO redrive.log (
+        tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
+        error_message, status, reason, ended_at, attempt_number, attempts_before, run, run_started_at, deadline_at,
+        task_backoff_us, cancel_requested, last_error_kind, last_error_message,
+        answer_status, answer_headers, answer_truncated, answer_body
+    )
+    SELECT tenant, id, token, coalesce(number, attempts_made), started_at, duration_us, backoff_us, outcome,
+           response_status, error_kind, error_message, becomes,
+           CASE WHEN becomes = status THEN reason ELSE 'cancelled' END, at, attempts_made, attempts_before, run,
+           run_started_at, deadline_at, task_backoff_us, cancel_requested, last_error_kind, last_error_message,
+           answer_status, answer_headers, answer_truncated, answer_body
+    FROM held
+    WHERE becomes <> 2
+    UNION ALL
+    SELECT tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
+           error_message, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           NULL, NULL, NULL, NULL
+    FROM held
+    WHERE becomes = 2 AND outcome IS NOT NULL
+), dead AS (
+    INSERT INTO redrive.dead_letters (tenant, id, ended_at, run)
+    SELECT tenant, id, at, run FROM held WHERE becomes IN (5, 6)
+), counted AS (
+    INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+    SELECT held.tenant, held.policy, held.policy_version, change.status, sum(change.step)
+    FROM held CROSS JOIN LATERAL (VALUES (3, -1), (held.becomes, 1)) AS change (status, step)
+    GROUP BY 1, 2, 3, 4
+)
+SELECT place, becomes::smallint FROM held";
+
+/// Settles each and says what became of it, in order.
+pub(crate) async fn settle(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<Settled>, Failure> {
+    let mut answers = vec![Settled::LeaseLost; ends.len()];
+    let order = in_order_of_ids(ends);
+    let batch: Vec<&Prepared> = order.iter().map(|&at| ends[at]).collect();
+    for row in &run(connection, &batch).await? {
+        let mut cells = Cells::of(row);
+        let place: i64 = cells.get()?;
+        let code: i16 = cells.get()?;
+        let status = status(code).ok_or_else(|| cells.wrong(format_args!("status {code}")))?;
+        let at = usize::try_from(place - 1).ok().and_then(|place| order.get(place));
+        answers[*at.ok_or_else(|| cells.wrong(format_args!("place {place}")))?] = Settled::Done(status);
+    }
+    Ok(answers)
+}
+
+/// Everybody locks rows in this order, so that nobody waits in a circle. Of two that settle the same claim the first
+/// wins, and the second is not even asked about.
+fn in_order_of_ids(ends: &[&Prepared]) -> Vec<usize> {
+    let mut seen = HashSet::with_capacity(ends.len());
+    let mut order: Vec<usize> =
+        (0..ends.len()).filter(|&at| seen.insert((ends[at].end.id, ends[at].end.token.0))).collect();
+    order.sort_by(|&one, &other| {
+        let key = |at: usize| (&ends[at].end.tenant, ends[at].end.id);
+        key(one).cmp(&key(other))
+    });
+    order
+}
+
+async fn run(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    fn column<'a, T>(ends: &[&'a Prepared], value: impl Fn(&'a Prepared) -> T) -> Vec<T> {
+        ends.iter().map(|prepared| value(prepared)).collect()
+    }
+    let messages = column(ends, |row| row.error().map(|error| escape(&error.message)));
+    let messages: Vec<Option<&str>> = messages.iter().map(|message| message.as_ref().map(Cow::as_ref)).collect();
+    connection
+        .query(
+            SETTLE,
+            &[
+                (&column(ends, |row| row.end.tenant.as_str()), Type::TEXT_ARRAY),
+                (&column(ends, |row| Uuid::from(row.end.id)), Type::UUID_ARRAY),
+                (&column(ends, |row| row.end.token.0.cast_signed()), Type::INT8_ARRAY),
+                (&column(ends, |row| millis(row.end.at)), Type::INT8_ARRAY),
+                (&column(ends, |row| status_code(row.status)), Type::INT2_ARRAY),
+                (&column(ends, |row| row.reason.map(Reason::as_str)), Type::TEXT_ARRAY),
+                (&column(ends, |row| row.retry_at), Type::INT8_ARRAY),
+                (&column(ends, |row| row.backoff_us), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().map(|attempt| i64::from(attempt.number))), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().map(|attempt| millis(attempt.started_at))), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().and_then(|attempt| attempt.duration).map(micros)), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().and_then(|attempt| attempt.backoff).map(micros)), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().map(|attempt| Outcome::as_str(attempt.outcome))), Type::TEXT_ARRAY),
+                (
+                    &column(ends, |row| row.attempt().and_then(|attempt| attempt.response_status).map(i64::from)),
+                    Type::INT8_ARRAY,
+                ),
+                (&column(ends, |row| row.error().map(|error| error.kind.as_str())), Type::TEXT_ARRAY),
+                (&messages, Type::TEXT_ARRAY),
+                (&column(ends, |row| row.answer_status), Type::INT8_ARRAY),
+                (&column(ends, |row| row.answer_headers.as_deref()), Type::TEXT_ARRAY),
+                (&column(ends, |row| row.answer_truncated), Type::BOOL_ARRAY),
+                (&column(ends, Prepared::answer_body), Type::BYTEA_ARRAY),
+            ],
+        )
+        .await
+}

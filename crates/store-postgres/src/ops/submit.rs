@@ -1,0 +1,239 @@
+//! Keeping new tasks: one statement for all that were submitted together.
+//!
+//! PostgreSQL decides who gets a key: the unique index makes the second of two transactions wait for the first, and fail.
+//! Whoever finds a key taken asks in a second statement by whom. That is also what reconciles a commit whose answer was
+//! lost: a key that belongs to the very task that was submitted was taken by it.
+
+use std::collections::HashSet;
+
+use redrive_core::Status;
+use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
+use tokio_postgres::types::Type;
+
+use crate::codec::{Cells, EncodedRequest, Uuid, micros, millis, status_code, whole_millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::by_key;
+
+/// How often a key that was free a moment ago is tried for again: its owner was cleaned away in between.
+const TRIES: usize = 5;
+
+/// A new task with all that can be worked out before its batch is sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) new: NewTask,
+    request: EncodedRequest,
+    lease: Option<Lease>,
+}
+
+impl Prepared {
+    pub(crate) fn new(new: NewTask) -> Result<Self, Error> {
+        let request = EncodedRequest::new(&new.request)?;
+        let lease = match new.start {
+            Start::Pending => None,
+            Start::Claimed(terms, now) => {
+                Some(Lease { token: Token(1), since: now, until: terms.until(now, new.task.attempt_timeout) })
+            }
+        };
+        Ok(Prepared { new, request, lease })
+    }
+
+    /// About how many bytes it takes on the wire.
+    pub(crate) fn size(&self) -> usize {
+        self.new.request.body.len() + 1_024
+    }
+}
+
+/// Rows are inserted in the order of their keys, so that two batches that want the same keys meet in the same order.
+/// The version that a task pins is locked against deletion until the commit. A key that another transaction takes at the
+/// same moment is a unique violation: nothing happens, and the whole is tried again.
+const SUBMIT: &str = "
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
+        $9::text[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bytea[],
+        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[]
+    ) WITH ORDINALITY AS given (
+        tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
+        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body,
+        due_at, deadline_at, backoff_us, lease_since, lease_until, place
+    )
+), pinned AS MATERIALIZED (
+    SELECT wanted.tenant, wanted.policy, wanted.policy_version
+    FROM (SELECT DISTINCT tenant, policy, policy_version FROM given ORDER BY tenant, policy, policy_version) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT FROM redrive.policy_versions
+        WHERE policy_versions.tenant = wanted.tenant AND policy_versions.policy = wanted.policy
+          AND policy_versions.version = wanted.policy_version AND NOT policy_versions.deleted
+        FOR KEY SHARE
+    ) AS version
+), judged AS MATERIALIZED (
+    SELECT given.*, EXISTS (
+        SELECT FROM pinned
+        WHERE pinned.tenant = given.tenant AND pinned.policy = given.policy
+          AND pinned.policy_version = given.policy_version
+    ) AS is_pinned, EXISTS (
+        SELECT FROM redrive.tasks
+        WHERE tasks.tenant = given.tenant AND tasks.idempotency_key = given.idempotency_key
+    ) AS is_taken
+    FROM given
+), kept AS (
+    INSERT INTO redrive.tasks (
+        tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
+        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body
+    )
+    SELECT tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
+           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body
+    FROM judged
+    WHERE is_pinned AND NOT is_taken
+    ORDER BY tenant, idempotency_key
+), queued AS (
+    INSERT INTO redrive.live (
+        tenant, id, due_at, lease_since, lease_until, token, attempt_number, attempts_before, run, run_started_at,
+        deadline_at, attempt_timeout_ms, backoff_us, policy_version, cancel_requested, dependency, policy, node
+    )
+    SELECT tenant, id, due_at, lease_since, lease_until, (lease_until IS NOT NULL)::int, (lease_until IS NOT NULL)::int,
+           0, 1, created_at, deadline_at, attempt_timeout_ms, backoff_us, policy_version, false, dependency, policy,
+           CASE WHEN lease_until IS NOT NULL THEN $22::text END
+    FROM judged
+    WHERE is_pinned AND NOT is_taken
+), counted AS (
+    INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+    SELECT tenant, policy, policy_version, CASE WHEN lease_until IS NULL THEN 2 ELSE 3 END, count(*)
+    FROM judged
+    WHERE is_pinned AND NOT is_taken
+    GROUP BY 1, 2, 3, 4
+)
+SELECT place, is_pinned FROM judged WHERE is_taken OR NOT is_pinned";
+
+/// Keeps what can be kept and says what became of each, in order.
+pub(crate) async fn submit(
+    connection: &Connection,
+    node: &str,
+    tasks: &[&Prepared],
+) -> Result<Vec<Submitted>, Failure> {
+    let mut answers: Vec<Option<Submitted>> = vec![None; tasks.len()];
+    let mut open: Vec<usize> = (0..tasks.len()).collect();
+    for _ in 0..TRIES {
+        // Of two with the same key the first goes ahead; the second finds it taken.
+        let (ahead, behind) = first_of_each_key(tasks, &open);
+        let batch: Vec<&Prepared> = ahead.iter().map(|&at| tasks[at]).collect();
+        let refused = insert(connection, node, &batch).await?;
+        let mut left: Vec<_> = behind.into_iter().map(|at| (at, Refused::Taken)).collect();
+        for (at, refused) in ahead.into_iter().zip(refused) {
+            match refused {
+                None => answers[at] = Some(Submitted::Created(tasks[at].lease)),
+                Some(refused) => left.push((at, refused)),
+            }
+        }
+        if left.is_empty() {
+            break;
+        }
+        left.sort_unstable_by_key(|(at, _)| *at);
+        open = ask_owners(connection, tasks, &left, &mut answers).await?;
+        if open.is_empty() {
+            break;
+        }
+    }
+    let unanswered = || Failure::corrupt("submitting", "a key is taken by a task that is not there");
+    answers.into_iter().map(|answer| answer.ok_or_else(unanswered)).collect()
+}
+
+/// Why a task was not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// Its key, or its id, is taken.
+    Taken,
+    /// The policy version that it pins is gone.
+    PolicyGone,
+}
+
+/// Which of these are the first with their key, and which are not.
+fn first_of_each_key(tasks: &[&Prepared], open: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut seen = HashSet::with_capacity(open.len());
+    open.iter().partition(|&&at| {
+        let task = &tasks[at].new.task;
+        seen.insert((&task.lane.tenant, &task.idempotency_key))
+    })
+}
+
+/// Answers those whose keys have an owner; the others are to be tried again.
+async fn ask_owners(
+    connection: &Connection,
+    tasks: &[&Prepared],
+    left: &[(usize, Refused)],
+    answers: &mut [Option<Submitted>],
+) -> Result<Vec<usize>, Failure> {
+    let keys: Vec<_> =
+        left.iter().map(|(at, _)| (&tasks[*at].new.task.lane.tenant, &tasks[*at].new.task.idempotency_key)).collect();
+    let owners = by_key::owners(connection, &keys).await?;
+    let mut again = Vec::new();
+    for ((at, refused), owner) in left.iter().zip(owners) {
+        let Prepared { new, lease, .. } = tasks[*at];
+        answers[*at] = match owner {
+            // A commit whose answer was lost: it was this very task that took the key.
+            Some((owner, _)) if owner.id == new.task.id => Some(Submitted::Created(*lease)),
+            Some((owner, fingerprint)) if fingerprint == new.fingerprint => Some(Submitted::Replayed(Box::new(owner))),
+            Some((owner, _)) => Some(Submitted::KeyReused(owner.id)),
+            None if *refused == Refused::PolicyGone => Some(Submitted::PolicyGone),
+            None => {
+                again.push(*at);
+                None
+            }
+        };
+    }
+    Ok(again)
+}
+
+/// Inserts what can be inserted; says for each, in order, why not.
+async fn insert(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Result<Vec<Option<Refused>>, Failure> {
+    fn column<'a, T>(tasks: &[&'a Prepared], value: impl Fn(&'a Prepared) -> T) -> Vec<T> {
+        tasks.iter().map(|prepared| value(prepared)).collect()
+    }
+    let rows = connection
+        .query(
+            SUBMIT,
+            &[
+                (&column(tasks, |row| row.new.task.lane.tenant.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| Uuid::from(row.new.task.id)), Type::UUID_ARRAY),
+                (&column(tasks, |row| millis(row.new.task.created_at)), Type::INT8_ARRAY),
+                (&column(tasks, |row| i64::from(row.new.task.max_attempts)), Type::INT8_ARRAY),
+                (&column(tasks, |row| whole_millis(row.new.task.attempt_timeout)), Type::INT8_ARRAY),
+                (&column(tasks, |row| i64::from(row.new.task.policy.version)), Type::INT8_ARRAY),
+                (&column(tasks, |row| row.new.task.policy.id.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.new.task.lane.dependency.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.new.task.idempotency_key.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| &row.new.fingerprint.0[..]), Type::BYTEA_ARRAY),
+                (&column(tasks, |row| row.new.request.target_url.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.new.request.method.as_str()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.request.headers.as_deref()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.request.overrides.as_deref()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| row.request.labels.as_deref()), Type::TEXT_ARRAY),
+                (&column(tasks, |row| &row.new.request.body[..]), Type::BYTEA_ARRAY),
+                (&column(tasks, |row| millis(due(row))), Type::INT8_ARRAY),
+                (&column(tasks, |row| millis(row.new.task.deadline_at)), Type::INT8_ARRAY),
+                (&column(tasks, |row| row.new.task.backoff.map(micros)), Type::INT8_ARRAY),
+                (&column(tasks, |row| row.lease.map(|lease| millis(lease.since))), Type::INT8_ARRAY),
+                (&column(tasks, |row| row.lease.map(|lease| millis(lease.until))), Type::INT8_ARRAY),
+                (&node, Type::TEXT),
+            ],
+        )
+        .await?;
+    let mut refused = vec![None; tasks.len()];
+    for row in &rows {
+        let mut cells = Cells::of(row);
+        let place: i64 = cells.get()?;
+        let is_pinned: bool = cells.get()?;
+        let slot = usize::try_from(place - 1).ok().and_then(|place| refused.get_mut(place));
+        *slot.ok_or_else(|| Failure::corrupt("submitting", format_args!("place {place}")))? =
+            Some(if is_pinned { Refused::Taken } else { Refused::PolicyGone });
+    }
+    Ok(refused)
+}
+
+fn due(row: &Prepared) -> redrive_core::Timestamp {
+    row.new.task.next_attempt_at.unwrap_or(row.new.task.created_at)
+}
+
+/// The numbers that the statements above spell out.
+const _: () = assert!(status_code(Status::Pending) == 2 && status_code(Status::InFlight) == 3);

@@ -1,0 +1,59 @@
+//! Settings of the store, each with a bound.
+
+use std::fmt;
+use std::time::Duration;
+
+use redrive_store::NodeId;
+
+/// Where the database is and how it is used.
+#[derive(Clone)]
+pub struct Options {
+    /// `postgres://user:password@host:port/database?…`, or `key=value` pairs.
+    pub url: String,
+    /// A second way to the same database, past a transaction pooler: for LISTEN, which needs a session of its own.
+    /// Without one, and with `pooler`, new work of other processes is found by looking.
+    pub listen_url: Option<String>,
+    /// Whether a transaction pooler stands in between: no statement and no setting outlives its transaction.
+    pub is_pooled: bool,
+    /// This process.
+    pub node: NodeId,
+    /// The most connections, the one for LISTEN not included.
+    pub connections: usize,
+    /// How many transactions write submissions at a time, and as many settlements.
+    pub writers: usize,
+    /// How long a call may take before it is given up.
+    pub call_timeout: Duration,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// Whether to bring the schema up to date on opening; otherwise an old one is an error that says what to run.
+    pub migrate: bool,
+}
+
+impl Options {
+    /// The default settings for this database.
+    pub fn new(url: impl Into<String>, node: NodeId) -> Self {
+        Options {
+            url: url.into(),
+            listen_url: None,
+            is_pooled: false,
+            node,
+            connections: 12,
+            writers: 2,
+            call_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            migrate: true,
+        }
+    }
+}
+
+/// By hand: an address may hold a password.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("node", &self.node)
+            .field("is_pooled", &self.is_pooled)
+            .field("connections", &self.connections)
+            .field("writers", &self.writers)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,298 @@
+
+-- The transactional outbox: a task in the caller's own transaction. It exists if and only if that commits.
+--
+-- The same rules as the API's, as far as SQL can check them, and the same fingerprint: a key that was used here and is
+-- used again over the API (or the other way round) is recognised, with the same request and with another one.
+-- SQLSTATE 22023: an argument makes no sense. RD001: the key belongs to another request. RD002: there is no such policy.
+
+CREATE SEQUENCE redrive.enqueue_order MINVALUE 0 MAXVALUE 32767 CYCLE;
+
+-- 64 bits, the lowest first, as the fingerprint has them.
+CREATE FUNCTION redrive.le64(number bigint) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT string_agg(substring(int8send(number) FROM 9 - place FOR 1), ''::bytea ORDER BY place)
+    FROM generate_series(1, 8) AS place
+$$;
+
+-- One part of a fingerprint: its length, then its bytes.
+CREATE FUNCTION redrive.part(bytes bytea) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT redrive.le64(length(bytes)) || bytes
+$$;
+
+-- A part that may be absent, which differs from an empty one.
+CREATE FUNCTION redrive.optional_part(bytes bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN bytes IS NULL THEN redrive.part('\x00') ELSE redrive.part('\x01') || redrive.part(bytes) END
+$$;
+
+CREATE FUNCTION redrive.refuse(what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'redrive.enqueue: %', what USING ERRCODE = '22023';
+END
+$$;
+
+-- `scheme://host[:port]` in lower case, without a default port and without userinfo: the dependency of a task that
+-- names none.
+CREATE FUNCTION redrive.origin(url text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    parts text[];
+    port text;
+BEGIN
+    IF url IS NULL OR url !~ '^[!-~]+$' OR octet_length(url) > 8192 THEN
+        PERFORM redrive.refuse('target_url must be 1 to 8192 visible ASCII characters: percent-encode the others');
+    ELSIF position('#' IN url) > 0 THEN
+        PERFORM redrive.refuse('target_url must not have a fragment: it is never sent');
+    END IF;
+    parts := regexp_match(url, '^([hH][tT][tT][pP][sS]?)://(?:[^/?@]*@)*(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(?:[/?].*)?$');
+    IF parts IS NULL OR length(parts[2]) > 253 THEN
+        PERFORM redrive.refuse('target_url must be an absolute http or https URL such as https://example.com/hooks, got '
+            || quote_literal(left(url, 100)));
+    END IF;
+    port := substr(parts[3], 2);
+    IF port IS NOT NULL AND (length(port) > 5 OR port::int NOT BETWEEN 1 AND 65535) THEN
+        PERFORM redrive.refuse('target_url must have a port from 1 to 65535');
+    END IF;
+    RETURN lower(parts[1] || '://' || parts[2])
+        || CASE WHEN port IS NULL OR (lower(parts[1]), port::int) IN (('http', 80), ('https', 443)) THEN ''
+           ELSE ':' || port::int END;
+END
+$$;
+
+-- Header fields as `[[name, value], …]`: from an object whose values are texts or lists of texts, or from such a list.
+CREATE FUNCTION redrive.header_fields(given jsonb, implied_type text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    fields jsonb;
+    field jsonb;
+    name text;
+BEGIN
+    IF given IS NULL OR jsonb_typeof(given) = 'null' THEN
+        fields := '[]';
+    ELSIF jsonb_typeof(given) = 'object' THEN
+        SELECT coalesce(jsonb_agg(jsonb_build_array(pair.key, value.item) ORDER BY pair.place, value.place), '[]')
+        INTO fields
+        FROM jsonb_each(given) WITH ORDINALITY AS pair (key, item, place)
+        CROSS JOIN LATERAL jsonb_array_elements(
+            CASE WHEN jsonb_typeof(pair.item) = 'array' THEN pair.item ELSE jsonb_build_array(pair.item) END
+        ) WITH ORDINALITY AS value (item, place);
+    ELSIF jsonb_typeof(given) = 'array' THEN
+        fields := given;
+    ELSE
+        PERFORM redrive.refuse('headers must be a JSON object of texts, or a list of [name, value]');
+    END IF;
+    IF jsonb_array_length(fields) > 100 THEN
+        PERFORM redrive.refuse('headers must be at most 100 fields, got ' || jsonb_array_length(fields));
+    ELSIF octet_length(fields::text) > 40960 THEN
+        PERFORM redrive.refuse('headers must be at most 32 KiB in all');
+    END IF;
+    FOR field IN SELECT jsonb_array_elements(fields) LOOP
+        IF jsonb_typeof(field) <> 'array' OR jsonb_array_length(field) <> 2 OR jsonb_typeof(field -> 0) <> 'string'
+            OR jsonb_typeof(field -> 1) <> 'string' THEN
+            PERFORM redrive.refuse('headers must be texts, got ' || left(field::text, 100));
+        END IF;
+        name := field ->> 0;
+        IF name !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]+$' THEN
+            PERFORM redrive.refuse('headers: ' || quote_literal(left(name, 100)) || ' is no header name');
+        ELSIF lower(name) IN ('idempotency-key', 'redrive-task-id', 'redrive-attempt') THEN
+            PERFORM redrive.refuse('headers: ' || name || ' is set by Redrive on every attempt');
+        ELSIF lower(name) IN ('connection', 'content-length', 'transfer-encoding', 'keep-alive', 'upgrade', 'te',
+            'trailer', 'proxy-connection', 'expect') THEN
+            PERFORM redrive.refuse('headers: ' || name || ' is set when the request is sent');
+        ELSIF field ->> 1 ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN
+            PERFORM redrive.refuse('headers: ' || name || ' must not contain control characters');
+        END IF;
+    END LOOP;
+    IF implied_type IS NOT NULL AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(fields) AS field WHERE lower(field ->> 0) = 'content-type'
+    ) THEN
+        fields := fields || jsonb_build_array(jsonb_build_array('content-type', implied_type));
+    END IF;
+    RETURN fields;
+END
+$$;
+
+CREATE FUNCTION redrive.check_labels(given jsonb) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    label record;
+BEGIN
+    IF jsonb_typeof(given) <> 'object' THEN
+        PERFORM redrive.refuse('labels must be a JSON object of texts');
+    END IF;
+    IF (SELECT count(*) FROM jsonb_object_keys(given)) > 20 THEN
+        PERFORM redrive.refuse('labels must be at most 20');
+    END IF;
+    FOR label IN SELECT key, value FROM jsonb_each(given) LOOP
+        IF label.key !~ '^[A-Za-z0-9._-]{1,64}$' THEN
+            PERFORM redrive.refuse('labels must have names of 1 to 64 letters, digits, ''.'', ''_'', ''-''');
+        ELSIF jsonb_typeof(label.value) <> 'string' OR length(label.value #>> '{}') > 256
+            OR label.value #>> '{}' ~ '[\x01-\x1f\x7f-\x9f]' THEN
+            PERFORM redrive.refuse('labels: ' || label.key || ' must be a text of at most 256 characters');
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- What makes two submissions the same request. The parts and their order are those of the API's.
+CREATE FUNCTION redrive.fingerprint(
+    method text, target_url text, body bytea, policy_id text, dependency text, not_before_ms bigint, headers jsonb,
+    labels jsonb
+) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(
+        redrive.part(convert_to(method, 'UTF8')) || redrive.part(convert_to(target_url, 'UTF8')) || redrive.part(body)
+        || redrive.part(convert_to(policy_id, 'UTF8')) || redrive.optional_part(convert_to(dependency, 'UTF8'))
+        || redrive.optional_part(NULL) || redrive.optional_part(redrive.le64(not_before_ms))
+        || redrive.optional_part(NULL)
+        || redrive.part(redrive.le64(jsonb_array_length(headers))) || coalesce((
+            SELECT string_agg(
+                redrive.part(convert_to(field ->> 0, 'UTF8')) || redrive.part(convert_to(field ->> 1, 'UTF8')),
+                ''::bytea ORDER BY place
+            )
+            FROM jsonb_array_elements(headers) WITH ORDINALITY AS fields (field, place)
+        ), '')
+        || redrive.part(redrive.le64((SELECT count(*) FROM jsonb_object_keys(labels)))) || coalesce((
+            SELECT string_agg(
+                redrive.part(convert_to(key, 'UTF8')) || redrive.part(convert_to(value, 'UTF8')),
+                ''::bytea ORDER BY key COLLATE "C"
+            )
+            FROM jsonb_each_text(labels)
+        ), '')
+    )
+$$;
+
+-- A task id: 48 bits of milliseconds, 15 of a counter, 59 random ones, and those of a version 7 UUID.
+CREATE FUNCTION redrive.make_task_id(now_ms bigint) RETURNS uuid LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    counter int := nextval('redrive.enqueue_order');
+    random text := replace(gen_random_uuid()::text, '-', '');
+    high int := ('x' || substr(random, 1, 3))::bit(12)::int & 2047;
+BEGIN
+    RETURN (lpad(to_hex(now_ms), 12, '0') || '7' || lpad(to_hex(counter >> 3), 3, '0')
+        || lpad(to_hex(32768 | ((counter & 7) << 11) | high), 4, '0') || right(random, 12))::uuid;
+END
+$$;
+
+CREATE FUNCTION redrive.enqueue_bytes(
+    given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
+    given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb
+) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+    lane text;
+    fields jsonb;
+    labels jsonb := coalesce(given_labels, '{}');
+    key text := coalesce(given_key, gen_random_uuid()::text);
+    now_ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    not_before_ms bigint := floor(extract(epoch FROM given_not_before) * 1000);
+    due_ms bigint;
+    print bytea;
+    rules record;
+    made uuid;
+    owner record;
+BEGIN
+    lane := redrive.origin(given_url);
+    fields := redrive.header_fields(given_headers, implied_type);
+    PERFORM redrive.check_labels(labels);
+    IF given_method IS NULL OR given_method !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,64}$' OR given_method = 'CONNECT' THEN
+        PERFORM redrive.refuse('method must be a method such as POST');
+    ELSIF key !~ '^[!-~]{1,64}$' THEN
+        PERFORM redrive.refuse('idempotency_key must be 1 to 64 visible ASCII characters');
+    ELSIF given_tenant IS NULL OR given_tenant !~ '^[A-Za-z0-9._:-]{1,64}$' THEN
+        PERFORM redrive.refuse('tenant must be 1 to 64 letters, digits, ''.'', ''_'', ''-'' and '':''');
+    ELSIF given_dependency !~ '^[!-~]{1,300}$' THEN
+        PERFORM redrive.refuse('dependency must be 1 to 300 visible ASCII characters');
+    ELSIF length(given_body) > 1048576 THEN
+        PERFORM redrive.refuse('body must be at most 1048576 bytes, got ' || length(given_body));
+    END IF;
+    lane := coalesce(given_dependency, lane);
+    print := redrive.fingerprint(
+        given_method, given_url, coalesce(given_body, ''), given_policy, given_dependency, not_before_ms, fields, labels
+    );
+
+    SELECT version, max_attempts, attempt_timeout_ms, total_budget_ms INTO rules
+    FROM redrive.policy_versions
+    WHERE tenant = given_tenant AND policy = given_policy AND NOT deleted
+    ORDER BY version DESC
+    LIMIT 1
+    FOR KEY SHARE;
+    IF rules.max_attempts IS NULL AND NOT EXISTS (
+        SELECT FROM redrive.tasks WHERE tenant = given_tenant AND idempotency_key = key
+    ) THEN
+        RAISE EXCEPTION 'redrive.enqueue: there is no policy % of tenant %', quote_literal(given_policy),
+            quote_literal(given_tenant) USING ERRCODE = 'RD002';
+    END IF;
+    due_ms := greatest(now_ms, coalesce(not_before_ms, 0));
+    IF due_ms >= now_ms + rules.total_budget_ms THEN
+        PERFORM redrive.refuse('not_before must leave time for an attempt within the policy''s totalBudgetMs ('
+            || rules.total_budget_ms || ')');
+    END IF;
+
+    IF rules.max_attempts IS NOT NULL THEN
+        INSERT INTO redrive.tasks (
+            tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
+            idempotency_key, fingerprint, target_url, method, headers, labels, body
+        ) VALUES (
+            given_tenant, redrive.make_task_id(now_ms), now_ms, rules.max_attempts, rules.attempt_timeout_ms,
+            rules.version, given_policy, lane, key, print, given_url, given_method,
+            CASE WHEN fields <> '[]' THEN fields::text END, CASE WHEN labels <> '{}' THEN labels::text END,
+            coalesce(given_body, '')
+        )
+        ON CONFLICT (tenant, idempotency_key) DO NOTHING
+        RETURNING id INTO made;
+    END IF;
+    IF made IS NULL THEN
+        SELECT id, fingerprint INTO owner FROM redrive.tasks WHERE tenant = given_tenant AND idempotency_key = key;
+        IF owner.id IS NULL THEN
+            RAISE EXCEPTION 'redrive.enqueue: the key was taken and is free again; try once more'
+                USING ERRCODE = 'serialization_failure';
+        ELSIF owner.fingerprint <> print THEN
+            RAISE EXCEPTION 'redrive.enqueue: the idempotency key % belongs to another request (task %)',
+                quote_literal(key), owner.id USING ERRCODE = 'RD001';
+        END IF;
+        RETURN owner.id;
+    END IF;
+    INSERT INTO redrive.live (
+        tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
+        attempt_timeout_ms, policy_version, cancel_requested, dependency, policy
+    ) VALUES (
+        given_tenant, made, due_ms, 0, 0, 0, 1, now_ms, now_ms + rules.total_budget_ms, rules.attempt_timeout_ms,
+        rules.version, false, lane, given_policy
+    );
+    INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+    VALUES (given_tenant, given_policy, rules.version, 2, 1);
+    PERFORM pg_notify('redrive_due', jsonb_build_array(
+        jsonb_build_object('t', given_tenant, 'd', lane, 'at', due_ms)
+    )::text);
+    RETURN made;
+END
+$$;
+
+-- The body as text. The content type is text/plain unless a header says otherwise.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body text DEFAULT NULL, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, convert_to(body, 'UTF8'), CASE WHEN body IS NOT NULL THEN 'text/plain; charset=utf-8' END, method,
+        headers, policy_id, idempotency_key, tenant, dependency, not_before, labels
+    )
+$$;
+
+-- The body as JSON, sent as PostgreSQL writes it. The content type is application/json unless a header says otherwise.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body jsonb, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, convert_to(body::text, 'UTF8'), 'application/json', method, headers, policy_id, idempotency_key,
+        tenant, dependency, not_before, labels
+    )
+$$;
+
+-- The body as bytes of any kind; no content type is implied.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body bytea, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, body, NULL, method, headers, policy_id, idempotency_key, tenant, dependency, not_before, labels
+    )
+$$;

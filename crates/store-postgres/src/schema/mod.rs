@@ -1,0 +1,113 @@
+//! The schema and its versions.
+//!
+//! Every process brings an old schema up to date on opening, whichever comes first: one transaction under a lock, so that
+//! it happens once and whole. A version says which programs may still use it ([`Version::oldest_program`]): during a
+//! rolling upgrade, those of the version before go on working beside the new ones.
+
+use tokio_postgres::types::Type;
+
+use crate::codec::Cells;
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::pool::{Pool, call, transact};
+
+/// One step of the schema.
+struct Version {
+    /// The oldest program, by the schema that it was written for, that can use the schema after this step.
+    oldest_program: i64,
+    sql: &'static str,
+}
+
+/// All steps; the first makes version 1.
+const VERSIONS: [Version; 1] =
+    [Version { oldest_program: 1, sql: concat!(include_str!("v1.sql"), include_str!("enqueue.sql")) }];
+
+/// The version that this program was written for.
+pub(crate) const CURRENT: i64 = VERSIONS.len() as i64;
+
+/// Where the database stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// The version of its schema, 0 if there is none yet.
+    pub version: i64,
+    /// The version that this program was written for.
+    pub program: i64,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error(
+        "the database's schema is at version {version}, and this program needs {CURRENT}: run `redrive migrate`, or start \
+         without --no-migrate"
+    )]
+    Old { version: i64 },
+    #[error(
+        "the database's schema is at version {version}, which needs a newer program than this one (schema {CURRENT}): \
+         upgrade this process"
+    )]
+    New { version: i64 },
+}
+
+const EXISTS: &str = "SELECT to_regclass('redrive.schema_versions') IS NOT NULL";
+const READ: &str = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
+const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program) VALUES ($1, $2)";
+
+/// Any number does, as long as nobody else uses it for something else.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7266100423114010)";
+
+const BEGINNING: &str = "
+CREATE SCHEMA IF NOT EXISTS redrive;
+CREATE TABLE IF NOT EXISTS redrive.schema_versions (
+    version        bigint PRIMARY KEY,
+    oldest_program bigint NOT NULL,
+    made_at        timestamptz NOT NULL DEFAULT now()
+);";
+
+/// Brings the schema up to date; says where it was and whether this process changed it.
+pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
+    let found = call!(*pool, |connection| read(connection))?;
+    if found.is_some_and(|(version, _)| version >= CURRENT) {
+        return Ok(State { version: found.map_or(0, |(version, _)| version), program: CURRENT });
+    }
+    transact!(*pool, |connection| bring_up_to_date(connection))
+}
+
+/// Whether this program can use the schema as it is.
+pub(crate) async fn check(pool: &Pool) -> Result<Result<State, Unusable>, Failure> {
+    let found = call!(*pool, |connection| read(connection))?;
+    let (version, oldest_program) = found.unwrap_or_default();
+    Ok(if version < CURRENT {
+        Err(Unusable::Old { version })
+    } else if oldest_program > CURRENT {
+        Err(Unusable::New { version })
+    } else {
+        Ok(State { version, program: CURRENT })
+    })
+}
+
+async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
+    let exists = connection.query(EXISTS, &[]).await?;
+    if !exists.first().map_or(Ok(false), |row| Cells::of(row).get())? {
+        return Ok(None);
+    }
+    let rows = connection.query(READ, &[]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let mut cells = Cells::of(row);
+    Ok(Some((cells.get()?, cells.get()?)))
+}
+
+async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
+    connection.query(LOCK, &[]).await?;
+    // Somebody else may have done it while this process waited.
+    let before = read(connection).await?.map_or(0, |(version, _)| version);
+    if before == 0 {
+        connection.execute(BEGINNING).await?;
+    }
+    let missing = usize::try_from(before).unwrap_or(usize::MAX);
+    for (number, version) in (1_i64..).zip(&VERSIONS).skip(missing) {
+        connection.execute(version.sql).await?;
+        connection.query(NOTE, &[(&number, Type::INT8), (&version.oldest_program, Type::INT8)]).await?;
+    }
+    Ok(State { version: before, program: CURRENT })
+}

@@ -1,0 +1,70 @@
+//! What the processes over one database have in common.
+
+use async_trait::async_trait;
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::{
+    Claimed, Error, Guards, Heartbeat, Hold, Known, LaneDue, LeaseTerms, Node, Shared, Tally, Totals, Waiting,
+};
+
+use crate::ops;
+use crate::pool::{call, transact};
+use crate::store::PostgresStore;
+
+#[async_trait]
+impl Shared for PostgresStore {
+    async fn heard(&self) -> Vec<LaneDue> {
+        self.news.heard().await
+    }
+
+    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+        let node = &self.node;
+        call!(self.pool, |connection| ops::nodes::beat(connection, node, &beat, now))
+            .map_err(|failure| failure.into_error("saying that this process lives"))
+    }
+
+    async fn leave(&self) -> Result<(), Error> {
+        call!(self.pool, |connection| ops::nodes::leave(connection, &self.node))
+            .map_err(|failure| failure.into_error("leaving"))
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        call!(self.pool, |connection| ops::nodes::nodes(connection))
+            .map_err(|failure| failure.into_error("listing processes"))
+    }
+
+    async fn claim_known(&self, known: Vec<Known>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error> {
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let node = self.node.as_str();
+        call!(self.pool, |connection| ops::claim::claim_known(connection, node, &known, lease, now))
+            .map_err(|failure| failure.into_error("claiming known tasks"))
+    }
+
+    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
+        call!(self.pool, |connection| ops::waiting::waiting(connection, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("reading what waits"))
+    }
+
+    fn guards(&self) -> &dyn Guards {
+        self
+    }
+}
+
+#[async_trait]
+impl Guards for PostgresStore {
+    async fn tally(&self, tallies: Vec<Tally>, since: Timestamp) -> Result<Vec<Totals>, Error> {
+        transact!(self.pool, |connection| ops::guards::tally(connection, &tallies, since))
+            .map_err(|failure| failure.into_error("adding up what guards count"))
+    }
+
+    async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
+        transact!(self.pool, |connection| ops::guards::hold(connection, &holds))
+            .map_err(|failure| failure.into_error("holding lanes back"))
+    }
+
+    async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error> {
+        call!(self.pool, |connection| ops::guards::held(connection, now, limit))
+            .map_err(|failure| failure.into_error("finding lanes that are held back"))
+    }
+}

@@ -1,0 +1,301 @@
+//! The contract, each call handed to its writers or run on a connection of its own.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use redrive_core::request::Fingerprint;
+use redrive_core::{Attempt, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_store::{
+    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
+    LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Shared,
+    Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
+};
+
+use crate::adding_up::AddingUp;
+use crate::batch::{Batches, Work};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::news::News;
+use crate::open::{OpenError, Ways, open};
+use crate::ops;
+use crate::options::Options;
+use crate::pool::{Pool, call, transact};
+
+/// A store in a PostgreSQL database that other processes use as well.
+pub struct PostgresStore {
+    pub(crate) pool: Pool,
+    pub(crate) node: NodeId,
+    pub(crate) news: Arc<News>,
+    adding_up: AddingUp,
+    /// Gone once the store is closed.
+    writers: Mutex<Option<Arc<Writers>>>,
+}
+
+struct Writers {
+    submits: Batches<Submits>,
+    settles: Batches<Settles>,
+}
+
+struct Submits {
+    node: NodeId,
+}
+
+impl Work for Submits {
+    type Item = ops::submit::Prepared;
+    type Answer = Submitted;
+    const DOING: &'static str = "submitting tasks";
+    const CAN_REPEAT: bool = true;
+
+    fn size(item: &Self::Item) -> usize {
+        item.size()
+    }
+
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Submitted>, Failure> {
+        ops::submit::submit(connection, self.node.as_str(), items).await
+    }
+}
+
+struct Settles;
+
+impl Work for Settles {
+    type Item = ops::settle::Prepared;
+    type Answer = Settled;
+    const DOING: &'static str = "settling attempts";
+    /// What was settled already would look like a lease that was lost: the caller knows better what that means.
+    const CAN_REPEAT: bool = false;
+
+    fn size(item: &Self::Item) -> usize {
+        item.size()
+    }
+
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, Failure> {
+        ops::settle::settle(connection, items).await
+    }
+}
+
+impl PostgresStore {
+    /// Opens the store and, unless told otherwise, brings its schema up to date. Needs tokio's runtime.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let Ways { pool, listen } = open(&options).await?;
+        let node = options.node.clone();
+        let news = News::new(node.as_str());
+        let adding_up = AddingUp::default();
+        tokio::spawn(news.clone().say(pool.clone()));
+        if let Some(address) = listen {
+            tokio::spawn(news.clone().listen(address, pool.clone()));
+        }
+        tokio::spawn(adding_up.clone().run(pool.clone()));
+        let writers = Arc::new(Writers {
+            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }),
+            settles: Batches::start(&pool, options.writers, Settles),
+        });
+        Ok(PostgresStore { pool, node, news, adding_up, writers: Mutex::new(Some(writers)) })
+    }
+
+    fn writers(&self) -> Result<Arc<Writers>, Error> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+    }
+
+    /// Tells the others of what is due and was not claimed in the same transaction.
+    fn tell_of_unclaimed(&self, due: Vec<(Lane, Timestamp)>, answers: &[Submitted]) {
+        for ((lane, at), answer) in due.into_iter().zip(answers) {
+            if *answer == Submitted::Created(None) {
+                self.news.tell(&lane, at);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// The lane of a task that is due when it is submitted, and since when.
+fn due_at_once(new: &NewTask) -> (Lane, Timestamp) {
+    (new.task.lane.clone(), new.task.next_attempt_at.unwrap_or(new.task.created_at))
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
+        let writers = self.writers()?;
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Most start claimed, and there is nothing to tell.
+        let is_pending = tasks.iter().any(|new| matches!(new.start, Start::Pending));
+        let due: Vec<_> = if is_pending { tasks.iter().map(due_at_once).collect() } else { Vec::new() };
+        let tasks = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
+        let answers = writers.submits.call(tasks).await?;
+        self.tell_of_unclaimed(due, &answers);
+        self.adding_up.added();
+        Ok(answers)
+    }
+
+    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
+        self.writers()?;
+        if lanes.is_empty() {
+            return Ok(Claims::default());
+        }
+        let node = self.node.as_str();
+        let claims = call!(self.pool, |connection| ops::claim::claim(connection, node, &lanes, lease, now))
+            .map_err(|failure| failure.into_error("claiming tasks"))?;
+        self.adding_up.added();
+        Ok(claims)
+    }
+
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
+        let writers = self.writers()?;
+        if ends.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ends = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
+        let settled = writers.settles.call(ends).await?;
+        self.adding_up.added();
+        Ok(settled)
+    }
+
+    async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
+        transact!(self.pool, |connection| ops::cancel::cancel(connection, &tenant, id, now))
+            .map_err(|failure| failure.into_error("cancelling a task"))
+    }
+
+    async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
+        let brought =
+            transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now))
+                .map_err(|failure| failure.into_error("bringing a task forward"))?;
+        if let BroughtForward::Done(task) = &brought {
+            self.news.tell(&task.lane, now);
+        }
+        Ok(brought)
+    }
+
+    async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
+        let replayed = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now))
+            .map_err(|failure| failure.into_error("replaying a dead letter"))?;
+        if let Replay::Done(task) = &replayed {
+            self.news.tell(&task.lane, now);
+        }
+        Ok(replayed)
+    }
+
+    async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        call!(self.pool, |connection| ops::announce::unannounced(connection, ended_before, limit))
+            .map_err(|failure| failure.into_error("finding unannounced dead letters"))
+    }
+
+    async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error> {
+        call!(self.pool, |connection| ops::announce::announced(connection, &dead_letters))
+            .map_err(|failure| failure.into_error("confirming alerts"))
+    }
+
+    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
+        call!(self.pool, |connection| ops::expired::expired(connection, now, limit))
+            .map_err(|failure| failure.into_error("finding expired leases"))
+    }
+
+    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        call!(self.pool, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("finding pending lanes"))
+    }
+
+    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
+        call!(self.pool, |connection| ops::find::task(connection, &tenant, id))
+            .map_err(|failure| failure.into_error("reading a task"))
+    }
+
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
+        let owners = call!(self.pool, |connection| ops::by_key::owners(connection, &[(&tenant, &key)]))
+            .map_err(|failure| failure.into_error("finding a key"))?;
+        Ok(owners.into_iter().next().flatten())
+    }
+
+    async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
+        call!(self.pool, |connection| ops::list::tasks(connection, &query))
+            .map_err(|failure| failure.into_error("listing tasks"))
+    }
+
+    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error> {
+        call!(self.pool, |connection| ops::counts::counts(connection, &tenant))
+            .map_err(|failure| failure.into_error("counting tasks"))
+    }
+
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: TaskId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<Attempt>>, Error> {
+        call!(self.pool, |connection| ops::attempts::attempts(connection, &tenant, id, after, limit))
+            .map_err(|failure| failure.into_error("reading attempts"))
+    }
+
+    async fn put_policy(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: policy::Spec,
+        expected: Expected,
+        now: Timestamp,
+    ) -> Result<PutPolicy, Error> {
+        let json = serde_json::to_string(&spec)
+            .map_err(|error| Error::Unavailable(format!("writing a policy as JSON: {error}")))?;
+        let resolved = Policy::resolve(&spec).ok();
+        let put = ops::policies::Put { tenant, id, spec, json, resolved, expected, now };
+        transact!(self.pool, |connection| ops::policies::put(connection, &put))
+            .map_err(|failure| failure.into_error("keeping a policy"))
+    }
+
+    async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
+        call!(self.pool, |connection| ops::policies::versions(connection, &tenant, &id))
+            .map_err(|failure| failure.into_error("reading a policy"))
+    }
+
+    async fn policies(
+        &self,
+        tenant: TenantId,
+        after: Option<PolicyId>,
+        limit: usize,
+    ) -> Result<Vec<PolicyVersion>, Error> {
+        call!(self.pool, |connection| ops::policies::list(connection, &tenant, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("listing policies"))
+    }
+
+    async fn delete_policy(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
+        transact!(self.pool, |connection| ops::policies::delete(connection, &tenant, &id, expected))
+            .map_err(|failure| failure.into_error("deleting a policy"))
+    }
+
+    async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
+        transact!(self.pool, |connection| ops::clean::clean(connection, ended_before, from, limit))
+            .map_err(|failure| failure.into_error("cleaning"))
+    }
+
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
+        call!(self.pool, |connection| ops::newest_task::newest_task(connection))
+            .map_err(|failure| failure.into_error("finding the newest task"))
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        call!(self.pool, |connection| ops::check::check(connection))
+            .map_err(|failure| failure.into_error("checking that the store can be written to"))
+    }
+
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        Some(self)
+    }
+
+    async fn close(&self) {
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(writers);
+        self.pool.close();
+    }
+}

@@ -1,0 +1,16 @@
+//! The facts that hold for every store.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+use redrive_store::NodeId;
+use redrive_store::conformance::Fresh;
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::Postgres;
+
+async fn fresh() -> Fresh {
+    let database = Postgres::shared().fresh_database();
+    let options = Options::new(database.url(), NodeId::try_new("one").unwrap());
+    Fresh::keeping(PostgresStore::open(options).await.unwrap(), database)
+}
+
+redrive_store::conformance!(fresh);
