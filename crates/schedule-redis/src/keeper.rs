@@ -37,7 +37,7 @@ async fn check(state: &State) {
     if !state.schedule.link.is_connected()
         && let Err(failure) = state.schedule.connect().await
     {
-        return wanted.into_iter().for_each(|partition| state.partitions.partition_failed(partition, &failure));
+        return state.partitions.all_failed(&failure);
     }
     let incomplete = take_stock(state, wanted).await;
     if incomplete.is_empty() {

@@ -28,19 +28,12 @@ pub(crate) fn encode(id: TaskId, token: Token) -> Vec<u8> {
 /// The task that a member stands for; `None` if it stands for none.
 pub(crate) fn decode(member: &[u8]) -> Option<(TaskId, Token)> {
     let (id, rest) = member.split_first_chunk::<ID_BYTES>()?;
-    let bits = u128::from_be_bytes(*id);
-    let id = TaskId::from_parts(sequence(bits), bits as u64);
-    if rest.len() > TOKEN_BYTES || id.as_u128() != bits {
+    let id = TaskId::from_u128(u128::from_be_bytes(*id))?;
+    if rest.len() > TOKEN_BYTES {
         return None;
     }
     let token = rest.iter().fold(0, |token, byte| token << 8 | u64::from(*byte));
     Some((id, Token(token)))
-}
-
-/// The growing part of an id; see [`TaskId`].
-fn sequence(bits: u128) -> u64 {
-    let millis = (bits >> 80) as u64;
-    millis << 15 | ((bits >> 64) as u64 & 0xFFF) << 3 | (bits >> 59) as u64 & 0b111
 }
 
 /// The score for a task that is due then.

@@ -8,15 +8,17 @@
 //! it becomes too much, it is dropped, and the partition is noted as having missed something, which the keeper passes on
 //! to Redis, for all processes.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redrive_core::Lane;
-use redrive_store::Waiting;
+use redrive_core::{Lane, TaskId};
+use redrive_store::{Token, Waiting};
 use tokio::sync::Notify;
 
 use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::schedule::Gone;
 
 /// The most tasks that are kept while Redis is away. More than this, and reading the store again is as good.
 const MOST_KEPT: usize = 200_000;
@@ -37,7 +39,7 @@ struct State {
 
 struct Entry {
     standing: Standing,
-    kept: Vec<Waiting>,
+    kept: BTreeMap<(TaskId, Token), Waiting>,
     has_missed: bool,
 }
 
@@ -70,7 +72,7 @@ pub struct InUse {
 impl Partitions {
     /// Nothing is known yet, which is as good as failed.
     pub(crate) fn new() -> Self {
-        let entry = |_| Entry { standing: Standing::Failed, kept: Vec::new(), has_missed: false };
+        let entry = |_| Entry { standing: Standing::Failed, kept: BTreeMap::new(), has_missed: false };
         let state = State { all: Partition::all().map(entry).collect(), kept: 0, is_logged: false };
         Partitions { state: Mutex::new(state), worse: Notify::new() }
     }
@@ -92,6 +94,11 @@ impl Partitions {
     /// Redis did not answer for this lane.
     pub(crate) fn failed(&self, lane: &Lane, failure: &Failure) {
         self.partition_failed(Partition::of(lane), failure);
+    }
+
+    /// There is no way to Redis at all.
+    pub(crate) fn all_failed(&self, failure: &Failure) {
+        Partition::all().for_each(|partition| self.partition_failed(partition, failure));
     }
 
     pub(crate) fn partition_failed(&self, partition: Partition, failure: &Failure) {
@@ -120,11 +127,18 @@ impl Partitions {
         let entry = &mut state.all[Partition::of(&task.lane).index()];
         if is_full {
             entry.has_missed = true;
-        } else {
-            entry.kept.push(task);
+        } else if entry.kept.insert((task.id, task.token), task).is_none() {
             state.kept += 1;
         }
         self.worse.notify_one();
+    }
+
+    /// Keeps a task no longer: it is not pending any more.
+    pub(crate) fn unkeep(&self, gone: &Gone) {
+        let mut state = self.lock();
+        if state.all[Partition::of(&gone.lane).index()].kept.remove(&(gone.id, gone.token)).is_some() {
+            state.kept -= 1;
+        }
     }
 
     /// A task of this lane was dropped on its way to Redis.
@@ -146,7 +160,8 @@ impl Partitions {
     pub(crate) fn owed(&self, partition: Partition) -> Owed {
         let mut state = self.lock();
         let entry = &mut state.all[partition.index()];
-        let owed = Owed { tasks: mem::take(&mut entry.kept), has_missed: mem::take(&mut entry.has_missed) };
+        let tasks = mem::take(&mut entry.kept).into_values().collect();
+        let owed = Owed { tasks, has_missed: mem::take(&mut entry.has_missed) };
         state.kept -= owed.tasks.len();
         owed
     }
@@ -196,8 +211,7 @@ impl Partitions {
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TaskId, TenantId, Timestamp};
-    use redrive_store::Token;
+    use redrive_core::{Dependency, TenantId, Timestamp};
 
     use super::*;
 
@@ -237,6 +251,17 @@ mod tests {
         drop(partitions.owed(partition));
         partitions.found(partition, Standing::Complete);
         assert!(partitions.is_complete(&lane));
+    }
+
+    #[test]
+    fn what_is_not_pending_any_more_is_not_kept() {
+        let partitions = Partitions::new();
+        [1, 2, 1].into_iter().for_each(|number| partitions.keep(task(number)));
+        let Waiting { lane, id, token, .. } = task(1);
+        partitions.unkeep(&Gone { lane: lane.clone(), id, token: Token(9) });
+        partitions.unkeep(&Gone { lane: lane.clone(), id, token });
+        assert_eq!(partitions.owed(Partition::of(&lane)).tasks, [task(2)]);
+        assert_eq!(partitions.lock().kept, 0);
     }
 
     #[test]

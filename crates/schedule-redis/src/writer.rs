@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use redrive_store::Waiting;
 
-use crate::partitions::Partitions;
 use crate::schedule::Gone;
 use crate::state::State;
 use crate::unsaid::Change;
@@ -52,8 +51,8 @@ async fn add(state: &State, tasks: Vec<Waiting>) {
 }
 
 async fn remove(state: &State, mut gone: Vec<Gone>) {
-    let partitions: &Partitions = &state.partitions;
-    gone.retain(|task| partitions.is_reachable(&task.lane));
+    gone.iter().for_each(|task| state.partitions.unkeep(task));
+    gone.retain(|task| state.partitions.is_reachable(&task.lane));
     if let Err(failure) = state.schedule.remove(gone).await {
         // What stays is out of date, and whoever takes it is told so by the store.
         tracing::debug!(error = %failure, "removing from the index failed");

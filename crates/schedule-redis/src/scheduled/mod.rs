@@ -12,6 +12,7 @@ mod claim;
 mod shared;
 mod store;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_store::Store;
@@ -31,6 +32,7 @@ pub struct Scheduled {
     guards: RedisGuards,
     /// Ends with this.
     loops: Mutex<JoinSet<()>>,
+    is_closed: AtomicBool,
 }
 
 /// A store that has one owner needs no schedule elsewhere.
@@ -53,7 +55,7 @@ impl Scheduled {
         loops.spawn(news::keep_relaying(state.clone()));
         let (schedule, partitions, store) = (state.schedule.clone(), state.partitions.clone(), state.store.clone());
         let guards = RedisGuards { schedule, partitions, store };
-        Ok(Scheduled { state, guards, loops: Mutex::new(loops) })
+        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false) })
     }
 
     /// How much of the index is in use.

@@ -1,9 +1,12 @@
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp, policy};
 use redrive_store::*;
 
 use super::{Scheduled, claim};
+use crate::schedule::Gone;
 use crate::unsaid::Change;
 
 impl Scheduled {
@@ -67,6 +70,9 @@ impl Store for Scheduled {
     }
 
     async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
         claim::claim(&self.state, lanes, lease, now).await
     }
 
@@ -82,9 +88,17 @@ impl Store for Scheduled {
         Ok(settled)
     }
 
-    /// The index keeps the task, as something out of date: whoever takes it is told so by the store.
+    /// What the index calls the task is looked up before: afterwards nobody knows. Should it change in between, something
+    /// out of date stays in the index, and is left out when it is taken.
     async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
-        self.state.store.cancel(tenant, id, now).await
+        let waiting = self.state.look_up(&tenant, id).await;
+        let cancelled = self.state.store.cancel(tenant, id, now).await?;
+        if let (Some(Waiting { lane, token, .. }), Cancelled::Done(task)) = (waiting, &cancelled)
+            && task.status == Status::Cancelled
+        {
+            self.state.note([Change::Gone(Gone { lane, id, token })]);
+        }
+        Ok(cancelled)
     }
 
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
@@ -204,6 +218,7 @@ impl Store for Scheduled {
         if !self.state.unsaid.flushed().await {
             tracing::debug!("closing before the index was told everything: the next look at the store finds it");
         }
+        self.is_closed.store(true, Ordering::Release);
         self.stop_loops();
         self.state.store.close().await;
     }

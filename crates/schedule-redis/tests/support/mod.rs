@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "for tests alone, each of which uses some of it")]
 
+pub(crate) mod scheduled;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -81,7 +83,11 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut conditi
 
 /// The number of the partition that a lane is in: the tag in its keys.
 pub(crate) fn partition(lane_name: &str) -> u64 {
-    let name = lane(lane_name).to_string();
+    partition_of(&lane(lane_name))
+}
+
+fn partition_of(lane: &Lane) -> u64 {
+    let name = lane.to_string();
     let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, hash) % 256
 }
@@ -91,5 +97,9 @@ pub(crate) fn book_of(lane_name: &str) -> String {
 }
 
 pub(crate) fn due_of(lane_name: &str) -> String {
-    format!("redrive:{{{}}}:due:{}", partition(lane_name), lane(lane_name))
+    due_of_lane(&lane(lane_name))
+}
+
+pub(crate) fn due_of_lane(lane: &Lane) -> String {
+    format!("redrive:{{{}}}:due:{lane}", partition_of(lane))
 }
