@@ -100,7 +100,7 @@ BEGIN
         END IF;
     END LOOP;
     IF implied_type IS NOT NULL AND NOT EXISTS (
-        SELECT FROM jsonb_array_elements(fields) AS field WHERE lower(field ->> 0) = 'content-type'
+        SELECT FROM jsonb_array_elements(fields) AS known (pair) WHERE lower(known.pair ->> 0) = 'content-type'
     ) THEN
         fields := fields || jsonb_build_array(jsonb_build_array('content-type', implied_type));
     END IF;
@@ -194,7 +194,7 @@ BEGIN
         PERFORM redrive.refuse('idempotency_key must be 1 to 64 visible ASCII characters');
     ELSIF given_tenant IS NULL OR given_tenant !~ '^[A-Za-z0-9._:-]{1,64}$' THEN
         PERFORM redrive.refuse('tenant must be 1 to 64 letters, digits, ''.'', ''_'', ''-'' and '':''');
-    ELSIF given_dependency !~ '^[!-~]{1,300}$' THEN
+    ELSIF given_dependency !~ '^[!-~]+$' OR length(given_dependency) > 300 THEN
         PERFORM redrive.refuse('dependency must be 1 to 300 visible ASCII characters');
     ELSIF length(given_body) > 1048576 THEN
         PERFORM redrive.refuse('body must be at most 1048576 bytes, got ' || length(given_body));

@@ -1,0 +1,160 @@
+//! `redrive.enqueue`: a task in the caller's own transaction.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod support;
+
+use redrive_core::{PolicyId, Status, TenantId, policy};
+use redrive_store::{Expected, Store};
+use support::{Opened, open, plain};
+use tokio_postgres::error::SqlState;
+
+/// A store with the policy that everything uses, and a connection of somebody else.
+async fn world() -> (Opened, tokio_postgres::Client) {
+    let opened = open("one").await;
+    let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
+    let now = redrive_core::Timestamp::from_millis(0);
+    opened.store.put_policy(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
+    let client = plain(opened.database.url()).await;
+    (opened, client)
+}
+
+async fn pending(opened: &Opened) -> u64 {
+    let counts = opened.store.counts(TenantId::default_tenant()).await.unwrap();
+    counts.get(&Status::Pending).copied().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn the_task_exists_if_and_only_if_the_transaction_commits() {
+    let (opened, mut client) = world().await;
+    client.batch_execute("CREATE TABLE orders (id int PRIMARY KEY)").await.unwrap();
+    for (order, commits) in [(1, true), (2, false)] {
+        let transaction = client.transaction().await.unwrap();
+        transaction.execute("INSERT INTO orders VALUES ($1)", &[&order]).await.unwrap();
+        let enqueue = "SELECT redrive.enqueue(target_url => 'https://example.com/orders', body => '{\"a\": 1}'::jsonb)";
+        transaction.query_one(enqueue, &[]).await.unwrap();
+        assert_eq!(pending(&opened).await, u64::from(order == 2), "nobody sees it before the commit");
+        if commits { transaction.commit().await.unwrap() } else { transaction.rollback().await.unwrap() }
+    }
+    assert_eq!(pending(&opened).await, 1);
+}
+
+#[tokio::test]
+async fn what_is_enqueued_is_what_will_be_sent() {
+    let (opened, client) = world().await;
+    let enqueue = "SELECT redrive.enqueue(
+        target_url => 'https://User@Example.COM:443/hooks?x=1', method => 'PUT', body => 'hello',
+        headers => '{\"X-One\": \"1\", \"X-Two\": [\"a\", \"b\"]}', idempotency_key => 'order-1',
+        labels => '{\"order\": \"1\"}')::text";
+    let id: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
+    let detail = opened.store.task(TenantId::default_tenant(), id.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(detail.task.lane.dependency.as_str(), "https://example.com");
+    assert_eq!((detail.task.idempotency_key.as_str(), detail.task.status), ("order-1", Status::Pending));
+    assert_eq!((detail.task.max_attempts, detail.task.policy.version, detail.task.run), (6, 1, 1));
+    assert_eq!(detail.task.deadline_at.since(detail.task.created_at).as_secs(), 86_400);
+    let request = &detail.request;
+    assert_eq!((request.method.as_str(), &request.body[..]), ("PUT", &b"hello"[..]));
+    assert_eq!(request.target_url, "https://User@Example.COM:443/hooks?x=1");
+    let headers: Vec<_> = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let expected =
+        [("X-One", "1"), ("X-Two", "a"), ("X-Two", "b"), ("content-type", "text/plain; charset=utf-8")];
+    assert_eq!(headers, expected);
+    assert_eq!(request.labels.get("order").map(String::as_str), Some("1"));
+}
+
+#[tokio::test]
+async fn ids_are_those_of_tasks_and_grow() {
+    let (_opened, client) = world().await;
+    let enqueue = "SELECT redrive.enqueue(target_url => 'http://a.b/')::text FROM generate_series(1, 100)";
+    let rows = client.query(enqueue, &[]).await.unwrap();
+    let ids: Vec<redrive_core::TaskId> =
+        rows.iter().map(|row| row.get::<_, String>(0).parse().unwrap()).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+}
+
+#[tokio::test]
+async fn the_same_key_and_request_is_the_same_task_and_another_request_is_refused() {
+    let (opened, client) = world().await;
+    let enqueue = |url: &str| {
+        format!("SELECT redrive.enqueue(target_url => '{url}', idempotency_key => 'k', body => '1'::bytea)::text")
+    };
+    let first: String = client.query_one(&enqueue("http://a.b/"), &[]).await.unwrap().get(0);
+    let again: String = client.query_one(&enqueue("http://a.b/"), &[]).await.unwrap().get(0);
+    assert_eq!(first, again);
+    let refused = client.query_one(&enqueue("http://a.b/c"), &[]).await.unwrap_err();
+    let refused = refused.as_db_error().unwrap();
+    assert_eq!(refused.code().code(), "RD001");
+    let message = format!("redrive.enqueue: the idempotency key 'k' belongs to another request (task {first})");
+    assert_eq!(refused.message(), message);
+    assert_eq!(pending(&opened).await, 1);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_in_words() {
+    let (opened, client) = world().await;
+    for (arguments, told) in [
+        ("target_url => 'ftp://x/'", "target_url must be an absolute http or https URL"),
+        ("target_url => '/hooks'", "target_url must be an absolute http or https URL"),
+        ("target_url => 'https://a.b/#c'", "target_url must not have a fragment"),
+        ("target_url => 'https://a b/'", "target_url must be 1 to 8192 visible ASCII characters"),
+        ("target_url => NULL", "target_url must be 1 to 8192 visible ASCII characters"),
+        ("target_url => 'https://a.b:0/'", "target_url must have a port from 1 to 65535"),
+        ("target_url => 'https://a.b:65536/'", "target_url must have a port from 1 to 65535"),
+        ("target_url => 'http://a.b', method => 'CONNECT'", "method must be a method such as POST"),
+        ("target_url => 'http://a.b', method => 'GE T'", "method must be a method such as POST"),
+        ("target_url => 'http://a.b', idempotency_key => ''", "idempotency_key must be 1 to 64 visible"),
+        ("target_url => 'http://a.b', idempotency_key => repeat('k', 65)", "idempotency_key must be 1 to 64 visible"),
+        ("target_url => 'http://a.b', headers => '{\"Host \": \"x\"}'", "headers: 'Host ' is no header name"),
+        ("target_url => 'http://a.b', headers => '{\"Idempotency-Key\": \"x\"}'", "is set by Redrive on every attempt"),
+        ("target_url => 'http://a.b', headers => '{\"Content-Length\": \"1\"}'", "is set when the request is sent"),
+        ("target_url => 'http://a.b', headers => '{\"X\": 1}'", "headers must be texts"),
+        ("target_url => 'http://a.b', headers => '\"x\"'", "headers must be a JSON object of texts"),
+        ("target_url => 'http://a.b', headers => jsonb_build_object('X', E'a\\nb')", "must not contain control characters"),
+        ("target_url => 'http://a.b', labels => '{\"a b\": \"x\"}'", "labels must have names of 1 to 64"),
+        ("target_url => 'http://a.b', dependency => ''", "dependency must be 1 to 300 visible"),
+        ("target_url => 'http://a.b', body => repeat('x', 1048577)", "body must be at most 1048576 bytes, got 1048577"),
+        ("target_url => 'http://a.b', not_before => now() + '2 days'", "not_before must leave time for an attempt"),
+    ] {
+        let refused = client.query_one(&format!("SELECT redrive.enqueue({arguments})"), &[]).await.unwrap_err();
+        let refused = refused.as_db_error().unwrap();
+        assert!(refused.message().contains(told), "{arguments}: {}", refused.message());
+        assert_eq!(*refused.code(), SqlState::INVALID_PARAMETER_VALUE, "{arguments}");
+    }
+    let refused = client.query_one("SELECT redrive.enqueue('http://a.b', policy_id => 'p')", &[]).await.unwrap_err();
+    let refused = refused.as_db_error().unwrap();
+    assert_eq!(refused.message(), "redrive.enqueue: there is no policy 'p' of tenant 'default'");
+    assert_eq!(refused.code().code(), "RD002");
+    assert_eq!(pending(&opened).await, 0);
+}
+
+#[tokio::test]
+async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
+    let (opened, mut client) = world().await;
+    let transaction = client.transaction().await.unwrap();
+    transaction.query_one("SELECT redrive.enqueue(target_url => 'http://a.b/')", &[]).await.unwrap();
+    let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
+    let deleting = opened.store.delete_policy(tenant, id, Expected::Anything);
+    let committing = async {
+        // The delete waits for this: whichever is polled first, it finds the task.
+        tokio::task::yield_now().await;
+        transaction.commit().await.unwrap();
+    };
+    let (deleted, ()) = tokio::join!(deleting, committing);
+    assert_eq!(deleted.unwrap(), redrive_store::DeletePolicy::Pinned(1));
+}
+
+#[tokio::test]
+async fn other_processes_are_told_when_it_commits() {
+    let (opened, mut client) = world().await;
+    support::until_listening(&opened).await;
+    let heard = tokio::spawn({
+        let store = opened.store.clone();
+        async move { store.shared().unwrap().heard().await }
+    });
+    let transaction = client.transaction().await.unwrap();
+    transaction.query_one("SELECT redrive.enqueue(target_url => 'http://a.b/')", &[]).await.unwrap();
+    transaction.commit().await.unwrap();
+    let heard = heard.await.unwrap();
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0].lane.to_string(), "default/http://a.b");
+}

@@ -1,0 +1,51 @@
+//! Stores on databases of their own, and connections beside them.
+
+use std::sync::Arc;
+
+use redrive_store::NodeId;
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::{Database, Postgres};
+use tokio_postgres::{Client, NoTls};
+
+/// A store and its database.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<PostgresStore>,
+    pub(crate) database: Database,
+}
+
+/// The name of a node.
+pub(crate) fn node(name: &str) -> NodeId {
+    NodeId::try_new(name).unwrap()
+}
+
+/// A store on a fresh database, for the node with this name.
+pub(crate) async fn open(name: &str) -> Opened {
+    let database = Postgres::shared().fresh_database();
+    let store = Arc::new(PostgresStore::open(Options::new(database.url(), node(name))).await.unwrap());
+    Opened { store, database }
+}
+
+/// One more store on the same database.
+#[allow(dead_code, reason = "not every test has a neighbour")]
+pub(crate) async fn neighbour(opened: &Opened, name: &str) -> Arc<PostgresStore> {
+    let options = Options::new(opened.database.url(), node(name));
+    Arc::new(PostgresStore::open(options).await.unwrap())
+}
+
+/// A connection as anybody may have.
+pub(crate) async fn plain(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(async move { connection.await.unwrap_or_default() });
+    client
+}
+
+/// Waits until the store's listener is connected: what is said before that is lost, as it may be.
+#[allow(dead_code, reason = "not every test listens")]
+pub(crate) async fn until_listening(opened: &Opened) {
+    let client = plain(opened.database.url()).await;
+    let listeners = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
+                     AND state = 'idle'";
+    while client.query(listeners, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
