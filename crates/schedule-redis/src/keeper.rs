@@ -20,7 +20,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) async fn run(state: Arc<State>) {
     loop {
         check(&state).await;
-        match state.partitions.not_complete().is_empty() {
+        match state.partitions.is_complete_throughout() {
             true => state.partitions.worse().await,
             // What becomes worse meanwhile has to wait as well, or a failing server would be asked without a pause.
             false => sleep(CHECK_EVERY).await,
@@ -30,8 +30,7 @@ pub(crate) async fn run(state: Arc<State>) {
 
 /// One look: afterwards everything that can be in use is.
 async fn check(state: &State) {
-    let wanted = state.partitions.not_complete();
-    if wanted.is_empty() {
+    if state.partitions.is_complete_throughout() {
         return;
     }
     if !state.schedule.link.is_connected()
@@ -39,7 +38,8 @@ async fn check(state: &State) {
     {
         return state.partitions.all_failed(&failure);
     }
-    let incomplete = take_stock(state, wanted).await;
+    // All of them: what one has lost, others may have lost with it, and one rebuild is enough for all.
+    let incomplete = take_stock(state, Partition::all().collect()).await;
     if incomplete.is_empty() {
         return;
     }

@@ -12,8 +12,8 @@
 //! | `<prefix>:{<partition>}:book` | hash: `epoch`, `building`, and for each lane (its name has a `/`) how many it holds |
 //! | `<prefix>:{<partition>}:due:<lane>` | sorted set: the lane's pending tasks by when they are due |
 //! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → what was counted in it |
-//! | `<prefix>:{held}` | sorted set: lanes that are held back, by until when |
-//! | `<prefix>:{rebuild}` | string: who is rebuilding the index |
+//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by until when |
+//! | `<prefix>:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
 //! | `<prefix>:news` | not a key but a channel: lanes with new work |
 
 use redrive_core::{Dependency, Lane, TenantId};
@@ -27,6 +27,9 @@ pub(crate) const PARTITIONS: u16 = 256;
 pub struct Partition(u16);
 
 impl Partition {
+    /// The one that has the holds of all lanes, beside its own lanes.
+    pub(crate) const OF_HOLDS: Partition = Partition(0);
+
     /// All of them.
     pub fn all() -> impl Iterator<Item = Partition> {
         (0..PARTITIONS).map(Partition)
@@ -86,11 +89,11 @@ impl Keys {
     }
 
     pub(crate) fn held(&self) -> String {
-        format!("{}:{{held}}", self.prefix)
+        format!("{}:{{{}}}:held", self.prefix, Partition::OF_HOLDS.0)
     }
 
-    pub(crate) fn rebuild(&self) -> String {
-        format!("{}:{{rebuild}}", self.prefix)
+    pub(crate) fn rebuild(&self, partition: Partition) -> String {
+        format!("{}:{{{}}}:rebuild", self.prefix, partition.0)
     }
 
     pub(crate) fn news(&self) -> String {

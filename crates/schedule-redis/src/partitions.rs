@@ -120,11 +120,13 @@ impl Partitions {
         }
     }
 
-    /// Keeps a task until its partition answers again.
+    /// Keeps a task until its partition answers again. A partition that is owed something is not in use, even if it was
+    /// found to answer in this very moment.
     pub(crate) fn keep(&self, task: Waiting) {
         let mut state = self.lock();
         let is_full = state.kept >= MOST_KEPT;
         let entry = &mut state.all[Partition::of(&task.lane).index()];
+        entry.standing = Standing::Failed;
         if is_full {
             entry.has_missed = true;
         } else if entry.kept.insert((task.id, task.token), task).is_none() {
@@ -150,10 +152,9 @@ impl Partitions {
         self.worse.notify_one();
     }
 
-    /// The partitions that work is not taken from.
-    pub(crate) fn not_complete(&self) -> Vec<Partition> {
-        let state = self.lock();
-        Partition::all().filter(|partition| state.all[partition.index()].standing != Standing::Complete).collect()
+    /// Whether work is taken from all of them.
+    pub(crate) fn is_complete_throughout(&self) -> bool {
+        self.lock().all.iter().all(|entry| entry.standing == Standing::Complete)
     }
 
     /// What this partition has to be told; whoever asks has to tell it, or to [`owe`](Self::owe) it again.
@@ -181,8 +182,8 @@ impl Partitions {
         if entry.kept.is_empty() && !entry.has_missed {
             entry.standing = standing;
         }
-        if state.is_logged && state.all.iter().all(|entry| entry.standing == Standing::Complete) {
-            state.is_logged = false;
+        let is_complete = state.all.iter().all(|entry| entry.standing == Standing::Complete);
+        if is_complete && mem::take(&mut state.is_logged) {
             tracing::info!("redis is back: claiming from the index again");
         }
     }
@@ -251,6 +252,8 @@ mod tests {
         drop(partitions.owed(partition));
         partitions.found(partition, Standing::Complete);
         assert!(partitions.is_complete(&lane));
+        partitions.keep(task(1));
+        assert!(!partitions.is_complete(&lane), "it was found to answer just before");
     }
 
     #[test]

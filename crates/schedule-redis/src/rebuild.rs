@@ -47,14 +47,15 @@ pub(crate) enum RebuildError {
 /// Fills these partitions, unless another process is at it.
 pub(crate) async fn rebuild(state: &State, partitions: Vec<Partition>) -> Result<Rebuilt, RebuildError> {
     let builder = Builder::new();
-    if !state.schedule.lock(&builder).await? {
+    let Some(&beside) = partitions.first() else { return Ok(Rebuilt::Filled(Vec::new())) };
+    if !state.schedule.lock(beside, &builder).await? {
         return Ok(Rebuilt::NotOurTurn);
     }
     let begin = Instant::now();
     let count = partitions.len();
     tracing::info!(partitions = count, "rebuilding the index in redis");
-    let filled = fill(state, partitions, &builder).await;
-    if let Err(failure) = state.schedule.unlock(&builder).await {
+    let filled = fill(state, partitions, beside, &builder).await;
+    if let Err(failure) = state.schedule.unlock(beside, &builder).await {
         tracing::debug!(error = %failure, "the lock on the index runs out by itself");
     }
     let (filled, tasks) = filled?;
@@ -67,6 +68,7 @@ pub(crate) async fn rebuild(state: &State, partitions: Vec<Partition>) -> Result
 async fn fill(
     state: &State,
     partitions: Vec<Partition>,
+    beside: Partition,
     builder: &Builder,
 ) -> Result<(Vec<Partition>, usize), RebuildError> {
     let shared = state.store.shared().ok_or(RebuildError::NotShared)?;
@@ -84,12 +86,17 @@ async fn fill(
                 wanted.remove(&Partition::of(&task.lane));
             }
         }
-        if wanted.is_empty() || !state.schedule.keep_lock(builder).await? {
+        if wanted.is_empty() {
+            return Ok((Vec::new(), added));
+        }
+        if !state.schedule.keep_lock(beside, builder).await? {
             return Err(RebuildError::TakenOver);
         }
         page = next?;
     }
-    copy_holds(state, shared).await?;
+    if wanted.contains(&Partition::OF_HOLDS) {
+        copy_holds(state, shared).await?;
+    }
     let wanted: Vec<Partition> = wanted.into_iter().collect();
     let finished = state.schedule.finish(&wanted, builder).await;
     Ok((still_there(state, wanted, finished).into_iter().collect(), added))

@@ -21,7 +21,9 @@ use async_trait::async_trait;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{Error, Guards, Hold, Store, Tally, Totals};
 
-use crate::partitions::Partitions;
+use crate::failure::Failure;
+use crate::keys::Partition;
+use crate::partitions::{Partitions, Standing};
 use crate::schedule::Schedule;
 
 /// The guards' counters in Redis, with those of the store behind them.
@@ -35,6 +37,20 @@ impl RedisGuards {
     fn of_store(&self) -> Result<&dyn Guards, Error> {
         let shared = self.store.shared().ok_or_else(|| Error::Unavailable("the store is not shared".into()))?;
         Ok(shared.guards())
+    }
+
+    /// What Redis says of holds, while it answers.
+    async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, Failure>>) -> Option<T> {
+        if self.partitions.standing(Partition::OF_HOLDS) == Standing::Failed {
+            return None;
+        }
+        match asking.await {
+            Ok(answer) => Some(answer),
+            Err(failure) => {
+                self.partitions.partition_failed(Partition::OF_HOLDS, &failure);
+                None
+            }
+        }
     }
 }
 
@@ -63,24 +79,22 @@ impl Guards for RedisGuards {
     }
 
     async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
-        let in_redis = self.schedule.hold(&holds).await;
+        let in_redis = self.in_redis(self.schedule.hold(&holds)).await;
         let in_store = self.of_store()?.hold(holds).await;
         match (in_redis, in_store) {
-            (Ok(first), Ok(second)) => {
-                Ok(first.into_iter().zip(second).map(|(first, second)| first.max(second)).collect())
-            }
-            (Err(_), in_store) => in_store,
-            (Ok(standing), Err(error)) => {
-                tracing::warn!(%error, "a hold is known to Redis alone");
+            (Some(first), Ok(second)) => Ok(first.into_iter().zip(second).map(|(one, other)| one.max(other)).collect()),
+            (None, in_store) => in_store,
+            (Some(standing), Err(error)) => {
+                tracing::warn!(%error, "a hold is known to redis alone");
                 Ok(standing)
             }
         }
     }
 
     async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error> {
-        match self.schedule.held(now, limit).await {
-            Ok(holds) => Ok(holds),
-            Err(_) => self.of_store()?.held(now, limit).await,
+        match self.in_redis(self.schedule.held(now, limit)).await {
+            Some(holds) => Ok(holds),
+            None => self.of_store()?.held(now, limit).await,
         }
     }
 }
