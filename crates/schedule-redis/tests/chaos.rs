@@ -62,7 +62,7 @@ async fn work(store: Arc<Scheduled>, ledger: Arc<Ledger>) {
 }
 
 /// Lets two processes work, and does each of these things to Redis while they do.
-async fn survive(pair: Pair, mishaps: Vec<(&str, Box<dyn Fn() + Send>)>) {
+async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     keep(&pair.one, (1..=TASKS).map(|n| task(n).to(LANES[n as usize % LANES.len()]))).await;
     let (one, other, ledger) = (Arc::new(pair.one), Arc::new(pair.other), Arc::new(Ledger::default()));
     let working: Vec<_> = [&one, &other, &one, &other]
@@ -92,7 +92,10 @@ async fn survive(pair: Pair, mishaps: Vec<(&str, Box<dyn Fn() + Send>)>) {
     in_use(&other).await;
 }
 
-fn mishap<'a>(name: &'a str, mishap: impl Fn() + Send + 'static) -> (&'a str, Box<dyn Fn() + Send>) {
+/// Something that happens to Redis, and its name.
+type Mishap = (&'static str, Box<dyn Fn() + Send>);
+
+fn mishap(name: &'static str, mishap: impl Fn() + Send + 'static) -> Mishap {
     (name, Box::new(mishap))
 }
 

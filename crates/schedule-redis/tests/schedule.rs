@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::TaskId;
 use redrive_schedule_redis::{Gone, Options, Schedule, Take};
@@ -109,6 +110,8 @@ async fn takers_in_parallel_share_the_work_without_overlap() {
     const ADDERS: u64 = 4;
     const EACH: u64 = 1_500;
     const TAKERS: usize = 4;
+    /// Less than what is due, which is half of them.
+    const ENOUGH: usize = 2_500;
     let redis = Redis::start();
     let schedule = Arc::new(complete_schedule(&redis.url()).await);
     let names = ["a", "b", "c"];
@@ -124,17 +127,19 @@ async fn takers_in_parallel_share_the_work_without_overlap() {
             })
         })
         .collect();
+    let count = Arc::new(AtomicUsize::new(0));
     let taking: Vec<_> = (0..TAKERS)
         .map(|taker| {
-            let url = redis.url();
+            let (url, count) = (redis.url(), count.clone());
             tokio::spawn(async move {
                 let schedule = connected_schedule(&url).await;
                 let mut mine = Vec::new();
-                while mine.len() < 700 {
+                while count.load(Ordering::SeqCst) < ENOUGH {
                     let turns = names.map(|name| turn(name, 1 + taker * 20));
                     // Only the first half of the times is due.
                     for taken in schedule.take(&turns, at(499)).await {
                         let Ok(Take::Taken(taken)) = taken else { panic!("{taken:?}") };
+                        count.fetch_add(taken.tasks.len(), Ordering::SeqCst);
                         mine.extend(taken.tasks);
                     }
                     tokio::task::yield_now().await;

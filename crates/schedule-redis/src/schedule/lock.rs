@@ -36,3 +36,30 @@ impl Schedule {
         self.link.call_one(call, CALL_TIMEOUT).await.map(|_| ())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redrive_testbed::Redis;
+
+    use super::*;
+    use crate::Options;
+
+    #[tokio::test]
+    async fn one_builder_has_the_lock_until_it_gives_it_back_or_says_nothing_for_long() {
+        let redis = Redis::start();
+        let schedule = Schedule::new(redis.url().parse().unwrap(), Options::default()).unwrap();
+        schedule.connect().await.unwrap();
+        let (one, other, beside) = (Builder::new(), Builder::new(), Partition::OF_HOLDS);
+        assert!(schedule.lock(beside, &one).await.unwrap());
+        assert!(!schedule.lock(beside, &other).await.unwrap());
+        assert!(!schedule.keep_lock(beside, &other).await.unwrap());
+        schedule.unlock(beside, &other).await.unwrap();
+        assert!(schedule.keep_lock(beside, &one).await.unwrap());
+        schedule.unlock(beside, &one).await.unwrap();
+        assert!(schedule.lock(beside, &other).await.unwrap());
+        let millis: u128 = redis.call(&["PTTL", &schedule.keys.rebuild(beside)]).parse().unwrap();
+        assert!(millis <= LOCKED_FOR.as_millis());
+        redis.call(&["DEL", &schedule.keys.rebuild(beside)]);
+        assert!(!schedule.keep_lock(beside, &other).await.unwrap(), "it ran out");
+    }
+}
