@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 const TICK: Duration = Duration::from_millis(10);
 
 /// What a process has used up since it started.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
     /// User and system time of all its threads.
     pub cpu: Duration,
@@ -19,6 +19,20 @@ pub struct Usage {
     pub rss: u64,
     /// How often one of its threads went to sleep: an idle process has no reason to.
     pub sleeps: u64,
+}
+
+/// Of two processes together. The memory that both ever had is at most the sum.
+impl std::ops::Add for Usage {
+    type Output = Usage;
+
+    fn add(self, other: Usage) -> Usage {
+        Usage {
+            cpu: self.cpu + other.cpu,
+            peak_rss: self.peak_rss + other.peak_rss,
+            rss: self.rss + other.rss,
+            sleeps: self.sleeps + other.sleeps,
+        }
+    }
 }
 
 impl Usage {

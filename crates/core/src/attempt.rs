@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
+use crate::body::Body;
 use crate::time::Timestamp;
 
 /// One line of the attempt log.
@@ -94,13 +93,19 @@ pub enum ErrorType {
     MalformedAnswer,
     /// The request cannot be put on the wire at all.
     InvalidRequest,
+    /// The stored body is not there any more; nothing was sent.
+    BodyMissing,
+    /// The stored body is not what was stored; the dependency has not got all of it.
+    BodyDamaged,
+    /// The stored body could not be read; the dependency has got nothing, or not all of it.
+    BodyUnavailable,
     /// The process died while the attempt was under way.
     Interrupted,
 }
 
 impl ErrorType {
     /// Every kind.
-    pub const ALL: [ErrorType; 13] = [
+    pub const ALL: [ErrorType; 16] = [
         ErrorType::HttpStatus,
         ErrorType::ConnectionRefused,
         ErrorType::ConnectionReset,
@@ -113,6 +118,9 @@ impl ErrorType {
         ErrorType::TlsHandshake,
         ErrorType::MalformedAnswer,
         ErrorType::InvalidRequest,
+        ErrorType::BodyMissing,
+        ErrorType::BodyDamaged,
+        ErrorType::BodyUnavailable,
         ErrorType::Interrupted,
     ];
 
@@ -131,6 +139,9 @@ impl ErrorType {
             ErrorType::TlsHandshake => "tls-handshake",
             ErrorType::MalformedAnswer => "malformed-answer",
             ErrorType::InvalidRequest => "invalid-request",
+            ErrorType::BodyMissing => "body-missing",
+            ErrorType::BodyDamaged => "body-damaged",
+            ErrorType::BodyUnavailable => "body-unavailable",
             ErrorType::Interrupted => "interrupted",
         }
     }
@@ -149,14 +160,20 @@ pub struct Answer {
     /// Header fields in the order received.
     pub headers: Vec<(String, String)>,
     /// The body, or its beginning.
-    pub body: Bytes,
+    pub body: Body,
     /// Whether there was more of the body than is kept.
     pub truncated: bool,
 }
 
 impl Answer {
-    /// The most bytes of an answer's body that are read and kept.
+    /// The most bytes of an answer's body that are read and kept unless a setting says otherwise.
     pub const BODY_LIMIT: usize = 64 * 1024;
+
+    /// This answer with nothing kept of its body.
+    #[must_use]
+    pub fn without_body(self) -> Self {
+        Answer { body: Body::default(), truncated: true, ..self }
+    }
 
     /// The first value of the header `name` (given in lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -184,7 +201,7 @@ mod tests {
     fn a_header_is_found_in_any_case_and_the_first_one_counts() {
         let headers =
             [("Retry-After", "1"), ("retry-after", "2"), ("X", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
-        let answer = Answer { status: 503, headers: headers.to_vec(), body: Bytes::new(), truncated: false };
+        let answer = Answer { status: 503, headers: headers.to_vec(), body: Body::default(), truncated: false };
         assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.header("x"), Some(""));
         assert_eq!(answer.header("date"), None);

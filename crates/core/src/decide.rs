@@ -60,6 +60,7 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
     match *verdict {
         Verdict::Success => Decision::End(Status::Succeeded, None),
         Verdict::Never => Decision::End(Status::Failed, Some(Reason::NotRetryable)),
+        Verdict::BodyLost => Decision::End(Status::Failed, Some(Reason::BodyLost)),
         Verdict::Retry { after, max_attempts } => {
             let most = max_attempts.map_or(standing.max_attempts, |cap| cap.min(standing.max_attempts));
             let most = if planted::is(Bug::OneAttemptTooMany) { most + 1 } else { most };
@@ -172,6 +173,7 @@ mod tests {
                     decide(&standing, Verdict::Never),
                     Decision::End(Status::Failed, Some(Reason::NotRetryable))
                 );
+                assert_eq!(decide(&standing, Verdict::BodyLost), Decision::End(Status::Failed, Some(Reason::BodyLost)));
             }
         }
     }

@@ -10,6 +10,7 @@
 
 pub mod attempt;
 pub mod backoff;
+pub mod body;
 pub mod classify;
 pub mod decide;
 pub mod id;
@@ -23,6 +24,7 @@ pub mod task;
 pub mod time;
 
 pub use attempt::{Answer, Attempt, ErrorType, Outcome};
+pub use body::{Body, BodyHash, BodyRef};
 pub use classify::Verdict;
 pub use decide::Decision;
 pub use id::{Dependency, IdempotencyKey, Lane, PolicyId, TaskId, TenantId};

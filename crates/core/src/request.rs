@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::body::Body;
 use crate::policy;
 
 /// The request that every attempt sends, byte for byte the same, and what else the caller said at submit.
@@ -17,7 +17,7 @@ pub struct Request {
     /// Header fields in the order given; a name may occur more than once.
     pub headers: Vec<(String, String)>,
     /// The body, as given.
-    pub body: Bytes,
+    pub body: Body,
     /// Single fields of the policy that this task changes.
     pub overrides: Option<policy::Spec>,
     /// The caller's own names and values, for finding tasks again.

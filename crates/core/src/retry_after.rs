@@ -38,7 +38,6 @@ fn moment(value: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
 
     use super::*;
 
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn the_headers_of_an_answer_are_found_in_any_case() {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let mut answer = Answer { status: 503, headers: Vec::new(), body: Bytes::new(), truncated: false };
+        let mut answer = Answer { status: 503, headers: Vec::new(), body: crate::Body::default(), truncated: false };
         assert_eq!(of(&answer, RECEIVED), None);
         answer.headers.push(header("RETRY-AFTER", "Sun, 06 Nov 1994 09:00:37 GMT"));
         assert_eq!(of(&answer, RECEIVED), Some(Duration::from_secs(660)));

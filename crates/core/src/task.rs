@@ -61,6 +61,8 @@ impl Status {
 pub enum Reason {
     /// FAILED: the answer or error is of a kind that is never retried.
     NotRetryable,
+    /// FAILED: the stored body that it was to send is gone or damaged.
+    BodyLost,
     /// EXHAUSTED: all attempts were used.
     Attempts,
     /// EXHAUSTED: one more attempt would not have fitted into the total time budget.
@@ -75,8 +77,9 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::NotRetryable,
+        Reason::BodyLost,
         Reason::Attempts,
         Reason::Deadline,
         Reason::RetryAfter,
@@ -88,6 +91,7 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::NotRetryable => "not-retryable",
+            Reason::BodyLost => "body-lost",
             Reason::Attempts => "attempts",
             Reason::Deadline => "deadline",
             Reason::RetryAfter => "retry-after",

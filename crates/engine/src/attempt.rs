@@ -197,11 +197,7 @@ fn judge(
         number: claimed.task.attempt_number,
         started_at: claimed.lease.since,
         duration: Some(took),
-        outcome: match verdict {
-            Verdict::Success => Outcome::Success,
-            Verdict::Retry { .. } => Outcome::Retryable,
-            Verdict::Never => Outcome::Permanent,
-        },
+        outcome: verdict.outcome(),
         response_status: answer.as_ref().map(|answer| answer.status),
         error,
         backoff: backoff(&decision),

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{BroughtForward, Cancelled, Error, Replay, Store, TaskDetail};
+use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail};
 use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -23,7 +24,7 @@ use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
-use crate::{announcer, claimer, cleaner, neighbours, rescuer};
+use crate::{announcer, claimer, cleaner, collector, neighbours, rescuer};
 
 /// How often somebody who waits for a task's end looks at a store that others write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -41,6 +42,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// How they are sent.
     pub transport: Arc<dyn Transport>,
+    /// Where bodies are kept that are too large for a task; without it, every body is a part of its task.
+    pub bodies: Option<Arc<dyn Bodies>>,
 }
 
 /// Why the engine did not start.
@@ -66,7 +69,7 @@ pub struct Handle {
 /// Starts the engine's loops.
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
-    let Parts { clock, entropy, spawner, store, transport } = parts;
+    let Parts { clock, entropy, spawner, store, transport, bodies } = parts;
     let newest = store.newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
@@ -77,6 +80,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         ids: TaskIds::above(newest),
         phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
+        started_at: clock.now(),
         left_behind: Arc::default(),
         alerts,
         clock,
@@ -84,6 +88,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         spawner,
         store,
         transport,
+        bodies,
         options,
     });
     announcer::start(&shared).await;
@@ -93,6 +98,9 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
     loops.start(spawner, rescuer::run(shared.clone()));
     loops.start(spawner, cleaner::run(shared.clone()));
+    if let Some(bodies) = &shared.bodies {
+        loops.start(spawner, collector::run(shared.clone(), bodies.clone()));
+    }
     announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
     if shared.store.shared().is_some() {
         loops.start(spawner, neighbours::listen(shared.clone()));
@@ -197,6 +205,19 @@ impl Handle {
     /// The store, for reading.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// Every process over the store that has been heard of and has not left; on a store of its own, this one.
+    pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        match self.shared.store.shared() {
+            Some(neighbours) => neighbours.nodes().await,
+            None => Ok(vec![neighbours::alone(&self.shared)]),
+        }
+    }
+
+    /// Where large bodies are kept, if they are kept apart.
+    pub fn bodies(&self) -> Option<&Arc<dyn Bodies>> {
+        self.shared.bodies.as_ref()
     }
 
     /// Whether the engine has begun to stop.

@@ -1,7 +1,7 @@
 //! The loops that see tasks through: claiming, sending, settling, rescuing, announcing, cleaning.
 //!
 //! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`], [`spawner::Spawner`],
-//! [`redrive_store::Store`] and [`transport::Transport`]. What the engine decides, it decides in `redrive-core`.
+//! [`redrive_store::Store`], [`transport::Transport`] and [`bodies::Bodies`]. What the engine decides, it decides in `redrive-core`.
 //!
 //! | file | its job |
 //! | --- | --- |
@@ -14,6 +14,7 @@
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
+//! | `collector` | deletes stored bodies that no task refers to |
 //! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
@@ -25,9 +26,11 @@
 
 mod announcer;
 mod attempt;
+pub mod bodies;
 mod claimer;
 mod cleaner;
 pub mod clock;
+mod collector;
 pub mod entropy;
 mod handle;
 mod in_flight;

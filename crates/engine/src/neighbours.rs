@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use redrive_store::{Heartbeat, LaneDue, Shared as SharedStore};
+use redrive_store::{Heartbeat, LaneDue, Node, NodeId, Shared as SharedStore};
 
 use crate::shared::{Phase, Shared};
 
@@ -28,17 +28,8 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 /// Says that this process lives, until nothing of it is under way any more; then that it has left.
 pub(crate) async fn keep_beating(shared: Arc<Shared>) {
     let Some(neighbours) = shared.store.shared() else { return };
-    let started_at = shared.clock.now();
     loop {
-        let beat = Heartbeat {
-            started_at,
-            version: shared.options.presence.version.clone(),
-            address: shared.options.presence.address.clone(),
-            in_flight: shared.in_flight.count() as u64,
-            is_draining: shared.phase() != Phase::Running,
-            every: shared.options.beat_every,
-        };
-        if let Err(error) = neighbours.beat(beat, shared.clock.now()).await {
+        if let Err(error) = neighbours.beat(beat(&shared), shared.clock.now()).await {
             tracing::warn!(%error, "saying that this process lives failed, trying again");
         }
         tokio::select! {
@@ -47,6 +38,24 @@ pub(crate) async fn keep_beating(shared: Arc<Shared>) {
             () = shared.clock.sleep(shared.options.beat_every) => {}
         }
     }
+}
+
+/// What this process says of itself.
+fn beat(shared: &Shared) -> Heartbeat {
+    Heartbeat {
+        started_at: shared.started_at,
+        version: shared.options.presence.version.clone(),
+        address: shared.options.presence.address.clone(),
+        in_flight: shared.in_flight.count() as u64,
+        is_draining: shared.phase() != Phase::Running,
+        every: shared.options.beat_every,
+    }
+}
+
+/// The only process over its store.
+pub(crate) fn alone(shared: &Shared) -> Node {
+    let beat = beat(shared);
+    Node { id: NodeId::this(), seen_at: shared.clock.now(), leases: beat.in_flight, beat }
 }
 
 async fn leave(neighbours: &dyn SharedStore) {

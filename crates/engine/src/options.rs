@@ -15,8 +15,10 @@ pub struct Options {
     pub shutdown_grace: Duration,
     /// How long an ended task is kept; its idempotency key is remembered as long.
     pub retention: Duration,
-    /// How often ended tasks are cleaned away.
+    /// How often ended tasks are cleaned away, and stored bodies that nobody needs any more.
     pub clean_every: Duration,
+    /// How long a stored body is kept that no task refers to: the time from an upload to the submission that needs it.
+    pub blob_grace: Duration,
     /// How often leases that ran out are looked for.
     pub rescue_every: Duration,
     /// How often a shared store is asked for work that other processes left there. Not used on an exclusive store.
@@ -84,6 +86,7 @@ impl Default for Options {
             shutdown_grace: Duration::from_secs(10),
             retention: Duration::from_secs(7 * 24 * 3600),
             clean_every: Duration::from_secs(600),
+            blob_grace: Duration::from_secs(24 * 3600),
             rescue_every: Duration::from_secs(5),
             look_around_every: Duration::from_secs(5),
             beat_every: Duration::from_secs(5),

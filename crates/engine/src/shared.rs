@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::Timestamp;
 use redrive_store::{Claimed, LeaseTerms, Store};
 use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
@@ -27,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) options: Options,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) in_flight: Arc<InFlight>,
@@ -34,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) policies: Policies,
     pub(crate) ids: TaskIds,
     pub(crate) phase: Watched<Phase>,
+    pub(crate) started_at: Timestamp,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
     pub(crate) left_behind: Arc<LeftBehind>,

@@ -40,6 +40,8 @@ pub enum Submission {
     KeyReused(TaskId),
     /// The policy was deleted in the meantime.
     PolicyGone,
+    /// The stored body was deleted in the meantime.
+    BodyGone,
 }
 
 /// Keeps the drafts, in one commit, and starts those that could be claimed with it.
@@ -90,6 +92,7 @@ impl Begun {
             Submitted::Replayed(task) => Submission::Replayed(task),
             Submitted::KeyReused(id) => Submission::KeyReused(id),
             Submitted::PolicyGone => Submission::PolicyGone,
+            Submitted::BodyGone => Submission::BodyGone,
         }
     }
 }

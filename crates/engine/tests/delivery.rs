@@ -7,7 +7,7 @@ mod world;
 use std::time::Duration;
 
 use redrive_core::policy::{JitterKind, Spec};
-use redrive_core::{ErrorType, Outcome, Reason, Status};
+use redrive_core::{Body, ErrorType, Outcome, Reason, Status};
 use redrive_engine::Submission;
 use redrive_store::{Cancelled, Replay, Store};
 use world::{Reply, World, attempts, lane, tenant};
@@ -23,7 +23,7 @@ async fn a_task_is_delivered_once_and_keeps_the_answer() {
     assert_eq!((task.status, task.attempt_number), (Status::InFlight, 1), "due now, and the lane has room");
     let ended = world.ended(task.id).await;
     assert_eq!((ended.task.status, ended.task.reason, ended.task.attempt_number), (Status::Succeeded, None, 1));
-    assert_eq!(ended.answer.unwrap().body.as_ref(), b"done");
+    assert_eq!(ended.answer.unwrap().body, Body::from("done"));
     assert_eq!(world.dependency.sends().len(), 1);
 }
 
@@ -92,7 +92,7 @@ async fn every_send_carries_the_same_key_target_and_body() {
         assert_eq!(send.outbound.idempotency_key.as_str(), "the-key");
         assert_eq!(send.outbound.task, task.id);
         assert_eq!(send.outbound.request, sends[0].outbound.request);
-        assert_eq!(send.outbound.request.body.as_ref(), b"body of the-key");
+        assert_eq!(send.outbound.request.body, Body::from("body of the-key"));
     }
 }
 

@@ -209,6 +209,7 @@ async fn a_configuration_without_a_lease_margin_does_not_start() {
         spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
         store: Arc::new(FailingStore::new(MemoryStore::new())),
         transport: Arc::new(world::Scripted::new(clock)),
+        bodies: None,
     };
     let options = Options { lease_margin: Duration::ZERO, ..Options::default() };
     let error = redrive_engine::start(parts, options).await.err().unwrap().to_string();

@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, migrate, policies, send, serve, tasks};
+use crate::commands::{completions, config, migrate, nodes, policies, send, serve, tasks};
 use crate::exit::{EXIT_CODES, Exit, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
@@ -35,6 +35,8 @@ enum Command {
     /// Look at retry policies and change them
     #[command(subcommand)]
     Policies(policies::Command),
+    /// Look at the processes over the store
+    Nodes(nodes::Args),
     /// Bring the schema of a PostgreSQL store up to date
     Migrate(migrate::Args),
     /// Show what configuration is in force and where each value came from
@@ -82,6 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Send(args) => send::run(*args),
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
+        Command::Nodes(args) => nodes::run(args),
         Command::Migrate(args) => migrate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -23,8 +23,12 @@ impl App {
 /// How much a caller may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a task's body, decoded. 1 MiB by default.
+    /// The most bytes of a body that comes in a document, decoded. 1 MiB by default.
     pub body_bytes: usize,
+    /// The most bytes of a body that stays a part of its task, where there is another place for it. 64 KiB by default.
+    pub inline_body_bytes: usize,
+    /// The most bytes of a body that is uploaded. 64 MiB by default.
+    pub stored_body_bytes: u64,
     /// The most bytes of a target's URL. 8 KiB by default.
     pub url_bytes: usize,
     /// The most header fields of a task. 100 by default.
@@ -55,6 +59,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             body_bytes: 1024 * 1024,
+            inline_body_bytes: 64 * 1024,
+            stored_body_bytes: 64 * 1024 * 1024,
             url_bytes: 8 * 1024,
             headers: 100,
             header_bytes: 32 * 1024,

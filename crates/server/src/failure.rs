@@ -2,6 +2,7 @@
 
 use redrive_core::task::PolicyRef;
 use redrive_core::{PolicyId, Status, TaskId};
+use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
 use crate::wire::{FieldFault, Malformed};
@@ -37,6 +38,20 @@ pub enum Failure {
         /// The name.
         id: String,
     },
+    /// A submission refers to a body that is not stored.
+    #[error("there is no stored body {body_ref}: upload it, or upload it again")]
+    UnknownBody {
+        /// The field that refers to it.
+        field: String,
+        /// The reference.
+        body_ref: String,
+    },
+    /// There is no such stored body.
+    #[error("there is no stored body {0:?}")]
+    NoSuchBody(String),
+    /// A body could not be kept or read.
+    #[error(transparent)]
+    Bodies(BodyError),
     /// There is no such task.
     #[error("there is no task {0:?}")]
     NoSuchTask(String),
@@ -119,7 +134,25 @@ impl Failure {
             ),
             Failure::TooLarge { field, limit_bytes } => Failure::TooLarge { field: inside(field), limit_bytes },
             Failure::UnknownPolicy { field, id } => Failure::UnknownPolicy { field: inside(field), id },
+            Failure::UnknownBody { field, body_ref } => Failure::UnknownBody { field: inside(field), body_ref },
             other => other,
+        }
+    }
+
+    /// Nothing says where bodies are kept.
+    pub(crate) fn no_bodies() -> Self {
+        Failure::Bodies(BodyError::Unavailable("nothing says where large bodies are kept".into()))
+    }
+}
+
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Store(error) => Failure::Store(error),
+            BodyError::TooLarge { limit } => {
+                Failure::TooLarge { field: "body".into(), limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX) }
+            }
+            error => Failure::Bodies(error),
         }
     }
 }

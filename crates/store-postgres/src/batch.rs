@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use redrive_store::Error;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -52,19 +53,22 @@ pub(crate) struct Batches<W: Work> {
     queue: mpsc::Sender<Call<W>>,
 }
 
+/// The writers themselves: they end once nobody can hand them anything and what was queued is written.
+pub(crate) type Writing = JoinSet<()>;
+
 struct Call<W: Work> {
     items: Vec<W::Item>,
     reply: oneshot::Sender<Result<Vec<W::Answer>, Error>>,
 }
 
 impl<W: Work> Batches<W> {
-    /// Starts this many writers; they end when this is dropped and what was queued is written.
-    pub(crate) fn start(pool: &Pool, writers: usize, work: W) -> Self {
+    /// Starts this many writers, among `writing`.
+    pub(crate) fn start(pool: &Pool, writers: usize, work: W, writing: &mut Writing) -> Self {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let incoming = Arc::new(Mutex::new(incoming));
         let work = Arc::new(work);
         for _ in 0..writers.max(1) {
-            tokio::spawn(write_until_closed(pool.clone(), incoming.clone(), work.clone()));
+            writing.spawn(write_until_closed(pool.clone(), incoming.clone(), work.clone()));
         }
         Batches { queue }
     }

@@ -8,7 +8,7 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::SESSION;
+use crate::connection::{KEEPALIVE, SESSION};
 use crate::failure::Failure;
 
 /// How long sent bytes may stay unacknowledged before the peer is taken for gone.
@@ -26,7 +26,7 @@ type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// The half of a connection that moves bytes: somebody must drive it.
 pub(crate) enum Driven {
-    Plain(Driver<Socket, NoTlsStream>),
+    Plain(Box<Driver<Socket, NoTlsStream>>),
     Tls(Box<Driver<Socket, TlsStream>>),
 }
 
@@ -42,8 +42,8 @@ impl Address {
         }
         if says_settings {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-            let settings = SESSION.map(|(name, value)| format!("-c {name}={value}"));
-            config.options(format!("{said}{}", settings.join(" ")));
+            let settings = SESSION.iter().chain(&KEEPALIVE).map(|(name, value)| format!("-c {name}={value}"));
+            config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,
@@ -57,7 +57,7 @@ impl Address {
             match &self.tls {
                 None => {
                     let (client, driver) = self.config.connect(NoTls).await?;
-                    Ok((client, Driven::Plain(driver)))
+                    Ok((client, Driven::Plain(Box::new(driver))))
                 }
                 Some(tls) => {
                     let (client, driver) = self.config.connect(tls.clone()).await?;

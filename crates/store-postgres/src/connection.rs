@@ -18,13 +18,22 @@ use crate::failure::Failure;
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Said once per session, or with every transaction where sessions are not ours.
-pub(crate) const SESSION: [(&str, &str); 5] = [
+pub(crate) const SESSION: [(&str, &str); 8] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("enable_bitmapscan", "off"),
     ("jit", "off"),
+    // Others' transactions are not ours to wait for: one that holds a key open must not hold up a whole batch.
+    ("lock_timeout", "2000"),
+    // A process that vanished must not hold its locks: the server gives up what it has not heard the end of.
+    ("idle_in_transaction_session_timeout", "30000"),
+    ("statement_timeout", "60000"),
 ];
+
+/// Said only to a session of our own: how soon the server notices that this machine is gone.
+pub(crate) const KEEPALIVE: [(&str, &str); 3] =
+    [("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
 
 /// One connection to the database.
 pub(crate) struct Connection {

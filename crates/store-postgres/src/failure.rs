@@ -30,9 +30,10 @@ impl Failure {
     }
 
     /// Whether the same call may well succeed at once: two transactions stood in each other's way, and nothing of this
-    /// one happened.
+    /// one happened. (A key that another one has just taken is seen by the next try.)
     pub(crate) fn is_conflict(&self) -> bool {
-        let conflicts = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+        let conflicts =
+            [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
         self.code().is_some_and(|code| conflicts.contains(code))
     }
 
@@ -48,9 +49,10 @@ impl Failure {
         }
     }
 
-    /// Whether this one call is at fault, and another may do: PostgreSQL refused what was in it.
+    /// Whether this one call is at fault, and another may do: PostgreSQL refused what was in it, or what it needs is held
+    /// by a transaction that does not end.
     pub(crate) fn is_refusal(&self) -> bool {
-        const REFUSALS: [&str; 3] = ["22", "23", "54"];
+        const REFUSALS: [&str; 4] = ["22", "23", "54", "55"];
         self.code().is_some_and(|code| REFUSALS.contains(&&code.code()[..2]))
     }
 

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
 use redrive_store::{
-    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
-    LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Shared,
-    Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
+    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
+    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled,
+    Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
 use crate::adding_up::AddingUp;
-use crate::batch::{Batches, Work};
+use crate::batch::{Batches, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::news::News;
@@ -30,6 +32,7 @@ pub struct PostgresStore {
     adding_up: AddingUp,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
+    writing: tokio::sync::Mutex<Writing>,
 }
 
 struct Writers {
@@ -86,11 +89,13 @@ impl PostgresStore {
             tokio::spawn(news.clone().listen(address, pool.clone()));
         }
         tokio::spawn(adding_up.clone().run(pool.clone()));
+        let mut writing = Writing::new();
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }),
-            settles: Batches::start(&pool, options.writers, Settles),
+            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }, &mut writing),
+            settles: Batches::start(&pool, options.writers, Settles, &mut writing),
         });
-        Ok(PostgresStore { pool, node, news, adding_up, writers: Mutex::new(Some(writers)) })
+        let (writers, writing) = (Mutex::new(Some(writers)), tokio::sync::Mutex::new(writing));
+        Ok(PostgresStore { pool, node, news, adding_up, writers, writing })
     }
 
     fn writers(&self) -> Result<Arc<Writers>, Error> {
@@ -275,6 +280,31 @@ impl Store for PostgresStore {
             .map_err(|failure| failure.into_error("cleaning"))
     }
 
+    async fn adopt_blob(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        call!(self.pool, |connection| ops::blobs::adopt(connection, &tenant, fresh, now))
+            .map_err(|failure| failure.into_error("adopting a blob"))
+    }
+
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        call!(self.pool, |connection| ops::blobs::kept(connection, &tenant, hash))
+            .map_err(|failure| failure.into_error("finding a blob"))
+    }
+
+    async fn condemn_blobs(
+        &self,
+        adopted_before: Timestamp,
+        after: Option<Blob>,
+        limit: usize,
+    ) -> Result<Condemned, Error> {
+        transact!(self.pool, |connection| ops::blobs::condemn(connection, adopted_before, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("condemning blobs"))
+    }
+
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        call!(self.pool, |connection| ops::blobs::forget(connection, &blobs))
+            .map_err(|failure| failure.into_error("forgetting blobs"))
+    }
+
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
         call!(self.pool, |connection| ops::newest_task::newest_task(connection))
             .map_err(|failure| failure.into_error("finding the newest task"))
@@ -296,6 +326,8 @@ impl Store for PostgresStore {
     async fn close(&self) {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(writers);
+        let mut writing = self.writing.lock().await;
+        while writing.join_next().await.is_some() {}
         self.pool.close();
     }
 }

@@ -62,6 +62,15 @@ impl Names {
         Ok(key)
     }
 
+    /// The tenant with this number.
+    pub(crate) fn tenant(&self, connection: &Connection, key: i64) -> Result<TenantId, Failure> {
+        let mut select = connection.prepare_cached("SELECT name FROM tenants WHERE id = ?1")?;
+        let found: Option<String> = select.query_row([key], |row| row.get(0)).optional()?;
+        let place = format_args!("tenant {key}");
+        let name = found.ok_or_else(|| Failure::corrupt(place, "is missing"))?;
+        TenantId::try_new(&name).map_err(|error| Failure::corrupt(place, error))
+    }
+
     /// The lane's number, if it has one.
     pub(crate) fn lane_key(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneKey>, Failure> {
         if let Some(&key) = self.lane_keys.get(lane) {

@@ -4,12 +4,14 @@ use std::fmt;
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
 use redrive_store::group_commit::GroupCommit;
 use redrive_store::{
-    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
-    LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Store, Submitted,
-    TaskDetail, TaskPage, TaskQuery,
+    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
+    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
+    Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
 use crate::failure::Failure;
@@ -182,6 +184,28 @@ impl Store for SqliteStore {
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
         self.write("cleaning", move |writer| ops::clean::clean(writer, ended_before, from, limit)).await
+    }
+
+    async fn adopt_blob(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        self.write("keeping a blob", move |writer| ops::blobs::adopt(writer, &tenant, fresh, now)).await
+    }
+
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        self.readers.run("finding a blob", move |reader| ops::blobs::blob(reader, &tenant, hash)).await
+    }
+
+    async fn condemn_blobs(
+        &self,
+        adopted_before: Timestamp,
+        after: Option<Blob>,
+        limit: usize,
+    ) -> Result<Condemned, Error> {
+        self.write("condemning blobs", move |writer| ops::blobs::condemn(writer, adopted_before, after.as_ref(), limit))
+            .await
+    }
+
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        self.write("forgetting blobs", move |writer| ops::blobs::forget(writer, &blobs)).await
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {

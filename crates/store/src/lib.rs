@@ -21,7 +21,9 @@ pub use types::*;
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
 
 /// Where tasks, attempts and policies are kept.
 ///
@@ -33,7 +35,8 @@ use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, Tenant
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Keeps new tasks. An item whose idempotency key is already taken changes nothing and says by whom; keys are also
-    /// compared within one call. An item that starts claimed counts its first attempt.
+    /// compared within one call. An item that starts claimed counts its first attempt. One whose body is stored is kept
+    /// only if its blob is (see [`adopt_blob`](Store::adopt_blob)), which is looked at in the same transaction.
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error>;
 
     /// Takes up to `room` due tasks of each lane, earliest due first, leases them until the attempt's timeout plus the
@@ -42,7 +45,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends or reschedules attempts. An item whose token is not the task's current one, or whose task is no longer in
     /// flight, changes nothing and is `LeaseLost`. Attempt log, new state and due time are one transaction. A task with
-    /// a cancel requested ends CANCELLED unless this attempt succeeded.
+    /// a cancel requested ends CANCELLED unless this attempt succeeded. Of an answer whose stored body is no longer kept,
+    /// the rest is.
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error>;
 
     /// Takes a task back: a pending one ends CANCELLED now, one in flight is marked so that no further attempt begins.
@@ -122,6 +126,30 @@ pub trait Store: Send + Sync + 'static {
     /// Removes tasks that ended before `ended_before`, with all that belongs to them, looking at no more than `limit`
     /// rows from `from` on; says where to go on, or `None` when the pass is complete.
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error>;
+
+    /// Keeps an object for this content, and says which: the one that is kept already, or else `fresh`. It stays for as long
+    /// as a task refers to it, and for a while after `now` even if none does. Called *before* the object is put where its
+    /// name says, so that every object in its place is, or once was, known here.
+    async fn adopt_blob(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error>;
+
+    /// The object that is kept for this content.
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error>;
+
+    /// Condemns blobs that were last adopted before `adopted_before` and that no task refers to, looking at no more than
+    /// `limit` of those after `after`. A condemned blob is not kept any more: no task can refer to it from that commit
+    /// on, so whoever learns of it here may delete its object, however late. It is named again in every pass, until it
+    /// is [forgotten](Store::forget_blobs).
+    ///
+    /// This and `submit` must exclude each other for the same blob: whichever commits first, the other sees it.
+    async fn condemn_blobs(
+        &self,
+        adopted_before: Timestamp,
+        after: Option<Blob>,
+        limit: usize,
+    ) -> Result<Condemned, Error>;
+
+    /// Forgets condemned blobs whose objects have been deleted. What is not condemned stays.
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error>;
 
     /// The newest task id ever kept here: ids handed out later must be above it.
     async fn newest_task(&self) -> Result<Option<TaskId>, Error>;

@@ -61,6 +61,11 @@ impl NodeId {
         }
     }
 
+    /// The only process over a store of its own.
+    pub fn this() -> Self {
+        NodeId("this".into())
+    }
+
     /// Its name.
     pub fn as_str(&self) -> &str {
         &self.0

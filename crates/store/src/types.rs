@@ -7,7 +7,8 @@ use std::time::Duration;
 use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, Dependency, Lane, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Answer, Attempt, BodyRef, Dependency, Lane, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp,
+    policy,
 };
 
 /// Why a store could not do what it was asked; nothing of the call happened.
@@ -60,6 +61,8 @@ pub enum Submitted {
     KeyReused(TaskId),
     /// The policy version that it pins is gone.
     PolicyGone,
+    /// Its body refers to a blob that is not kept any more: it must be uploaded again.
+    BodyGone,
 }
 
 /// How long leases last.
@@ -338,4 +341,22 @@ pub struct Cleaned {
     pub removed: usize,
     /// Where to go on, `None` when the pass is complete.
     pub next: Option<CleanFrom>,
+}
+
+/// An object that holds a body, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Blob {
+    /// Whose.
+    pub tenant: TenantId,
+    /// What it holds, and which object it is.
+    pub body: BodyRef,
+}
+
+/// What one step of collecting found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Condemned {
+    /// Blobs that no task refers to and none ever will: their objects are to be deleted.
+    pub blobs: Vec<Blob>,
+    /// Where to go on, `None` when the pass is complete.
+    pub next: Option<Blob>,
 }

@@ -7,7 +7,7 @@
 use std::io::Write;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -32,6 +32,8 @@ if segment=$(sed -n 7p "$2/data/postmaster.pid"); then ipcrm -m "${segment##* }"
 rm -rf "$2"
 "#;
 
+/// What the directories' names begin with.
+const PREFIX: &str = "redrive-testbed-";
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 /// The room that a server's files may need there, in bytes.
@@ -57,12 +59,14 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn directory(self) -> PathBuf {
+    fn make_directory(self) -> TempDir {
         let memory = Path::new(MEMORY);
-        match self {
-            Place::Memory if room(memory) >= ENOUGH_MEMORY => memory.to_owned(),
-            Place::Memory | Place::Disk => std::env::temp_dir(),
-        }
+        // Not every machine lets us write there.
+        let in_memory = match self {
+            Place::Memory if room(memory) >= ENOUGH_MEMORY => TempDir::with_prefix_in(PREFIX, memory).ok(),
+            Place::Memory | Place::Disk => None,
+        };
+        in_memory.unwrap_or_else(|| TempDir::with_prefix(PREFIX).expect("making a temporary directory"))
     }
 }
 
@@ -78,8 +82,7 @@ pub(crate) struct Home {
 impl Home {
     /// An empty directory that belongs to `owner`.
     pub(crate) fn new(place: Place, owner: Option<Account>, farewell: Farewell) -> Self {
-        let directory = TempDir::with_prefix_in("redrive-testbed-", place.directory());
-        let directory = directory.expect("making a temporary directory");
+        let directory = place.make_directory();
         if let Some(Account { user, group }) = owner {
             chown(directory.path(), Some(user), Some(group)).expect("giving a temporary directory to another user");
         }

@@ -24,6 +24,7 @@ mod wait;
 
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Database, Postgres, SHARED_POSTGRES, SharedPostgres};
+pub use program::{Program, missing_programs};
 pub use proxy::Proxy;
 pub use redis::{Redis, RedisCluster, RedisSentinel};
 pub use wait::wait_until;

@@ -19,7 +19,7 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts a pooler for all databases of `postgres`.
     pub fn start(postgres: &Postgres) -> Self {
-        let program = program::find("pgbouncer", "pgbouncer");
+        let program = program::PGBOUNCER.path();
         let account = program::account_for_servers();
         let home = Home::new(Place::Disk, account, Farewell::Kill);
         let file = home.path().join("pgbouncer.ini");

@@ -4,6 +4,21 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A program that the testbed starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// The Debian package that brings it.
+    pub package: &'static str,
+}
+
+pub(crate) const INITDB: Program = Program { name: "initdb", package: "postgresql" };
+pub(crate) const POSTGRES: Program = Program { name: "postgres", package: "postgresql" };
+pub(crate) const PGBOUNCER: Program = Program { name: "pgbouncer", package: "pgbouncer" };
+pub(crate) const REDIS: Program = Program { name: "redis-server", package: "redis-server" };
+pub(crate) const SENTINEL: Program = Program { name: "redis-sentinel", package: "redis-sentinel" };
+
 /// Where Debian keeps PostgreSQL's servers, one directory per version, outside of the path.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 /// The account that PostgreSQL's Debian package makes.
@@ -11,19 +26,35 @@ const POSTGRES_USER: &str = "postgres";
 /// Where PgBouncer and the like are for root, but often not on other users' paths.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// The program `name`, which the Debian package `package` brings.
-pub(crate) fn find(name: &str, package: &str) -> PathBuf {
-    on_path().map(|directory| directory.join(name)).find(|program| program.is_file()).unwrap_or_else(|| {
-        panic!("`{name}` is not installed, and these tests need it: apt-get install {package}");
-    })
+/// The programs that are needed and not installed.
+pub fn missing_programs() -> Vec<Program> {
+    let postgres = [INITDB, POSTGRES].into_iter().filter(|_| find_postgres_directory().is_none());
+    postgres.chain([PGBOUNCER, REDIS, SENTINEL].into_iter().filter(|program| program.find().is_none())).collect()
+}
+
+impl Program {
+    /// Where it is.
+    pub(crate) fn path(self) -> PathBuf {
+        self.find().unwrap_or_else(|| self.is_missing())
+    }
+
+    fn find(self) -> Option<PathBuf> {
+        on_path().map(|directory| directory.join(self.name)).find(|program| program.is_file())
+    }
+
+    fn is_missing(self) -> ! {
+        panic!("`{}` is not installed, and these tests need it: apt-get install {}", self.name, self.package)
+    }
 }
 
 /// The directory with `initdb` and `postgres`: from the path, or else Debian's newest.
 pub(crate) fn postgres_directory() -> PathBuf {
-    let complete = |directory: &PathBuf| ["initdb", "postgres"].iter().all(|name| directory.join(name).is_file());
-    on_path().find(complete).or_else(|| debian_versions().into_iter().rev().find(complete)).unwrap_or_else(|| {
-        panic!("PostgreSQL's `initdb` and `postgres` are not installed, and these tests need them: apt-get install postgresql");
-    })
+    find_postgres_directory().unwrap_or_else(|| INITDB.is_missing())
+}
+
+fn find_postgres_directory() -> Option<PathBuf> {
+    let is_complete = |directory: &PathBuf| [INITDB, POSTGRES].iter().all(|it| directory.join(it.name).is_file());
+    on_path().find(is_complete).or_else(|| debian_versions().into_iter().rev().find(is_complete))
 }
 
 /// Makes `command` run as `account`, or as this process's own user.
@@ -88,10 +119,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_missing_where_these_tests_run() {
+        assert_eq!(missing_programs(), []);
+    }
+
+    #[test]
     #[should_panic(
         expected = "`no-such-program` is not installed, and these tests need it: apt-get install its-package"
     )]
     fn a_missing_program_says_what_to_install() {
-        find("no-such-program", "its-package");
+        Program { name: "no-such-program", package: "its-package" }.path();
     }
 }

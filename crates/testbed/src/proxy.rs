@@ -45,18 +45,26 @@ enum Order {
 impl Proxy {
     /// Starts a proxy for the server at `target`.
     pub fn start(target: SocketAddr) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("making a runtime");
         let listener = (0..PORT_TRIES).find_map(|_| {
             let address = SocketAddr::from(([127, 0, 0, 1], port::free()));
-            runtime.block_on(TcpListener::bind(address)).ok()
+            std::net::TcpListener::bind(address).ok()
         });
         let listener = listener.expect("a port for the proxy");
+        listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("the address of the proxy");
         let faults = Arc::new(Faults::default());
         let (orders, receiver) = unbounded_channel();
         let gate = Gate { address, target, faults: Arc::clone(&faults), connections: JoinSet::new() };
         let thread = std::thread::Builder::new().name("proxy".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(gate.run(listener, receiver))).expect("starting a thread");
+        // A runtime of its own, made on its own thread: the caller may be in one already.
+        let thread = thread.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("making a runtime");
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener");
+                gate.run(listener, receiver).await;
+            });
+        });
+        let thread = thread.expect("starting a thread");
         Proxy { address, orders: Some(orders), faults, thread: Some(thread) }
     }
 

@@ -15,7 +15,9 @@ use crate::{port, process_tree, wait_until};
 
 /// How long a server may take until it is ready, recovery from a crash included.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// The pause between two looks at whether it is.
+/// How long it may take to end when it is asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// The pause between two looks at whether it has.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// How many ports may be lost to other processes before we give up.
 const PORT_TRIES: usize = 20;
@@ -100,14 +102,14 @@ impl Server {
         self.home.runs(None);
     }
 
-    /// Asks it to end by `signal`, and kills what has not ended within `START_LIMIT`.
+    /// Asks it to end by `signal`, and kills what has not ended within `STOP_LIMIT`.
     pub(crate) fn stop(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
             let children = process_tree::children(pid);
             self.resume();
             process_tree::signal(pid, signal);
             let begin = Instant::now();
-            while begin.elapsed() < START_LIMIT
+            while begin.elapsed() < STOP_LIMIT
                 && !(process_tree::is_gone(pid) && children.iter().copied().all(process_tree::is_gone))
             {
                 std::thread::sleep(LOOK_AGAIN_AFTER);

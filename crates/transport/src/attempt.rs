@@ -7,34 +7,82 @@ use std::time::Duration;
 use http::HeaderMap;
 use hyper::Response;
 use hyper::body::Incoming;
-use redrive_core::{Answer, ErrorType};
+use redrive_core::{Answer, Body, ErrorType, TenantId};
+use redrive_engine::bodies::{Bodies, BodyError};
 use redrive_engine::transport::{Outbound, SendError};
 
-use crate::body::{self, Cut};
+use crate::body::{self, Cut, Keep};
 use crate::deadline::Deadline;
 use crate::failure;
 use crate::line::{Line, Unsent};
 use crate::message::{self, Message};
+use crate::outgoing::{Broken, Outgoing};
 use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::target::Target;
 
 /// Sends `outbound` over a connection of `pool`.
-pub(crate) async fn run(pool: Arc<Pool>, outbound: Outbound) -> Result<Answer, SendError> {
+pub(crate) async fn run(
+    pool: Arc<Pool>,
+    bodies: Option<Arc<dyn Bodies>>,
+    outbound: Outbound,
+) -> Result<Answer, SendError> {
     let target = Target::parse(&outbound.request.target_url)?;
     let peer = pool.peer(&outbound.lane, &target)?;
-    let message = message::build(&outbound, &target, &peer.origin)?;
     let timer = pin!(tokio::time::sleep(outbound.attempt_timeout));
     let mut deadline = Deadline::new(timer, outbound.attempt_timeout);
-    let attempt = Attempt { pool: &pool, peer: &peer, connect_timeout: outbound.connect_timeout };
+    let broken = Broken::default();
+    let body = open(bodies.as_ref(), &outbound, &broken, &mut deadline).await?;
+    let message = message::build(&outbound, body, &target, &peer.origin)?;
+    let attempt = Attempt {
+        pool: &pool,
+        peer: &peer,
+        connect_timeout: outbound.connect_timeout,
+        broken,
+        keep: keep(&pool, bodies.as_ref(), &outbound.lane.tenant),
+    };
     let (line, response) = attempt.send(message, &mut deadline).await?;
     attempt.receive(line, response, &mut deadline).await
+}
+
+/// How much of the answer is kept, and where.
+fn keep<'a>(pool: &Pool, bodies: Option<&'a Arc<dyn Bodies>>, tenant: &'a TenantId) -> Keep<'a> {
+    let most = pool.options.kept_answer_bytes;
+    let inline = usize::try_from(most).unwrap_or(usize::MAX).min(pool.options.inline_answer_bytes);
+    let apart = bodies.filter(|_| most > inline as u64).map(|bodies| (bodies, most));
+    Keep { inline, apart, tenant }
+}
+
+/// The body to send. A stored one is looked for before anything is said to the dependency: if it is not there, nothing is.
+async fn open(
+    bodies: Option<&Arc<dyn Bodies>>,
+    outbound: &Outbound,
+    broken: &Broken,
+    deadline: &mut Deadline<'_>,
+) -> Result<Outgoing, SendError> {
+    let stored = match &outbound.request.body {
+        Body::Inline(bytes) => return Ok(Outgoing::whole(bytes.clone())),
+        Body::Stored(stored) => stored,
+    };
+    let nowhere = || BodyError::Unavailable("nothing says where bodies are kept".into());
+    let bodies = bodies.ok_or_else(|| failure::body(&nowhere()))?;
+    match deadline.limit(bodies.open(&outbound.lane.tenant, stored)).await {
+        Some(Ok(pieces)) => Ok(Outgoing::streamed(pieces, stored.length, broken.clone())),
+        Some(Err(error)) => Err(failure::body(&error)),
+        None => {
+            let late = format!("no answer within {:?}", deadline.timeout());
+            Err(failure::body(&BodyError::Unavailable(late)))
+        }
+    }
 }
 
 struct Attempt<'a> {
     pool: &'a Pool,
     peer: &'a Peer,
     connect_timeout: Duration,
+    /// Says if it is the stored body that failed, and not the dependency.
+    broken: Broken,
+    keep: Keep<'a>,
 }
 
 impl Attempt<'_> {
@@ -72,6 +120,9 @@ impl Attempt<'_> {
         match deadline.limit(line.send(message)).await {
             Some(Ok(response)) => Ok(Sent::Answered(response)),
             Some(Err(Unsent { error, message })) => {
+                if let Some(broken) = self.broken.get() {
+                    return Err(failure::body(&broken));
+                }
                 self.doubt(line, Some(&error));
                 match (&*line, message) {
                     (Line::Own { kept: true, .. }, Some(message)) => Ok(Sent::HandedBack(message, error)),
@@ -98,20 +149,23 @@ impl Attempt<'_> {
         deadline: &mut Deadline<'_>,
     ) -> Result<Answer, SendError> {
         let (head, body) = response.into_parts();
-        match body::read(&mut line, body, deadline).await {
+        match body::read(&mut line, body, deadline, self.keep).await {
             Ok(read) => {
                 // With a rest that nobody reads, the line is dropped: an own connection closes, a stream is reset.
                 if !read.truncated {
                     self.pool.put_back(self.peer, line).await;
                 }
                 let headers = fields(&head.headers);
-                Ok(Answer { status: head.status.as_u16(), headers, body: read.bytes, truncated: read.truncated })
+                Ok(Answer { status: head.status.as_u16(), headers, body: read.body, truncated: read.truncated })
             }
             Err(Cut::Late) => {
                 self.doubt(&line, None);
                 Err(self.late("no complete answer", deadline))
             }
             Err(Cut::Broken(error)) => {
+                if let Some(broken) = self.broken.get() {
+                    return Err(failure::body(&broken));
+                }
                 self.doubt(&line, Some(&error));
                 Err(failure::exchange(&self.peer.origin, &error))
             }

@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::io;
 
 use redrive_core::ErrorType;
+use redrive_engine::bodies::BodyError;
 use redrive_engine::transport::SendError;
 
 use crate::origin::Origin;
@@ -19,6 +20,16 @@ pub(crate) fn of(kind: ErrorType, message: impl Into<String>) -> SendError {
 /// A request that cannot be put on the wire.
 pub(crate) fn invalid(message: impl Into<String>) -> SendError {
     of(ErrorType::InvalidRequest, message)
+}
+
+/// Why a stored body did not go out, or not all of it.
+pub(crate) fn body(error: &BodyError) -> SendError {
+    let kind = match error {
+        BodyError::Missing => ErrorType::BodyMissing,
+        BodyError::Damaged(_) => ErrorType::BodyDamaged,
+        _ => ErrorType::BodyUnavailable,
+    };
+    of(kind, error.to_string())
 }
 
 /// Why the connection itself could not be made.

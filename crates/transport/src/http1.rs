@@ -7,8 +7,6 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -17,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::line::Unsent;
 use crate::message::Message;
+use crate::outgoing::Outgoing;
 use crate::turn::Turn;
 
 /// The most bytes of an answer's head, and of anything else that is buffered for a connection.
@@ -24,7 +23,7 @@ const BUFFER_LIMIT: usize = 64 * 1024;
 
 /// An open HTTP/1.1 connection.
 pub(crate) struct Connection {
-    requests: http1::SendRequest<Full<Bytes>>,
+    requests: http1::SendRequest<Outgoing>,
     /// Moves the bytes; gone once the connection is closed.
     driver: Option<Driver>,
     turn: Turn,
@@ -87,13 +86,14 @@ fn move_bytes(driver: &mut Option<Driver>, cx: &mut Context<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use http_body_util::BodyExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
 
     fn message() -> Message {
-        let mut message = Message::new(http::Request::new(Full::new(Bytes::from_static(b"body"))));
+        let mut message = Message::new(http::Request::new(Outgoing::whole(Bytes::from_static(b"body"))));
         *message.method_mut() = http::Method::POST;
         message
     }

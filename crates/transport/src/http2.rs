@@ -1,7 +1,5 @@
 //! An HTTP/2 connection, shared by every send of a lane to an origin.
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
@@ -12,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::line::Unsent;
 use crate::message::Message;
+use crate::outgoing::Outgoing;
 
 /// What a peer may send on one stream before we read: the most that is kept of an answer, and enough above it to see
 /// that there is more.
@@ -23,7 +22,7 @@ const HEAD_LIMIT: u32 = 64 * 1024;
 
 /// An open HTTP/2 connection. It closes when it is dropped and its last stream has ended.
 pub(crate) struct Connection {
-    requests: http2::SendRequest<Full<Bytes>>,
+    requests: http2::SendRequest<Outgoing>,
 }
 
 /// A connection that nobody moves bytes on yet.

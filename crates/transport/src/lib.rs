@@ -10,6 +10,7 @@
 //! | `attempt` | one send, from the URL to the answer |
 //! | `target`, `origin` | what a URL says: whom to call, and what to ask there |
 //! | `message` | the request as it goes out, its header fields above all |
+//! | `outgoing` | its body: bytes, or what comes from where large bodies are kept |
 //! | `pool`, `peer` | kept connections, and their bounds |
 //! | `checkout` | the way to a connection: kept, shared or new |
 //! | `connect`, `resolve`, `tls` | opening a connection: name, TCP, TLS |
@@ -38,6 +39,7 @@ mod line;
 mod message;
 mod options;
 mod origin;
+mod outgoing;
 mod peer;
 mod pool;
 mod resolve;

@@ -3,14 +3,13 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::{Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::message::Message;
+use crate::outgoing::Outgoing;
 use crate::{http1, http2};
 
 /// A connection, for one send.
@@ -36,8 +35,8 @@ pub(crate) struct Unsent {
     pub(crate) message: Option<Message>,
 }
 
-impl From<TrySendError<Request<Full<Bytes>>>> for Unsent {
-    fn from(mut error: TrySendError<Request<Full<Bytes>>>) -> Self {
+impl From<TrySendError<Request<Outgoing>>> for Unsent {
+    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
         let message = error.take_message().map(Box::new);
         Unsent { error: error.into_error(), message }
     }

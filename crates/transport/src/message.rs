@@ -3,21 +3,20 @@
 //! hyper's header map keeps the values of one name together and writes names in lower case: fields of different names
 //! may change places (which means nothing in HTTP), those of one name never do.
 
-use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Uri};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use http_body_util::Full;
 use redrive_engine::transport::{Outbound, SendError};
 
 use crate::failure;
 use crate::origin::Origin;
+use crate::outgoing::Outgoing;
 use crate::target::Target;
 
 /// A request, ready for hyper. It is built in the form of HTTP/1.1: the path alone, and a `host` field.
 ///
 /// Boxed, because it is handed on often before it is sent, and is as large as all the rest of a send.
-pub(crate) type Message = Box<Request<Full<Bytes>>>;
+pub(crate) type Message = Box<Request<Outgoing>>;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TASK_ID: HeaderName = HeaderName::from_static("redrive-task-id");
@@ -27,8 +26,13 @@ const OWN_USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("redrive/",
 /// The most fields that are added to the given ones.
 const ADDED_FIELDS: usize = 7;
 
-/// The request that `outbound` asks for, as `target` and its `origin` need it.
-pub(crate) fn build(outbound: &Outbound, target: &Target<'_>, origin: &Origin) -> Result<Message, SendError> {
+/// The request that `outbound` asks for, with `body`, as `target` and its `origin` need it.
+pub(crate) fn build(
+    outbound: &Outbound,
+    body: Outgoing,
+    target: &Target<'_>,
+    origin: &Origin,
+) -> Result<Message, SendError> {
     let given = &*outbound.request;
     let method = method(&given.method)?;
     let mut fields = HeaderMap::with_capacity(given.headers.len() + ADDED_FIELDS);
@@ -45,10 +49,10 @@ pub(crate) fn build(outbound: &Outbound, target: &Target<'_>, origin: &Origin) -
     {
         fields.insert(AUTHORIZATION, authorization?);
     }
-    if !given.body.is_empty() || matches!(method, Method::POST | Method::PUT | Method::PATCH) {
-        fields.insert(CONTENT_LENGTH, HeaderValue::from(given.body.len()));
+    if body.length() > 0 || matches!(method, Method::POST | Method::PUT | Method::PATCH) {
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(body.length()));
     }
-    let mut message = Box::new(Request::new(Full::new(given.body.clone())));
+    let mut message = Box::new(Request::new(body));
     *message.method_mut() = method;
     *message.uri_mut() = Uri::from(target.path.clone());
     *message.headers_mut() = fields;
@@ -137,6 +141,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use bytes::Bytes;
     use redrive_core::{Dependency, ErrorType, IdempotencyKey, Lane, TaskId, TenantId};
 
     use super::*;
@@ -148,7 +153,7 @@ mod tests {
                 target_url: url.into(),
                 method: method.into(),
                 headers: headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-                body: Bytes::from_static(body),
+                body: Bytes::from_static(body).into(),
                 overrides: None,
                 labels: BTreeMap::new(),
             }),
@@ -163,7 +168,8 @@ mod tests {
     fn built(outbound: &Outbound) -> Result<(Message, Origin), SendError> {
         let target = Target::parse(&outbound.request.target_url)?;
         let origin = Origin::parse(&target)?;
-        Ok((build(outbound, &target, &origin)?, origin))
+        let body = Outgoing::whole(outbound.request.body.inline().unwrap().clone());
+        Ok((build(outbound, body, &target, &origin)?, origin))
     }
 
     fn fields(message: &Message) -> Vec<(&str, &str)> {

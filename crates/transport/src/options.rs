@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use redrive_core::Answer;
+
 /// The transport's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -21,6 +23,11 @@ pub struct Options {
     pub extra_ca: Vec<PathBuf>,
     /// What is spoken on connections without TLS.
     pub plain: Plain,
+    /// The most bytes of an answer's body that are kept with its task.
+    pub inline_answer_bytes: usize,
+    /// The most bytes of an answer's body that are kept at all: what is more than fits into the task goes to where large
+    /// bodies are kept, if there is such a place.
+    pub kept_answer_bytes: u64,
 }
 
 /// Whether the authorities that the system trusts are trusted.
@@ -53,6 +60,8 @@ impl Default for Options {
             roots: Roots::System,
             extra_ca: Vec::new(),
             plain: Plain::Http1,
+            inline_answer_bytes: Answer::BODY_LIMIT,
+            kept_answer_bytes: Answer::BODY_LIMIT as u64,
         }
     }
 }

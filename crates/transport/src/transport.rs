@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use redrive_engine::bodies::Bodies;
 use redrive_engine::transport::{Outbound, Sending, Transport};
 use tokio::sync::Semaphore;
 
@@ -17,6 +18,7 @@ use crate::pool::Pool;
 /// Sends must be polled on a tokio runtime with its timers and I/O enabled.
 pub struct HttpTransport {
     pool: Arc<Pool>,
+    bodies: Option<Arc<dyn Bodies>>,
 }
 
 impl HttpTransport {
@@ -27,13 +29,20 @@ impl HttpTransport {
             return Err(Error::InvalidOption { name: "max_connections_per_lane", problem });
         }
         let connector = Connector::new(&options)?;
-        Ok(HttpTransport { pool: Arc::new(Pool::new(options, connector)) })
+        Ok(HttpTransport { pool: Arc::new(Pool::new(options, connector)), bodies: None })
+    }
+
+    /// This transport with a place where large bodies are kept.
+    #[must_use]
+    pub fn with_bodies(mut self, bodies: Arc<dyn Bodies>) -> Self {
+        self.bodies = Some(bodies);
+        self
     }
 }
 
 impl Transport for HttpTransport {
     fn send(&self, outbound: Outbound) -> Sending {
-        Box::pin(attempt::run(self.pool.clone(), outbound))
+        Box::pin(attempt::run(self.pool.clone(), self.bodies.clone(), outbound))
     }
 }
 

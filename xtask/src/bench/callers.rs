@@ -51,13 +51,13 @@ pub struct Sent {
 }
 
 impl Callers {
-    /// Connects `count` callers to `address`; `template` gives each its request.
-    pub fn connect(address: SocketAddr, count: usize, template: impl Fn(usize) -> Template) -> Result<Self> {
+    /// Connects `count` callers to `addresses` in turn; `template` gives each its request.
+    pub fn connect(addresses: &[SocketAddr], count: usize, template: impl Fn(usize) -> Template) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let callers = runtime.block_on(async {
             let mut callers = Vec::with_capacity(count);
-            for at in 0..count {
-                let connection = Connection::open(address).await?;
+            for (at, address) in (0..count).zip(addresses.iter().cycle()) {
+                let connection = Connection::open(*address).await?;
                 callers.push(Caller { connection, template: template(at), random: Rng::new() });
             }
             anyhow::Ok(callers)

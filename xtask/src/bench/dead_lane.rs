@@ -43,13 +43,16 @@ pub struct DeadLane {
 }
 
 /// Measures `rounds` rounds, with and without `tasks` due tasks in a dead lane.
-pub fn measure(world: &World, load: &Load, rounds: usize, tasks: u64) -> Result<DeadLane> {
+pub fn measure(world: &World, variant: Variant, load: &Load, rounds: usize, tasks: u64) -> Result<DeadLane> {
     let load = Load { shape: Shape { lanes: OTHER_LANES, ..load.shape.clone() }, ..load.clone() };
-    let variant = Variant::Sqlite;
-    let free_dir = world.dir.join("free-lanes");
-    let free = world.start_on(variant, &free_dir, Some(free_dir.clone()))?;
-    let burdened_dir = world.dir.join("dead-lane");
-    let burdened = world.start_on(variant, &burdened_dir, Some(burdened_dir.clone()))?;
+    let start = |name: &str| match variant {
+        Variant::Postgres(_) => world.start(variant),
+        _ => {
+            let dir = world.dir.join(name);
+            world.start_on(variant, &dir, Some(dir.clone()))
+        }
+    };
+    let (free, burdened) = (start("free-lanes")?, start("dead-lane")?);
     let begin = Instant::now();
     let hanging = fill(world, &burdened, tasks, load.shape.body)?;
     let fill_seconds = begin.elapsed().as_secs_f64();

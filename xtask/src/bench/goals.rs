@@ -41,6 +41,14 @@ pub fn all(results: &Results) -> Vec<Goal> {
             at_least(0.50),
         ),
         goal(
+            "pipeline: postgres, one node / memory, tasks/s",
+            "≥ 0.35",
+            ratios
+                .and_then(|ratios| ratios.postgres_to_memory.iter().find(|(name, _)| name == "postgres"))
+                .map(|(_, spread)| (spread.median, format!("{:.2}", spread.median))),
+            at_least(0.35),
+        ),
+        goal(
             "due → on the wire at half the top rate, p99",
             "≤ 5 ms",
             at_half_rate(results).map(|measured| {
@@ -88,12 +96,23 @@ pub fn all(results: &Results) -> Vec<Goal> {
             }),
             |value| value < 0.01,
         ),
+        goal(
+            "idle on postgres: queries per second and node",
+            "< 2",
+            results
+                .idle
+                .as_ref()
+                .and_then(|idle| idle.transactions_per_second)
+                .map(|rate| (rate, format!("{rate:.2}"))),
+            |value| value < 2.0,
+        ),
     ]
 }
 
 /// The latencies, if they were measured at half the top rate at least, and not at a rate that somebody chose.
 fn at_half_rate(results: &Results) -> Option<&DueToWire> {
-    let top = results.variants.iter().find(|variant| variant.name == "sqlite")?.tasks_per_second.median;
+    let about = if results.is_about_postgres() { "postgres" } else { "sqlite" };
+    let top = results.variants.iter().find(|variant| variant.name == about)?.tasks_per_second.median;
     results.due_to_wire.as_ref().filter(|measured| measured.rate >= top * 0.49)
 }
 

@@ -46,7 +46,7 @@ fn measure_one(
     let shape = Shape { delays, ..load.shape.clone() };
     let target = world.target.address();
     let template = |caller| Template::task(target, &shape, caller);
-    let mut callers = Callers::connect(service.address, load.callers, template)?;
+    let mut callers = Callers::connect(&service.addresses(), load.callers, template)?;
     callers.run(Pace::PerSecond(rate), load.warm_up)?;
     let sent = callers.run(Pace::PerSecond(rate), load.duration)?;
     // Delayed tasks are still to come when the callers stop.

@@ -17,6 +17,7 @@ mod pipeline;
 mod preload;
 mod report;
 mod results;
+mod shared;
 mod stats;
 mod template;
 mod world;
@@ -33,7 +34,7 @@ use anyhow::{Context, Result};
 use crate::binaries::{self, Profile};
 use options::PreloadKind;
 use results::{Measured, Ratios, Results};
-use world::{Variant, World};
+use world::World;
 
 /// Measures and reports; in a dev build, builds everything in release and lets that take over.
 pub fn run(options: &Options) -> Result<()> {
@@ -42,7 +43,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     crate::process::guard(options.time_limit())?;
     let redrive = binaries::target_dir()?.join("release/redrive");
-    let world = World::new(redrive, options.serve_argument.clone())?;
+    let has_postgres = options.store == options::Store::Postgres;
+    let world = World::new(redrive, options.serve_argument.clone(), has_postgres)?;
     let results = measure(&world, options)?.judged();
     if options.json {
         println!("{}", serde_json::to_string_pretty(&results)?);
@@ -62,6 +64,7 @@ fn run_in_release() -> Result<()> {
 
 fn measure(world: &World, options: &Options) -> Result<Results> {
     let load = options.load();
+    let has_postgres = options.store == options::Store::Postgres;
     let mut results = Results::new(machine::Machine::measure(&world.dir)?);
     if !options.skip_pipeline {
         measure_pipelines(world, options, &mut results)?;
@@ -69,42 +72,48 @@ fn measure(world: &World, options: &Options) -> Result<Results> {
     for (kind, tasks) in options.preloads() {
         eprintln!("preload: {tasks} tasks, {kind:?}");
         match kind {
+            PreloadKind::Ended if has_postgres => {
+                results.ended = Some(shared::measure_ended(world, &load, options.rounds, tasks)?);
+            }
             PreloadKind::Ended => results.ended = Some(preload::measure_ended(world, &load, options.rounds, tasks)?),
             PreloadKind::Pending => results.pending = Some(preload::measure_pending(world, &load, tasks)?),
         }
     }
     if let Some(tasks) = options.dead_lane() {
         eprintln!("dead lane: {tasks} due tasks");
-        results.dead_lane = Some(dead_lane::measure(world, &load, options.rounds, tasks)?);
+        results.dead_lane = Some(dead_lane::measure(world, options.variant(), &load, options.rounds, tasks)?);
     }
     if options.idle || options.all {
         eprintln!("idle: {} s", options.idle_seconds);
-        results.idle = Some(idle::measure(world, Duration::from_secs_f64(options.idle_seconds))?);
+        results.idle = Some(idle::measure(world, options.variant(), Duration::from_secs_f64(options.idle_seconds))?);
     }
     Ok(results)
 }
 
 fn measure_pipelines(world: &World, options: &Options, results: &mut Results) -> Result<()> {
     let load = options.load();
-    let mut rounds = [Variant::Ceiling, Variant::Memory, Variant::Sqlite].map(|variant| (variant, Vec::new()));
+    let mut rounds: Vec<_> = options.variants().into_iter().map(|variant| (variant, Vec::new())).collect();
     for round in 1..=options.rounds {
         for (variant, measured) in &mut rounds {
             let of = pipeline::measure_fresh(world, *variant, &load)?;
             eprintln!(
-                "round {round}/{}: {:<8} {:>7.0} tasks/s, {:.1} CPU µs/task",
+                "round {round}/{}: {:<11} {:>7.0} tasks/s, {:.1} CPU µs/task, {:.1} the database's",
                 options.rounds,
                 variant.name(),
                 of.tasks_per_second,
-                of.cpu_us_per_task
+                of.cpu_us_per_task,
+                of.database_cpu_us_per_task
             );
             measured.push(of);
         }
     }
-    let [ceiling, memory, sqlite] = rounds.map(|(variant, rounds)| Measured::of(variant, rounds));
-    results.ratios = Some(Ratios::of(&ceiling, &memory, &sqlite));
-    let rate = options.rate.unwrap_or(sqlite.tasks_per_second.median / 2.0);
-    results.variants = vec![ceiling, memory, sqlite];
+    results.variants = rounds.into_iter().map(|(variant, rounds)| Measured::of(variant, rounds)).collect();
+    results.ratios = Ratios::of(&results.variants);
+    let about = options.variant();
+    let top = results.variants.iter().find(|measured| measured.name == about.name());
+    let top = top.context("the store that the run is about was not measured: --nodes needs a 1")?;
+    let rate = options.rate.unwrap_or(top.tasks_per_second.median / 2.0);
     eprintln!("due → on the wire at {rate:.0} tasks/s");
-    results.due_to_wire = Some(latency::measure(world, Variant::Sqlite, &load, rate)?);
+    results.due_to_wire = Some(latency::measure(world, about, &load, rate)?);
     Ok(())
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::pipeline::Load;
 use super::template::Shape;
+use super::world::Variant;
 
 /// The options of `cargo xtask bench`.
 #[derive(Debug, Args)]
@@ -28,6 +29,12 @@ pub struct Options {
     /// Give each task a random idempotency key of its own (otherwise the service makes one)
     #[arg(long)]
     pub keys: bool,
+    /// Measure this store as well: beside the ceiling, the memory and the embedded store, which are always measured
+    #[arg(long, value_enum, default_value_t = Store::Sqlite)]
+    pub store: Store,
+    /// With --store postgres: how many nodes share the database, one measurement for each number
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3], value_name = "N,…")]
+    pub nodes: Vec<usize>,
     /// Measure due-to-wire at this rate instead of half the top rate
     #[arg(long, value_name = "TASKS_PER_SECOND")]
     pub rate: Option<f64>,
@@ -61,6 +68,15 @@ pub struct Options {
     pub json: bool,
 }
 
+/// The store that a run is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Store {
+    /// The embedded one
+    Sqlite,
+    /// PostgreSQL: a server of its own is started, which syncs its commits
+    Postgres,
+}
+
 /// What preloaded tasks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PreloadKind {
@@ -71,6 +87,23 @@ pub enum PreloadKind {
 }
 
 impl Options {
+    /// What is measured, the store that the run is about last.
+    pub fn variants(&self) -> Vec<Variant> {
+        let mut variants = vec![Variant::Ceiling, Variant::Memory, Variant::Sqlite];
+        if self.store == Store::Postgres {
+            variants.extend(self.nodes.iter().map(|nodes| Variant::Postgres((*nodes).max(1))));
+        }
+        variants
+    }
+
+    /// One node over the store that the run is about.
+    pub fn variant(&self) -> Variant {
+        match self.store {
+            Store::Sqlite => Variant::Sqlite,
+            Store::Postgres => Variant::Postgres(1),
+        }
+    }
+
     /// The load that they describe.
     pub fn load(&self) -> Load {
         Load {
@@ -97,7 +130,7 @@ impl Options {
 
     /// Longer than any of this should take.
     pub fn time_limit(&self) -> Duration {
-        let rounds = self.rounds as f64 * (self.seconds + self.warm_up + 10.0) * 4.0;
+        let rounds = self.rounds as f64 * (self.seconds + self.warm_up + 10.0) * (self.variants().len() + 1) as f64;
         let tasks = self.preloads().iter().map(|(_, tasks)| tasks).sum::<u64>() + self.dead_lane().unwrap_or(0);
         Duration::from_secs_f64(600.0 + rounds * 3.0 + self.idle_seconds + tasks as f64 / 2_000.0)
     }

@@ -42,6 +42,8 @@ pub struct Round {
     pub backlog: u64,
     /// CPU time of the service per task.
     pub cpu_us_per_task: f64,
+    /// CPU time of the database's server per task; zero where there is none.
+    pub database_cpu_us_per_task: f64,
     /// CPU time of the whole machine per task: callers, service, target and kernel.
     pub machine_cpu_us_per_task: f64,
     /// From the request to its acknowledgement.
@@ -64,7 +66,7 @@ pub fn measure(world: &World, variant: Variant, service: &Service, load: &Load) 
     };
     world.deliveries.reset();
     let target = world.target.address();
-    let mut callers = Callers::connect(service.address, load.callers, |caller| match variant {
+    let mut callers = Callers::connect(&service.addresses(), load.callers, |caller| match variant {
         Variant::Ceiling => Template::plain(&load.shape),
         _ => Template::task(target, &load.shape, caller),
     })?;
@@ -72,13 +74,15 @@ pub fn measure(world: &World, variant: Variant, service: &Service, load: &Load) 
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
     let warmed_up = callers.acknowledged();
 
-    let (cpu, machine, begin) = (service.process.usage()?.cpu, machine_cpu()?, Instant::now());
+    let (cpu, machine, begin) = (service.usage()?.cpu, machine_cpu()?, Instant::now());
+    let server = world.database_cpu(variant);
     let sent = callers.run(Pace::ClosedLoop, load.duration)?;
     let submitting = begin.elapsed();
     let backlog = callers.acknowledged() - world.deliveries.count();
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
     let window = begin.elapsed();
-    let usage = service.process.usage()?;
+    let usage = service.usage()?;
+    let server = world.database_cpu(variant).saturating_sub(server);
     let machine = machine_cpu()?.saturating_sub(machine);
     world.deliveries.verify(callers.acknowledged())?;
 
@@ -90,6 +94,7 @@ pub fn measure(world: &World, variant: Variant, service: &Service, load: &Load) 
         accepted_per_second: tasks as f64 / submitting.as_secs_f64(),
         backlog,
         cpu_us_per_task: per_task(usage.cpu.saturating_sub(cpu)),
+        database_cpu_us_per_task: per_task(server),
         machine_cpu_us_per_task: per_task(machine),
         submit: Latency::of(sent.iter().map(|sent| i64::from(sent.took_us)).collect()),
         peak_rss_bytes: usage.peak_rss,

@@ -21,7 +21,8 @@ pub fn print(results: &Results) {
     }
     print_pipeline(results);
     if let Some(latency) = &results.due_to_wire {
-        println!("\ndue → on the wire, sqlite, at {:.0} tasks/s", latency.rate);
+        let about = if results.is_about_postgres() { "postgres" } else { "sqlite" };
+        println!("\ndue → on the wire, {about}, at {:.0} tasks/s", latency.rate);
         let mut table = Table::new(&["", "p50", "p99", "worst", "earliest", "tasks"]);
         table.row(latency_row("with a delay: from its due time", &latency.delayed));
         table.row(latency_row("due at once: from the submission", &latency.at_once));
@@ -48,6 +49,9 @@ pub fn print(results: &Results) {
             idle.wakeups_per_second,
             idle.rss_bytes as f64 / MIB
         );
+        if let Some(rate) = idle.transactions_per_second {
+            println!("  {rate:.2} transactions/s on the database");
+        }
     }
     print_goals(results);
 }
@@ -64,6 +68,7 @@ fn print_pipeline(results: &Results) {
         "accepted/s",
         "backlog",
         "CPU µs/task",
+        "database's",
         "machine µs/task",
         "submit p50",
         "submit p99",
@@ -73,12 +78,13 @@ fn print_pipeline(results: &Results) {
         let median = |of: fn(&super::pipeline::Round) -> f64| Spread::of(variant.rounds.iter().map(of)).median;
         let Measured { name, tasks_per_second: rate, .. } = variant;
         table.row(vec![
-            (*name).to_owned(),
+            name.clone(),
             format!("{:.0}", rate.median),
             format!("{:.0}–{:.0}", rate.min, rate.max),
             format!("{:.0}", median(|round| round.accepted_per_second)),
             format!("{:.0}", median(|round| round.backlog as f64)),
             format!("{:.1}", median(|round| round.cpu_us_per_task)),
+            format!("{:.1}", median(|round| round.database_cpu_us_per_task)),
             format!("{:.1}", median(|round| round.machine_cpu_us_per_task)),
             millis(median(|round| round.submit.p50_us as f64) as i64),
             millis(median(|round| round.submit.p99_us as f64) as i64),
@@ -93,6 +99,9 @@ fn print_pipeline(results: &Results) {
             ratio(&ratios.sqlite_to_ceiling),
             ratio(&ratios.memory_to_ceiling)
         );
+        for (name, spread) in &ratios.postgres_to_memory {
+            println!("  {name}/memory {}", ratio(spread));
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Results {
 #[serde(rename_all = "camelCase")]
 pub struct Measured {
     /// Which variant.
-    pub name: &'static str,
+    pub name: String,
     /// Tasks per second.
     pub tasks_per_second: Spread,
     /// All that was measured.
@@ -71,16 +71,23 @@ pub struct Ratios {
     pub sqlite_to_ceiling: Spread,
     /// What is lost before any disk is involved.
     pub memory_to_ceiling: Spread,
+    /// The shared store against no store, for each number of nodes.
+    pub postgres_to_memory: Vec<(String, Spread)>,
 }
 
 impl Ratios {
-    /// Of three variants that took part in the same rounds.
-    pub fn of(ceiling: &Measured, memory: &Measured, sqlite: &Measured) -> Self {
-        Ratios {
+    /// Of variants that took part in the same rounds; none if one of the first three did not.
+    pub fn of(variants: &[Measured]) -> Option<Self> {
+        let [ceiling, memory, sqlite, shared @ ..] = variants else { return None };
+        Some(Ratios {
             sqlite_to_memory: Spread::ratio(&sqlite.rates(), &memory.rates()),
             sqlite_to_ceiling: Spread::ratio(&sqlite.rates(), &ceiling.rates()),
             memory_to_ceiling: Spread::ratio(&memory.rates(), &ceiling.rates()),
-        }
+            postgres_to_memory: shared
+                .iter()
+                .map(|shared| (shared.name.clone(), Spread::ratio(&shared.rates(), &memory.rates())))
+                .collect(),
+        })
     }
 }
 
@@ -98,6 +105,11 @@ impl Results {
             idle: None,
             goals: Vec::new(),
         }
+    }
+
+    /// Whether the shared store was measured.
+    pub fn is_about_postgres(&self) -> bool {
+        self.variants.iter().any(|variant| variant.name == "postgres")
     }
 
     /// The same, with the goals judged.

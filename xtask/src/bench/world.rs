@@ -9,14 +9,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
+use redrive_testbed::postgres::Options as PostgresOptions;
+use redrive_testbed::{Database, Postgres};
+
 use super::deliveries::Deliveries;
 use crate::api::Api;
 use crate::binaries::scratch_dir;
 use crate::http::Server;
 use crate::process::Process;
+use crate::procfs::Usage;
 
 /// How long tasks may take to be delivered and settled after the load has stopped.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
+
+/// What a database with some work to do is usually given; everything else is as PostgreSQL comes, commits synced.
+const SETTINGS: [(&str, &str); 4] =
+    [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("checkpoint_timeout", "15min"), ("max_connections", "200")];
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,15 +35,19 @@ pub enum Variant {
     Memory,
     /// Redrive with the embedded store.
     Sqlite,
+    /// This many nodes of Redrive over one PostgreSQL.
+    Postgres(usize),
 }
 
 impl Variant {
     /// Its name in reports.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Variant::Ceiling => "ceiling",
-            Variant::Memory => "memory",
-            Variant::Sqlite => "sqlite",
+            Variant::Ceiling => "ceiling".to_owned(),
+            Variant::Memory => "memory".to_owned(),
+            Variant::Sqlite => "sqlite".to_owned(),
+            Variant::Postgres(1) => "postgres".to_owned(),
+            Variant::Postgres(nodes) => format!("postgres ×{nodes}"),
         }
     }
 }
@@ -52,14 +64,31 @@ pub struct World {
     pub deliveries: Arc<Deliveries>,
     /// The target.
     pub target: Server,
+    /// The database of the shared store, if it is measured.
+    pub postgres: Option<Postgres>,
 }
 
 impl World {
     /// Starts a target beside the given binary.
-    pub fn new(redrive: PathBuf, serve_arguments: Vec<String>) -> Result<Self> {
+    pub fn new(redrive: PathBuf, serve_arguments: Vec<String>, has_postgres: bool) -> Result<Self> {
         let deliveries = Arc::new(Deliveries::default());
         let target = Server::start("target", Arc::clone(&deliveries))?;
-        Ok(World { redrive, serve_arguments, dir: scratch_dir("bench/run")?, deliveries, target })
+        let dir = scratch_dir("bench/run")?;
+        let postgres = has_postgres.then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS }));
+        Ok(World { redrive, serve_arguments, dir, deliveries, target, postgres })
+    }
+
+    /// The CPU time that the database has used so far, if `variant` has one.
+    pub fn database_cpu(&self, variant: Variant) -> Duration {
+        match (variant, &self.postgres) {
+            (Variant::Postgres(_), Some(postgres)) => postgres.cpu_time(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// A new, empty database.
+    pub fn fresh_database(&self) -> Result<Database> {
+        Ok(self.postgres.as_ref().context("PostgreSQL was not asked for")?.fresh_database())
     }
 
     /// Starts `variant` on an empty data directory.
@@ -69,28 +98,53 @@ impl World {
             command.arg("ceiling").arg("--target").arg(self.target.address().to_string());
             return Service::start(command, &self.dir.join("ceiling.log"), None);
         }
+        if let Variant::Postgres(nodes) = variant {
+            return self.start_over(self.fresh_database()?, nodes);
+        }
         let data = scratch_dir(&format!("bench/run/{}", variant.name()))?;
         self.start_on(variant, &data, Some(data.clone()))
+    }
+
+    /// Starts nodes over a database, which goes with them.
+    pub fn start_over(&self, database: Database, nodes: usize) -> Result<Service> {
+        let mut service: Option<Service> = None;
+        for number in 1..=nodes.max(1) {
+            let mut command = Command::new(&self.redrive);
+            command.args(["serve", "--listen", "127.0.0.1:0", "--store", database.url(), "--node"]);
+            command.arg(format!("bench-{number}")).args(&self.serve_arguments);
+            let mut node = Service::start(command, &self.dir.join(format!("node-{number}.log")), None)?;
+            match &mut service {
+                Some(service) => service.nodes.append(&mut node.nodes),
+                None => service = Some(node),
+            }
+        }
+        let mut service = service.context("no node was asked for")?;
+        service.database = Some(database);
+        Ok(service)
     }
 
     /// Starts Redrive on an existing data directory, which is removed afterwards if it is `scratch`.
     pub fn start_on(&self, variant: Variant, data: &Path, scratch: Option<PathBuf>) -> Result<Service> {
         let mut command = Command::new(&self.redrive);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--store", variant.name(), "--data-dir"]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store", &variant.name(), "--data-dir"]);
         command.arg(data).args(&self.serve_arguments);
-        let name = data.file_name().map_or_else(|| variant.name().into(), |name| name.to_string_lossy());
+        let name = data.file_name().map_or_else(|| variant.name(), |name| name.to_string_lossy().into_owned());
         Service::start(command, &self.dir.join(format!("{name}.log")), scratch)
     }
 }
 
-/// A running service.
+/// A running service: one process, or several over one database.
 pub struct Service {
-    /// The process.
-    pub process: Process,
-    /// Where it listens.
-    pub address: SocketAddr,
+    nodes: Vec<Node>,
+    /// The database, if it is a shared one; gone when the nodes are.
+    pub database: Option<Database>,
     runtime: Runtime,
     scratch: Option<PathBuf>,
+}
+
+struct Node {
+    process: Process,
+    address: SocketAddr,
 }
 
 impl Service {
@@ -102,12 +156,27 @@ impl Service {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let process = Process::spawn(command, log)?;
         let address = process.wait_for_address()?;
-        Ok(Service { process, address, runtime, scratch })
+        Ok(Service { nodes: vec![Node { process, address }], database: None, runtime, scratch })
+    }
+
+    /// Where its nodes listen.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address).collect()
+    }
+
+    /// What all of its nodes use together.
+    pub fn usage(&self) -> Result<Usage> {
+        self.nodes.iter().try_fold(Usage::default(), |sum, node| Ok(sum + node.process.usage()?))
+    }
+
+    /// The last lines that its nodes wrote.
+    pub fn log_tail(&self) -> String {
+        self.nodes.iter().map(|node| node.process.log_tail()).collect()
     }
 
     /// Asks the API something.
     pub fn ask<T>(&self, question: impl AsyncFnOnce(&mut Api) -> Result<T>) -> Result<T> {
-        self.runtime.block_on(async { question(&mut Api::connect(self.address).await?).await })
+        self.runtime.block_on(async { question(&mut Api::connect(self.nodes[0].address).await?).await })
     }
 
     /// Waits until `expected` tasks have arrived at the target and, for Redrive, the API says so of all of them.
@@ -135,7 +204,7 @@ impl Service {
 
     fn check_drain(&self, begin: Instant, state: impl FnOnce() -> String) -> Result<()> {
         if begin.elapsed() > DRAIN_LIMIT {
-            bail!("a failed run: after {DRAIN_LIMIT:?} {}\n{}", state(), self.process.log_tail());
+            bail!("a failed run: after {DRAIN_LIMIT:?} {}\n{}", state(), self.log_tail());
         }
         Ok(())
     }
@@ -143,7 +212,8 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let removed = self.process.kill().and_then(|_| match &self.scratch {
+        let killed = self.nodes.iter_mut().try_for_each(|node| node.process.kill().map(drop));
+        let removed = killed.and_then(|()| match &self.scratch {
             Some(dir) => std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display())),
             None => Ok(()),
         });

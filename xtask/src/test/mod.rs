@@ -1,14 +1,17 @@
 //! `cargo xtask test`: everything that must hold before a change is merged, in the order in which it fails fastest.
 
+mod shared_server;
 mod steps;
 mod tools;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use redrive_testbed::SHARED_POSTGRES;
 
 use crate::binaries::Profile;
 use crate::{crash, sim};
+use shared_server::SharedServer;
 use steps::Step;
 
 /// The crash run that is part of the tests: few kills, so that it ends in seconds.
@@ -30,15 +33,7 @@ pub fn run() -> Result<()> {
 
     Step::cargo(&["fmt", "--all", "--check"]).run()?;
     Step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]).run()?;
-    if tools::has_cargo_command("nextest") {
-        Step::cargo(&["nextest", "run", "--workspace", "--all-features"]).run()?;
-        // nextest runs no doc tests.
-        if steps::doc_tests_exist()? {
-            Step::cargo(&["test", "--workspace", "--all-features", "--doc"]).run()?;
-        }
-    } else {
-        Step::cargo(&["test", "--workspace", "--all-features"]).run()?;
-    }
+    run_tests()?;
     if tools::has_cargo_command("deny") {
         // Not `advisories`: they need the network, and a new one would fail a change that has nothing to do with it.
         Step::cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"]).run()?;
@@ -56,5 +51,21 @@ pub fn run() -> Result<()> {
     )?;
 
     println!("all steps passed in {:.1} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// All tests, over one PostgreSQL server.
+fn run_tests() -> Result<()> {
+    let shared = SharedServer::start();
+    let step = |arguments: &[&str]| Step::cargo(arguments).env(SHARED_POSTGRES, shared.url()).run();
+    if tools::has_cargo_command("nextest") {
+        step(&["nextest", "run", "--workspace", "--all-features"])?;
+        // nextest runs no doc tests.
+        if steps::doc_tests_exist()? {
+            step(&["test", "--workspace", "--all-features", "--doc"])?;
+        }
+    } else {
+        step(&["test", "--workspace", "--all-features"])?;
+    }
     Ok(())
 }

@@ -43,6 +43,12 @@ impl Step {
         self
     }
 
+    /// The same under another name, for words that nobody would type.
+    pub(super) fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// Runs the command.
     pub(super) fn run(mut self) -> Result<()> {
         let command = self.command.take();

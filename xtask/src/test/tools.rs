@@ -1,12 +1,13 @@
 //! The programs that building and testing need, and how to get them.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
 use super::steps::Step;
 
-/// A program that must be on the path.
+/// A program that must be there.
 struct Tool {
     program: &'static str,
     what_for: &'static str,
@@ -19,21 +20,81 @@ const TOOLS: &[Tool] = &[
     Tool { program: "sqlite3", what_for: "to look into the store from outside", packages: &["sqlite3"] },
 ];
 
-/// Installs what is missing if we may (root, with apt-get), or else says what to install.
+/// Installs Debian packages without starting what they bring: the tests start their own servers, on other ports, and
+/// nobody asked for one that runs on. A policy that the machine has already is left alone.
+const INSTALL: &str = r#"
+set -e
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 1' HUP INT TERM
+    printf '#!/bin/sh\nexit 101\n' > "$policy"
+    chmod 755 "$policy"
+fi
+apt-get update -q
+apt-get install -q -y --no-install-recommends "$@"
+"#;
+
+/// Installs what is missing if we may (as root or by sudo without a password, with apt-get), or else says what to install.
 pub(super) fn install_missing() -> Result<()> {
-    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !answers(tool.program, "--version")).collect();
-    if !missing.is_empty() {
-        let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages).copied().collect();
-        if !(is_root() && answers("apt-get", "--version")) {
-            let tools: Vec<String> =
-                missing.iter().map(|tool| format!("`{}` ({})", tool.program, tool.what_for)).collect();
-            bail!("please install {}; on Debian: apt-get install {}", tools.join(" and "), packages.join(" "));
+    let missing = Missing::now();
+    if !missing.programs.is_empty() {
+        let Some(prefix) = administrator() else { bail!("{}", missing.sentence()) };
+        let script = [prefix, &["sh", "-c", INSTALL, "install"]].concat();
+        let words: Vec<&str> = script.into_iter().chain(missing.packages.iter().copied()).collect();
+        Step::program(&words).called(&format!("apt-get install {}", missing.package_list())).run()?;
+        let still_missing = Missing::now();
+        if !still_missing.programs.is_empty() {
+            bail!("the packages were installed, and yet: {}", still_missing.sentence());
         }
-        Step::program(&["apt-get", "update", "-q"]).run()?;
-        let install = [&["apt-get", "install", "-q", "-y", "--no-install-recommends"], packages.as_slice()].concat();
-        Step::program(&install).env("DEBIAN_FRONTEND", "noninteractive").run()?;
     }
     install_components()
+}
+
+/// What is not installed.
+#[derive(Default)]
+struct Missing {
+    /// Each with what it is for.
+    programs: Vec<String>,
+    packages: BTreeSet<&'static str>,
+}
+
+impl Missing {
+    fn now() -> Self {
+        let mut missing = Missing::default();
+        for tool in TOOLS.iter().filter(|tool| !answers(tool.program, "--version")) {
+            missing.add(tool.program, tool.what_for, tool.packages);
+        }
+        for server in redrive_testbed::missing_programs() {
+            missing.add(server.name, "which the tests run against", &[server.package]);
+        }
+        missing
+    }
+
+    fn add(&mut self, program: &str, what_for: &str, packages: &[&'static str]) {
+        self.programs.push(format!("`{program}` ({what_for})"));
+        self.packages.extend(packages);
+    }
+
+    fn sentence(&self) -> String {
+        format!("please install {}; on Debian: apt-get install {}", self.programs.join(" and "), self.package_list())
+    }
+
+    fn package_list(&self) -> String {
+        self.packages.iter().copied().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What to put before a command that installs packages; nothing if we may not install any.
+fn administrator() -> Option<&'static [&'static str]> {
+    if !answers("apt-get", "--version") {
+        None
+    } else if is_root() {
+        Some(&[])
+    } else {
+        succeeds(Command::new("sudo").args(["-n", "true"])).then_some(&["sudo", "-n"])
+    }
 }
 
 /// Whether `cargo NAME` exists.
@@ -64,4 +125,20 @@ fn answers(program: &str, argument: &str) -> bool {
 
 fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_one_sentence_that_names_each_package_once() {
+        let mut missing = Missing::default();
+        missing.add("postgres", "which the tests run against", &["postgresql"]);
+        missing.add("initdb", "which the tests run against", &["postgresql"]);
+        missing.add("cc", "to compile", &["gcc", "libc6-dev"]);
+        let expected = "please install `postgres` (which the tests run against) and `initdb` (which the tests run against) \
+                        and `cc` (to compile); on Debian: apt-get install gcc libc6-dev postgresql";
+        assert_eq!(missing.sentence(), expected);
+    }
 }

@@ -32,6 +32,8 @@ pub enum Verdict {
     },
     /// No retry can mend this.
     Never,
+    /// There is nothing left to send.
+    BodyLost,
 }
 
 impl Verdict {
@@ -40,7 +42,7 @@ impl Verdict {
         match self {
             Verdict::Success => Outcome::Success,
             Verdict::Retry { .. } => Outcome::Retryable,
-            Verdict::Never => Outcome::Permanent,
+            Verdict::Never | Verdict::BodyLost => Outcome::Permanent,
         }
     }
 }
@@ -81,15 +83,14 @@ impl Opinion {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
+    use crate::body::Body;
 
     const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);
     const RETRY: Verdict = Verdict::Retry { after: None, max_attempts: None };
 
     fn status(status: u16) -> Answer {
-        Answer { status, headers: Vec::new(), body: Bytes::new(), truncated: false }
+        Answer { status, headers: Vec::new(), body: Body::default(), truncated: false }
     }
 
     fn asking(code: u16, retry_after: &str) -> Answer {
@@ -190,6 +191,7 @@ mod tests {
             let expected = match kind.as_str() {
                 "dns" => Verdict::Retry { after: None, max_attempts: Some(2) },
                 "tls-certificate" | "invalid-request" | "http-status" => Verdict::Never,
+                "body-missing" | "body-damaged" => Verdict::BodyLost,
                 _ => RETRY,
             };
             assert_eq!(error(kind), expected, "{kind:?}");
@@ -198,9 +200,12 @@ mod tests {
 
     #[test]
     fn a_verdict_has_its_outcome_in_the_attempt_log() {
-        for (verdict, expected) in
-            [(Verdict::Success, Outcome::Success), (RETRY, Outcome::Retryable), (Verdict::Never, Outcome::Permanent)]
-        {
+        for (verdict, expected) in [
+            (Verdict::Success, Outcome::Success),
+            (RETRY, Outcome::Retryable),
+            (Verdict::Never, Outcome::Permanent),
+            (Verdict::BodyLost, Outcome::Permanent),
+        ] {
             assert_eq!(verdict.outcome(), expected);
         }
     }

@@ -24,6 +24,10 @@ pub(super) fn verdict(kind: ErrorType) -> Verdict {
         ErrorType::Dns => Verdict::Retry { after: None, max_attempts: Some(DNS_ATTEMPTS) },
         // Somebody may be in the middle: a retry would expose the request to them again.
         ErrorType::TlsCertificate => Verdict::Never,
+        // What was accepted cannot be sent any more, and nothing else may be sent in its place.
+        ErrorType::BodyMissing | ErrorType::BodyDamaged => Verdict::BodyLost,
+        // Object storage has its bad days, too.
+        ErrorType::BodyUnavailable => RETRY,
         // It cannot be sent at all, today or tomorrow.
         ErrorType::InvalidRequest => Verdict::Never,
         // A status is classified as an answer; as a mere kind of error it says nothing that could justify a retry.

@@ -100,6 +100,7 @@ impl World {
             spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
             store: store.clone(),
             transport: dependency.clone(),
+            bodies: None,
         };
         let engine = redrive_engine::start(parts, options.clone()).await.unwrap();
         let default = PolicyId::default_policy();
@@ -115,11 +116,12 @@ impl World {
     pub async fn draft(&self, key: &str, overrides: Spec) -> Draft {
         let current = self.engine.policies().current(&tenant(), &PolicyId::default_policy()).await.unwrap().unwrap();
         let policy = Arc::new(current.with_overrides(&overrides).unwrap());
+        let body = Bytes::from(format!("body of {key}"));
         let request = Request {
             target_url: "http://dependency.test/pay".into(),
             method: "POST".into(),
             headers: vec![("content-type".into(), "text/plain".into())],
-            body: Bytes::from(format!("body of {key}")),
+            body: body.clone().into(),
             overrides: Some(overrides),
             labels: BTreeMap::new(),
         };
@@ -127,7 +129,7 @@ impl World {
             lane: lane("dependency"),
             idempotency_key: IdempotencyKey::try_new(key).unwrap(),
             policy,
-            fingerprint: Fingerprinter::default().part(&request.body).finish(),
+            fingerprint: Fingerprinter::default().part(&body).finish(),
             request: Arc::new(request),
             not_before: None,
         }

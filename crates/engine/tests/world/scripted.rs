@@ -114,7 +114,7 @@ async fn answer(mut reply: Reply, gate: Arc<Semaphore>) -> Result<Answer, SendEr
 
 fn plain(status: u16, headers: Vec<(&'static str, String)>) -> Answer {
     let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Answer { status, headers, body: Bytes::from_static(b"done"), truncated: false }
+    Answer { status, headers, body: Bytes::from_static(b"done").into(), truncated: false }
 }
 
 fn error(kind: ErrorType) -> SendError {

@@ -5,11 +5,13 @@
 mod address;
 mod pages;
 mod problem;
+mod upload;
 mod views;
 
 pub use address::Address;
 pub use pages::{Page, Pages};
 pub use problem::Problem;
+pub use upload::Upload;
 pub use views::{Attempt, Policy, Task};
 
 use std::time::Duration;
@@ -25,12 +27,16 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, exit_of};
+use upload::Sent;
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long an answer may take, more than the longest wait that the server offers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long an upload may take.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
@@ -39,7 +45,7 @@ const MAX_ANSWER: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    connection: Option<SendRequest<Full<Bytes>>>,
+    connection: Option<SendRequest<Sent>>,
 }
 
 /// What the server answered; always a success, anything else is an error.
@@ -81,15 +87,34 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// Uploads a body that a later submission refers to; says how.
+    pub async fn upload(&mut self, upload: Upload) -> anyhow::Result<String> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Stored {
+            body_ref: String,
+        }
+        let request = self.request(Method::POST, "/blobs", "application/octet-stream", upload.into())?;
+        let stored: Stored = self.answered(request, UPLOAD_TIMEOUT).await?.read()?;
+        Ok(stored.body_ref)
+    }
+
     /// Deletes `path`.
     pub async fn delete(&mut self, path: &str) -> anyhow::Result<Answer> {
         self.call(Method::DELETE, path, None).await
     }
 
     async fn call(&mut self, method: Method, path: &str, body: Option<Vec<u8>>) -> anyhow::Result<Answer> {
-        let request = self.request(method, path, body)?;
-        let answer = timeout(ANSWER_TIMEOUT, self.exchange(request)).await;
-        let answer = answer.unwrap_or_else(|_| Err(self.unreachable("no answer within a minute")))?;
+        let content_type = if body.is_some() { "application/json" } else { "" };
+        let body = Sent::Whole(Full::from(body.unwrap_or_default()));
+        let request = self.request(method, path, content_type, body)?;
+        self.answered(request, ANSWER_TIMEOUT).await
+    }
+
+    async fn answered(&mut self, request: Request<Sent>, within: Duration) -> anyhow::Result<Answer> {
+        let answer = timeout(within, self.exchange(request)).await;
+        let late = || self.unreachable(format!("no answer within {} s", within.as_secs()));
+        let answer = answer.unwrap_or_else(|_| Err(late()))?;
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -99,7 +124,7 @@ impl Client {
         Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
     }
 
-    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {
+    async fn exchange(&mut self, request: Request<Sent>) -> anyhow::Result<Answer> {
         // Taken out while it is used: whatever goes wrong, a connection in an unknown state is not used again.
         let kept = match self.connection.take() {
             Some(mut kept) => kept.ready().await.is_ok().then_some(kept),
@@ -117,7 +142,7 @@ impl Client {
         Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
-    async fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+    async fn connect(&self) -> anyhow::Result<SendRequest<Sent>> {
         let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address.authority)).await;
         let stream = connecting
             .map_err(|_| self.unreachable("no connection within 5 seconds"))?
@@ -129,17 +154,17 @@ impl Client {
         Ok(sender)
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> anyhow::Result<Request<Full<Bytes>>> {
+    fn request(&self, method: Method, path: &str, content_type: &str, body: Sent) -> anyhow::Result<Request<Sent>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address.prefix))
             .header(HOST, &self.address.authority)
             .header(USER_AGENT, concat!("redrive/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/json");
-        if body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
+        if !content_type.is_empty() {
+            request = request.header(CONTENT_TYPE, content_type);
         }
-        request.body(Full::from(body.unwrap_or_default())).context("the request cannot be written down")
+        request.body(body).context("the request cannot be written down")
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> anyhow::Error {

@@ -53,6 +53,8 @@ pub struct Task {
     /// How much it sends in the body.
     #[serde(default)]
     pub body_bytes: u64,
+    /// Where the body is, if it is stored apart.
+    pub body_ref: Option<String>,
     /// Whom it calls.
     #[serde(default)]
     pub dependency: String,
@@ -140,6 +142,11 @@ pub struct Response {
     pub body: Option<String>,
     /// The body, if it is not.
     pub body_base64: Option<String>,
+    /// Where it is, if it is stored apart.
+    pub body_ref: Option<String>,
+    /// How much of it is kept.
+    #[serde(default)]
+    pub body_bytes: u64,
     /// Whether there was more of it.
     #[serde(default)]
     pub truncated: bool,

@@ -5,6 +5,7 @@ pub(crate) mod config;
 mod connection;
 mod listing;
 pub(crate) mod migrate;
+pub(crate) mod nodes;
 mod pairs;
 pub(crate) mod policies;
 pub(crate) mod send;

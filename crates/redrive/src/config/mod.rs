@@ -46,6 +46,8 @@ pub struct Config {
     pub node: Option<NodeId>,
     /// How a PostgreSQL database is used.
     pub postgres: Postgres,
+    /// Where large bodies are kept, as a URL; beside the store's own files if not given.
+    pub blobs: Option<String>,
     /// Threads that run the service; as many as there are cores if not given.
     pub worker_threads: Option<usize>,
     /// Which events are logged, as a filter.
@@ -110,6 +112,7 @@ impl Default for Config {
             store: StoreKind::Sqlite,
             node: None,
             postgres: Postgres { connections: 12, pooler: Pooler::None, listen_url: None, migrate: true },
+            blobs: None,
             worker_threads: None,
             log_level: "info".into(),
             log_format: LogFormat::Text,

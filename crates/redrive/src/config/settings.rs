@@ -35,11 +35,12 @@ const POOLERS: [(&str, Pooler); 2] = [("none", Pooler::None), ("transaction", Po
 const YES_OR_NO: [(&str, bool); 2] = [("true", true), ("false", false)];
 const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 19] = [
+pub static SETTINGS: [Setting; 24] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -79,6 +80,17 @@ pub static SETTINGS: [Setting; 19] = [
         repeats: false,
         read: |config, given| read_node(given).map(|node| config.node = node),
         show: |config| config.node.as_ref().map_or_else(|| text("auto"), |node| text(node.as_str())),
+    },
+    Setting {
+        key: "blobs",
+        variable: "REDRIVE_BLOBS",
+        flag: "blobs",
+        value_name: "URL|auto",
+        meaning: "where large bodies are kept: file:///DIR or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, with the keys in \
+            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; auto is the directory blobs in data_dir, or, with a store of postgres://…, nowhere",
+        repeats: false,
+        read: |config, given| read_blobs(given).map(|blobs| config.blobs = blobs),
+        show: |config| text(config.blobs.as_deref().unwrap_or("auto")),
     },
     Setting {
         key: "worker_threads",
@@ -165,6 +177,16 @@ pub static SETTINGS: [Setting; 19] = [
         show: |config| duration(config.engine.retention),
     },
     Setting {
+        key: "engine.blob_grace",
+        variable: "REDRIVE_ENGINE_BLOB_GRACE",
+        flag: "blob-grace",
+        value_name: "DURATION",
+        meaning: "how long an uploaded body is kept that no task refers to",
+        repeats: false,
+        read: |config, given| given.duration(MINUTE..=YEARS).map(|grace| config.engine.blob_grace = grace),
+        show: |config| duration(config.engine.blob_grace),
+    },
+    Setting {
         key: "postgres.connections",
         variable: "REDRIVE_POSTGRES_CONNECTIONS",
         flag: "postgres-connections",
@@ -229,10 +251,44 @@ pub static SETTINGS: [Setting; 19] = [
         variable: "REDRIVE_LIMITS_MAX_BODY_BYTES",
         flag: "max-body-bytes",
         value_name: "BYTES",
-        meaning: "the largest body of a task",
+        meaning: "the largest body that may come in a document; what is larger is uploaded first",
         repeats: false,
         read: |config, given| given.count(1_024..=1_073_741_824).map(|bytes| config.limits.body_bytes = bytes),
         show: |config| count(config.limits.body_bytes),
+    },
+    Setting {
+        key: "limits.max_stored_body_bytes",
+        variable: "REDRIVE_LIMITS_MAX_STORED_BODY_BYTES",
+        flag: "max-stored-body-bytes",
+        value_name: "BYTES",
+        meaning: "the largest body that may be uploaded",
+        repeats: false,
+        read: |config, given| {
+            given.count(1_024..=1_073_741_824).map(|bytes| config.limits.stored_body_bytes = bytes as u64)
+        },
+        show: |config| bytes(config.limits.stored_body_bytes),
+    },
+    Setting {
+        key: "limits.inline_body_bytes",
+        variable: "REDRIVE_LIMITS_INLINE_BODY_BYTES",
+        flag: "inline-body-bytes",
+        value_name: "BYTES",
+        meaning: "the largest body and the largest answer that are kept with their task; larger ones are kept apart",
+        repeats: false,
+        read: |config, given| given.count(1_024..=16_777_216).map(|bytes| limit_inline(config, bytes)),
+        show: |config| count(config.limits.inline_body_bytes),
+    },
+    Setting {
+        key: "limits.kept_answer_bytes",
+        variable: "REDRIVE_LIMITS_KEPT_ANSWER_BYTES",
+        flag: "kept-answer-bytes",
+        value_name: "BYTES",
+        meaning: "how much of a dependency's answer is kept",
+        repeats: false,
+        read: |config, given| {
+            given.count(0..=67_108_864).map(|bytes| config.transport.kept_answer_bytes = bytes as u64)
+        },
+        show: |config| bytes(config.transport.kept_answer_bytes),
     },
 ];
 
@@ -309,6 +365,21 @@ fn read_threads(given: &Given) -> Result<Option<usize>, Wanted> {
     }
 }
 
+fn read_blobs(given: &Given) -> Result<Option<String>, Wanted> {
+    match given.text()? {
+        "auto" => Ok(None),
+        url => match redrive_blobs::Location::parse(url) {
+            Ok(_) => Ok(Some(url.to_owned())),
+            Err(invalid) => Err(invalid.to_string()),
+        },
+    }
+}
+
+fn limit_inline(config: &mut Config, bytes: usize) {
+    config.limits.inline_body_bytes = bytes;
+    config.transport.inline_answer_bytes = bytes;
+}
+
 fn read_log_level(given: &Given) -> Result<String, Wanted> {
     let level = given.text()?.trim();
     let wanted = "must be error, warn, info, debug, trace or off, also by part as in info,redrive_engine=debug";
@@ -342,6 +413,10 @@ fn path(path: &Path) -> Value {
 
 fn count(count: usize) -> Value {
     Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn bytes(bytes: u64) -> Value {
+    Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 fn duration(duration: Duration) -> Value {

@@ -3,6 +3,7 @@
 //! Down goes in the order that loses nothing: no new connections and no new claims, then attempts under way finish or
 //! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
 
+mod blobs;
 mod entropy;
 mod greeting;
 mod logging;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use redrive_core::{PolicyId, TenantId, policy};
+use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
 use redrive_engine::{Handle, Parts, Presence};
 use redrive_server::{App, rest};
@@ -92,12 +94,19 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
 }
 
 async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
+    let (clock, entropy) = (Arc::new(SystemClock::start()), Arc::new(ThreadEntropy));
+    let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
+    let blobs = blobs::open(config, known)?;
     let parts = Parts {
-        clock: Arc::new(SystemClock::start()),
-        entropy: Arc::new(ThreadEntropy),
+        clock,
+        entropy,
         spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
         store,
-        transport: Arc::new(transport),
+        transport: Arc::new(match &blobs {
+            Some(blobs) => transport.with_bodies(blobs.clone()),
+            None => transport,
+        }),
+        bodies: blobs.map(|blobs| blobs as Arc<dyn Bodies>),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
     // A policy that is there already stays as it is: somebody may have changed it.

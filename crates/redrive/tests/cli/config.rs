@@ -92,7 +92,12 @@ fn what_makes_no_sense_does_not_start_and_says_why() {
             &[],
             "engine.lane_concurrency = 128: must be at most transport.max_connections_per_lane (64)",
         ),
-        ("", ("REDRIVE_STORE", "mongodb"), &[], "REDRIVE_STORE: store = \"mongodb\": must be sqlite or memory"),
+        (
+            "",
+            ("REDRIVE_STORE", "mongodb"),
+            &[],
+            "REDRIVE_STORE: store = \"mongodb\": must be sqlite, memory or postgres:",
+        ),
         ("", ("REDRIVE_LOG_LEVEL", "loud"), &[], "REDRIVE_LOG_LEVEL: log.level = \"loud\": must be error, warn"),
         (
             "",

@@ -11,6 +11,7 @@ mod policies;
 mod send;
 mod shutdown;
 mod start;
+mod stored;
 mod tasks;
 mod watch;
 mod world;

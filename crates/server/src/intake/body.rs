@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
+use redrive_core::BodyHash;
 
 use super::faults::Faults;
 use crate::failure::Failure;
@@ -12,6 +13,7 @@ use crate::wire::Submission;
 const TEXT: &str = "body";
 const JSON: &str = "bodyJson";
 const BASE64: &str = "bodyBase64";
+pub(crate) const REFERENCE: &str = "bodyRef";
 
 /// The standard alphabet; padding may be left out.
 const DECODER: GeneralPurpose = GeneralPurpose::new(
@@ -22,28 +24,52 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
 /// A body, and the content type that it has unless a header says otherwise.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Body {
-    pub(crate) bytes: Bytes,
+    pub(crate) content: Content,
     pub(crate) implied_type: Option<&'static str>,
+}
+
+/// What a body is, as it was given.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Content {
+    /// These bytes.
+    Bytes(Bytes),
+    /// Bytes that were uploaded before.
+    Uploaded(BodyHash),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Content::Bytes(Bytes::new())
+    }
 }
 
 /// The one body that was given.
 pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Faults) -> Result<Body, Failure> {
-    let Submission { body, body_json, body_base64, .. } = submission;
-    let (field, bytes, implied_type) = match (body, body_json, body_base64) {
-        (None, None, None) => return Ok(Body::default()),
-        (Some(text), None, None) => (TEXT, fits(text, limit), Some("text/plain; charset=utf-8")),
-        (None, Some(json), None) => (JSON, fits(json.get(), limit), Some("application/json")),
-        (None, None, Some(encoded)) => (BASE64, from_base64(encoded, limit, faults), None),
+    let Submission { body, body_json, body_base64, body_ref, .. } = submission;
+    let (field, bytes, implied_type) = match (body, body_json, body_base64, body_ref) {
+        (None, None, None, None) => return Ok(Body::default()),
+        (Some(text), None, None, None) => (TEXT, fits(text, limit), Some("text/plain; charset=utf-8")),
+        (None, Some(json), None, None) => (JSON, fits(json.get(), limit), Some("application/json")),
+        (None, None, Some(encoded), None) => (BASE64, from_base64(encoded, limit, faults), None),
+        (None, None, None, Some(reference)) => {
+            let content = faults.keep(REFERENCE, reference.parse()).map(Content::Uploaded).unwrap_or_default();
+            return Ok(Body { content, implied_type: None });
+        }
         _ => {
-            let given = [(TEXT, body.is_some()), (JSON, body_json.is_some()), (BASE64, body_base64.is_some())];
+            let given = [
+                (TEXT, body.is_some()),
+                (JSON, body_json.is_some()),
+                (BASE64, body_base64.is_some()),
+                (REFERENCE, body_ref.is_some()),
+            ];
             for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-                faults.add(field, format!("must be the only one of {TEXT}, {JSON} and {BASE64}"));
+                faults.add(field, format!("must be the only one of {TEXT}, {JSON}, {BASE64} and {REFERENCE}"));
             }
             return Ok(Body::default());
         }
     };
     let bytes = bytes.ok_or_else(|| Failure::TooLarge { field: field.into(), limit_bytes: limit })?;
-    Ok(Body { bytes, implied_type })
+    Ok(Body { content: Content::Bytes(bytes), implied_type })
 }
 
 fn fits(text: &str, limit: usize) -> Option<Bytes> {
@@ -82,7 +108,10 @@ mod tests {
     fn a_json_body_is_kept_byte_for_byte() {
         let odd = "{ \"a\" :\t1.0e400,\n\"a\":12345678901234567890123, \"\\u00e9\": [ ] }";
         let (body, _) = decoded(&format!("{{\"targetUrl\":\"x\",\"bodyJson\":  {odd}  }}"), 1_000);
-        assert_eq!(body.unwrap(), Body { bytes: Bytes::from(odd), implied_type: Some("application/json") });
+        assert_eq!(
+            body.unwrap(),
+            Body { content: Content::Bytes(Bytes::from(odd)), implied_type: Some("application/json") }
+        );
     }
 
     #[test]
@@ -96,8 +125,21 @@ mod tests {
             (r#"{"targetUrl":"x","bodyBase64":"/w=="}"#, b"\xff", None),
         ] {
             let body = decoded(document, 10).0.unwrap();
-            assert_eq!((&body.bytes[..], body.implied_type), (bytes, implied), "{document}");
+            let expected = Body { content: Content::Bytes(Bytes::from(bytes)), implied_type: implied };
+            assert_eq!(body, expected, "{document}");
         }
+    }
+
+    #[test]
+    fn a_reference_is_the_hash_of_what_was_uploaded() {
+        let hash = BodyHash::of(b"abc");
+        let document = |reference: &str| format!(r#"{{"targetUrl":"x","bodyRef":"{reference}"}}"#);
+        let (body, faults) = decoded(&document(&hash.to_string()), 0);
+        assert_eq!((body.unwrap().content, faults), (Content::Uploaded(hash), vec![]));
+        for bad in ["", "abc", "sha256:abc", &hash.to_string().to_uppercase()] {
+            assert_eq!(decoded(&document(bad), 0).1, ["bodyRef"], "{bad}");
+        }
+        assert_eq!(decoded(r#"{"targetUrl":"x","bodyRef":"","body":""}"#, 0).1, ["body", "bodyRef"]);
     }
 
     #[test]

@@ -2,10 +2,14 @@
 //!
 //! The parts come in a fixed order and number, lists with their length first, so that no two different submissions
 //! share their parts. How a document was laid out, and which of two ways a key came in, are not part of it.
+//!
+//! Whether a body came in the document or was uploaded is part of it: an uploaded one counts by its hash, one in the
+//! document by its bytes, as ever. To make the two the same, every submission of an uploaded body would have to read all
+//! of it again. Whoever submits again says it the same way again; and who does not is refused, and nothing is sent twice.
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::request::{Fingerprint, Fingerprinter};
-use redrive_core::{PolicyId, Request};
+use redrive_core::{Body, PolicyId, Request};
 
 use crate::wire::Moment;
 
@@ -22,7 +26,10 @@ pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
     let mut parts = Fingerprinter::default()
         .part(request.method.as_bytes())
         .part(request.target_url.as_bytes())
-        .part(if planted::is(Bug::FingerprintIgnoresBody) { b"" } else { &request.body })
+        .part(match &request.body {
+            Body::Inline(bytes) if !planted::is(Bug::FingerprintIgnoresBody) => bytes,
+            _ => b"",
+        })
         .part(beside.policy.as_str().as_bytes());
     parts = optional(parts, beside.dependency.map(str::as_bytes));
     parts = optional(parts, beside.delay_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
@@ -36,8 +43,15 @@ pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
     let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     parts = pairs(parts, request.headers.len(), headers);
     let labels = request.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    pairs(parts, request.labels.len(), labels).finish()
+    parts = pairs(parts, request.labels.len(), labels);
+    match request.body.stored() {
+        // More parts than a submission without an upload ever has.
+        Some(body) => parts.part(UPLOADED).part(&body.hash.0).finish(),
+        None => parts.finish(),
+    }
 }
+
+const UPLOADED: &[u8] = b"bodyRef";
 
 /// Absent differs from empty.
 fn optional(parts: Fingerprinter, value: Option<&[u8]>) -> Fingerprinter {
@@ -54,7 +68,7 @@ fn pairs<'a>(parts: Fingerprinter, count: usize, pairs: impl Iterator<Item = (&'
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Timestamp, policy};
+    use redrive_core::{BodyHash, BodyRef, Timestamp, policy};
 
     use super::*;
 
@@ -82,6 +96,9 @@ mod tests {
             of(&Request { headers: vec![], ..request() }, &plain()),
             of(&Request { headers: vec![("ab".into(), "".into())], ..request() }, &plain()),
             of(&Request { body: "Body".into(), ..request() }, &plain()),
+            of(&Request { body: "".into(), ..request() }, &plain()),
+            of(&Request { body: stored(b"body", 1).into(), ..request() }, &plain()),
+            of(&Request { body: stored(b"", 1).into(), ..request() }, &plain()),
             of(&Request { labels: [].into(), ..request() }, &plain()),
             of(&Request { overrides: Some(policy::Spec::default()), ..request() }, &plain()),
             of(&request(), &Beside { policy: &other, ..plain() }),
@@ -94,5 +111,19 @@ mod tests {
             assert!(!fingerprints[..at].contains(one), "{at}");
         }
         assert_eq!(fingerprints[0], of(&request(), &plain()));
+        let again = Request { body: stored(b"body", 2).into(), ..request() };
+        assert!(fingerprints.contains(&of(&again, &plain())), "which copy it is says nothing of what is in it");
+    }
+
+    fn stored(content: &[u8], copy: u64) -> BodyRef {
+        BodyRef { hash: BodyHash::of(content), length: content.len() as u64, copy }
+    }
+
+    /// Fingerprints are kept in stores: a change here would take every known request for another one.
+    #[test]
+    fn the_fingerprint_of_a_body_in_the_document_stays_the_same_from_release_to_release() {
+        let beside = Beside { policy: &PolicyId::default_policy(), dependency: None, delay_ms: None, not_before: None };
+        let hex: String = of(&request(), &beside).0.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "d448ae61d135be1c68b2059a17446c7247084318938e40d185384392ac4c4e66");
     }
 }

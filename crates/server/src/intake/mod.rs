@@ -15,10 +15,12 @@ mod target;
 
 use std::sync::Arc;
 
-use redrive_core::{Dependency, Lane, PolicyId, Request, TenantId, policy};
+use futures_util::stream;
+use redrive_core::{Body, BodyRef, Dependency, Lane, PolicyId, Request, TenantId, policy};
 use redrive_engine::policies::Resolved;
 use redrive_engine::{Draft, Submission as Submitted};
 
+use self::body::Content;
 use self::faults::Faults;
 use crate::app::App;
 use crate::failure::Failure;
@@ -72,11 +74,15 @@ pub(crate) async fn prepare(
         return Err(faults.and(today).into_failure());
     };
 
-    let request = Request {
+    let mut request = Request {
         target_url: submission.target_url.0.into_owned(),
         method: method.to_owned(),
         headers,
-        body: body.bytes,
+        body: match &body.content {
+            Content::Bytes(bytes) => bytes.clone().into(),
+            // Which object it is, and how long, is found out below.
+            Content::Uploaded(hash) => BodyRef { hash: *hash, length: 0, copy: 0 }.into(),
+        },
         overrides: submission.policy.filter(|overrides| *overrides != policy::Spec::default()),
         labels,
     };
@@ -87,7 +93,9 @@ pub(crate) async fn prepare(
         not_before: submission.not_before,
     };
     let fingerprint = fingerprint::of(&request, &beside);
-    let Some(policy) = policy.filter(|_| today.is_empty()) else {
+    // A body that is gone, like a policy that is, does not matter to what was accepted before.
+    let is_found = find(app, tenant, &mut request).await?;
+    let Some(policy) = policy.filter(|_| today.is_empty() && is_found) else {
         if let Some(key) = given_key
             && let Some((owner, accepted)) = app.engine.store().by_key(tenant.clone(), key).await?
         {
@@ -97,13 +105,43 @@ pub(crate) async fn prepare(
             };
             return Ok(Prepared::Before { submitted, request: Arc::new(request) });
         }
-        return Err(if today.is_empty() { unknown_policy(&policy_id) } else { today.into_failure() });
+        return Err(match (today.is_empty(), is_found, &request.body) {
+            (false, ..) => today.into_failure(),
+            (true, false, Body::Stored(body)) => unknown_body(body),
+            (true, ..) => unknown_policy(&policy_id),
+        });
     };
+    keep_apart(app, tenant, &mut request).await?;
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
     let draft = Draft { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
     Ok(Prepared::New { draft, key_generated })
+}
+
+/// Finds out which object an uploaded body is; `false` if there is none.
+async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<bool, Failure> {
+    let Body::Stored(body) = &mut request.body else { return Ok(true) };
+    let Some(bodies) = app.engine.bodies() else { return Ok(false) };
+    match bodies.find(tenant, body.hash).await? {
+        Some(found) => *body = found,
+        None => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Stores a body that came in the document and is too large to be a part of its task.
+async fn keep_apart(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), Failure> {
+    let (Some(bodies), Some(bytes)) = (app.engine.bodies(), request.body.inline()) else { return Ok(()) };
+    if bytes.len() > app.limits.inline_body_bytes {
+        let pieces = Box::pin(stream::iter([Ok(bytes.clone())]));
+        request.body = bodies.keep(tenant, pieces, bytes.len() as u64).await?.into();
+    }
+    Ok(())
+}
+
+pub(crate) fn unknown_body(body: &BodyRef) -> Failure {
+    Failure::UnknownBody { field: body::REFERENCE.into(), body_ref: body.hash.to_string() }
 }
 
 const POLICY_ID: &str = "policyId";

@@ -96,6 +96,10 @@ impl Asked {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed)
             }
             Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
+            Submitted::BodyGone => match request.body.stored() {
+                Some(body) => Err(intake::unknown_body(body)),
+                None => Err(missing_answer()),
+            },
             Submitted::PolicyGone => {
                 let id = policy.map(|policy| policy.reference.id.to_string()).unwrap_or_default();
                 Err(Failure::UnknownPolicy { field: "policyId".into(), id })

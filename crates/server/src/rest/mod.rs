@@ -7,6 +7,7 @@
 //! | `routes` | the one table of what is served, one file per route |
 //! | `problem` | from failures to problem details |
 //! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
+//! | `upload`, `sent` | bodies that are taken in and given out piece by piece |
 //! | `body`, `query`, `percent`, `header_list` | the parts of a request |
 //! | `prefer`, `precondition`, `idempotency_key` | the headers that change what is done |
 //!
@@ -29,9 +30,11 @@ mod reply;
 mod route;
 mod router;
 mod routes;
+mod sent;
 mod server;
 mod service;
 mod stopping;
+mod upload;
 
 pub use options::{Error, Options};
 pub use server::serve;

@@ -77,13 +77,20 @@ fn parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
 }
 
 fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
-    let mut content = json!({ "schema": schemas.input(document.schema) });
-    if let Ok(example) = serde_json::from_str::<Value>(document.example) {
+    let (schema, description, example) = match document {
+        Document::Json { schema, description, example } => (schema, description, example),
+        Document::Bytes { description, .. } => {
+            let content = json!({ "application/octet-stream": {} });
+            return json!({ "required": true, "description": description, "content": content });
+        }
+    };
+    let mut content = json!({ "schema": schemas.input(*schema) });
+    if let Ok(example) = serde_json::from_str::<Value>(example) {
         content["example"] = example;
     }
     json!({
         "required": true,
-        "description": document.description,
+        "description": description,
         "content": { "application/json": content },
     })
 }
@@ -93,6 +100,7 @@ fn response(answer: &Answer, route: &Route, schemas: &mut Schemas) -> Value {
     match answer.content {
         Content::Nothing => {}
         Content::Html => response["content"] = json!({ "text/html": { "schema": { "type": "string" } } }),
+        Content::Bytes => response["content"] = json!({ "application/octet-stream": {} }),
         Content::Json(schema) => {
             let mut content = json!({ "schema": schemas.output(schema) });
             let is_main = route.answers.first().is_some_and(|first| first.status == answer.status);
@@ -176,11 +184,12 @@ fn tidy(schema: &mut Schema) {
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 3] = [Group::Tasks, Group::Policies, Group::Service];
+    pub(crate) const ALL: [Group; 4] = [Group::Tasks, Group::Bodies, Group::Policies, Group::Service];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Group::Tasks => "Tasks",
+            Group::Bodies => "Stored bodies",
             Group::Policies => "Policies",
             Group::Service => "Service",
         }
@@ -189,6 +198,7 @@ impl Group {
     pub(crate) fn description(self) -> &'static str {
         match self {
             Group::Tasks => "Requests that are being seen through.",
+            Group::Bodies => "What is too large for a document: uploaded first, and referred to.",
             Group::Policies => "Named, versioned rules for how tasks are retried.",
             Group::Service => "How the service is, and how to talk to it.",
         }

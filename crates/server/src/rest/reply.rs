@@ -4,18 +4,25 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
 use super::problem::{self, Kind, Refusal, kind};
+use super::sent::Sent;
+use crate::failure::Failure;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
-/// An answer: status, header fields and a body that is complete.
-#[derive(Debug)]
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// An answer: status, header fields and a body.
 pub(crate) struct Reply {
+    /// With a body that is complete, unless it comes in pieces.
     response: Response<Bytes>,
+    /// A body that comes in pieces, and how many bytes that are.
+    pieces: Option<(Pieces, u64)>,
     /// What kind of problem it is, if it is one.
     pub(crate) kind: Option<&'static Kind>,
 }
@@ -28,7 +35,7 @@ impl Reply {
         if let Some(content_type) = content_type {
             response.headers_mut().insert(CONTENT_TYPE, content_type);
         }
-        Reply { response, kind: None }
+        Reply { response, pieces: None, kind: None }
     }
 
     /// A document.
@@ -48,6 +55,12 @@ impl Reply {
         Reply::new(200, Some(HTML), page.into())
     }
 
+    /// Bytes that come piece by piece, `length` of them.
+    pub(crate) fn pieces(pieces: Pieces, length: u64) -> Self {
+        let reply = Reply::new(200, Some(BYTES), Bytes::new());
+        Reply { pieces: Some((pieces, length)), ..reply }
+    }
+
     /// Nothing but the status.
     pub(crate) fn empty(status: u16) -> Self {
         Reply::new(status, None, Bytes::new())
@@ -56,7 +69,7 @@ impl Reply {
     /// Elsewhere.
     pub(crate) fn redirect(path: &str) -> Self {
         let page = format!("<!doctype html><title>Redrive</title><a href=\"{path}\">{path}</a>\n");
-        Reply { response: Reply::html(page).response, kind: None }.status(307).with(LOCATION, path)
+        Reply::html(page).status(307).with(LOCATION, path)
     }
 
     /// Problem details.
@@ -72,7 +85,10 @@ impl Reply {
         match refusal {
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
             // What is left of the body is not read, so nothing can follow on this connection.
-            Refusal::TooLarge { .. } | Refusal::TooSlow | Refusal::BrokenBody(_) => reply.with(CONNECTION, "close"),
+            Refusal::TooLarge { .. }
+            | Refusal::TooSlow
+            | Refusal::BrokenBody(_)
+            | Refusal::Failure(Failure::Bodies(_)) => reply.with(CONNECTION, "close"),
             _ => reply,
         }
     }
@@ -96,12 +112,16 @@ impl Reply {
     }
 
     /// The response to send. The answer to HEAD says how long the body would have been.
-    pub(crate) fn into_response(mut self, is_head: bool) -> Response<Full<Bytes>> {
+    pub(crate) fn into_response(mut self, is_head: bool) -> Response<Sent> {
         if is_head {
-            let length = HeaderValue::from(self.response.body().len());
-            self.response.headers_mut().insert(CONTENT_LENGTH, length);
+            let length = self.pieces.as_ref().map_or(self.response.body().len() as u64, |(_, length)| *length);
+            self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
             *self.response.body_mut() = Bytes::new();
+            self.pieces = None;
         }
-        self.response.map(Full::new)
+        match self.pieces {
+            Some((pieces, length)) => self.response.map(|_| Sent::Streamed(pieces, length)),
+            None => self.response.map(|bytes| Sent::Whole(Full::new(bytes))),
+        }
     }
 }

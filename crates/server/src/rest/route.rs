@@ -41,6 +41,7 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     Tasks,
+    Bodies,
     Policies,
     Service,
 }
@@ -74,11 +75,19 @@ pub(crate) enum Place {
 
 /// A document that a route takes.
 #[derive(Debug)]
-pub(crate) struct Document {
-    pub(crate) schema: SchemaOf,
-    pub(crate) description: &'static str,
-    /// A good one, in JSON.
-    pub(crate) example: &'static str,
+pub(crate) enum Document {
+    Json {
+        schema: SchemaOf,
+        description: &'static str,
+        /// A good one, in JSON.
+        example: &'static str,
+    },
+    /// Any bytes.
+    Bytes {
+        description: &'static str,
+        /// What stands for them in a curl command.
+        example: &'static str,
+    },
 }
 
 /// What a route answers when all is well.
@@ -101,6 +110,7 @@ pub(crate) enum Content {
     Nothing,
     Json(SchemaOf),
     Html,
+    Bytes,
 }
 
 /// How the reference page shows the route being called, and what comes back.
@@ -130,14 +140,16 @@ impl Route {
     pub(crate) fn all_problems(&self) -> Vec<&'static Kind> {
         let mut kinds = self.problems.to_vec();
         kinds.push(&kind::INTERNAL);
-        if self.request.is_some() {
-            kinds.extend([
+        match self.request {
+            Some(Document::Json { .. }) => kinds.extend([
                 &kind::MALFORMED_JSON,
                 &kind::INVALID_DOCUMENT,
                 &kind::REQUEST_TIMEOUT,
                 &kind::TOO_LARGE,
                 &kind::NOT_JSON,
-            ]);
+            ]),
+            Some(Document::Bytes { .. }) => kinds.push(&kind::TOO_LARGE),
+            None => {}
         }
         if self.effect != Effect::Nothing {
             kinds.extend([&kind::INVALID_PARAMETER, &kind::UNAVAILABLE]);

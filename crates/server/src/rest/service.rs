@@ -4,10 +4,8 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Method, Request, Response, Version};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
 use super::call::{Call, Context};
@@ -16,12 +14,10 @@ use super::query::Query;
 use super::reply::Reply;
 use super::route::Effect;
 use super::router;
+use super::sent::Sent;
 
 /// Answers one request.
-pub(crate) async fn respond(
-    context: Arc<Context>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let version = request.version();
     // A handler owns all that it works with: what a panic leaves half done is dropped with it.

@@ -40,6 +40,10 @@ pub struct Submission<'a> {
     #[serde(borrow, default)]
     #[schemars(extend("contentEncoding" = "base64"))]
     pub body_base64: Option<Text<'a>>,
+    /// A body that was uploaded before, by the `bodyRef` that the upload was answered with.
+    #[serde(borrow, default)]
+    #[schemars(extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
+    pub body_ref: Option<Text<'a>>,
     /// The policy to retry by. `default` if left out.
     #[serde(borrow, default)]
     #[schemars(example = &"default")]

@@ -53,7 +53,10 @@ pub struct Task<'a> {
     /// The header fields that it sends.
     pub headers: ShownHeaders<'a>,
     /// The size of the body that it sends, in bytes.
-    pub body_bytes: usize,
+    pub body_bytes: u64,
+    /// Where the body can be read, if it is stored apart from the task: `GET /blobs/{bodyRef}`. Otherwise left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_ref: Option<String>,
     /// The downstream that it calls.
     pub dependency: &'a str,
     /// The policy that it is retried by.
@@ -102,7 +105,8 @@ impl<'a> Task<'a> {
             target_url: secret::mask_url(&request.target_url),
             method: &request.method,
             headers: ShownHeaders(&request.headers),
-            body_bytes: request.body.len(),
+            body_bytes: request.body.length(),
+            body_ref: request.body.stored().map(|body| body.hash.to_string()),
             dependency: task.lane.dependency.as_str(),
             policy_id: task.policy.id.as_str(),
             policy_version: task.policy.version,
@@ -142,35 +146,43 @@ pub struct Response<'a> {
     pub status: u16,
     /// The header fields.
     pub headers: ShownHeaders<'a>,
-    /// The body if it is text, at most 64 KiB of it; otherwise left out.
+    /// The body if it is text, or the beginning of it; otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<&'a str>,
     /// The body as base64 if it is not text; otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
+    /// Where the body can be read if it is too large to be shown here: `GET /blobs/{bodyRef}`. Otherwise left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_ref: Option<String>,
+    /// How many bytes of the body are kept.
+    pub body_bytes: u64,
     /// Whether there was more of the body than is kept.
     pub truncated: bool,
 }
 
 impl<'a> From<&'a Answer> for Response<'a> {
     fn from(answer: &'a Answer) -> Self {
-        let body = text(answer);
+        let bytes = answer.body.inline();
+        let body = bytes.and_then(|bytes| text(bytes, answer.truncated));
         Response {
             status: answer.status,
             headers: ShownHeaders(&answer.headers),
             body,
-            body_base64: body.is_none().then(|| STANDARD.encode(&answer.body)),
+            body_base64: bytes.filter(|_| body.is_none()).map(|bytes| STANDARD.encode(bytes)),
+            body_ref: answer.body.stored().map(|body| body.hash.to_string()),
+            body_bytes: answer.body.length(),
             truncated: answer.truncated,
         }
     }
 }
 
 /// The body, if it is text. Where it was cut off inside of a character, that character is left out.
-fn text(answer: &Answer) -> Option<&str> {
-    let body = match std::str::from_utf8(&answer.body) {
+fn text(bytes: &[u8], truncated: bool) -> Option<&str> {
+    let body = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) if answer.truncated && error.error_len().is_none() => {
-            std::str::from_utf8(&answer.body[..error.valid_up_to()]).ok()?
+        Err(error) if truncated && error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
         }
         Err(_) => return None,
     };
@@ -236,7 +248,7 @@ mod tests {
     use super::*;
 
     fn answer(body: &[u8], truncated: bool) -> Answer {
-        Answer { status: 200, headers: Vec::new(), body: Bytes::copy_from_slice(body), truncated }
+        Answer { status: 200, headers: Vec::new(), body: Bytes::copy_from_slice(body).into(), truncated }
     }
 
     #[test]

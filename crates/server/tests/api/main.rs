@@ -13,6 +13,7 @@ mod refusals;
 mod replay;
 mod service;
 mod shutdown;
+mod stored;
 mod submit;
 mod take_back;
 mod tasks;

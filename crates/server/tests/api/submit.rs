@@ -172,7 +172,7 @@ async fn what_is_sent_is_what_was_given() {
     let sent = &world.target.sends(1).await[0];
     assert_eq!(sent.request.target_url, "https://user:pw@example.com:8443/x?y");
     assert_eq!(sent.request.method, "M-SEARCH");
-    assert_eq!(&sent.request.body[..], b"\x00\xff\xfe");
+    assert_eq!(&sent.request.body.inline().unwrap()[..], b"\x00\xff\xfe");
     let headers: Vec<(&str, &str)> = sent.request.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     assert_eq!(headers, [("X-B", "1"), ("x-a", "2"), ("x-a", "3")]);
     assert_eq!((sent.idempotency_key.as_str(), sent.attempt), ("k", 1));

@@ -31,7 +31,7 @@ async fn a_task_is_seen_through_its_whole_life() {
     assert_eq!(ended["status"], "SUCCEEDED");
     assert_eq!((ended["statusReason"].clone(), ended["nextAttemptAt"].clone()), (json!(null), json!(null)));
     assert_eq!((ended["attemptNumber"].as_u64(), ended["endedAt"].as_u64()), (Some(3), Some(START + 1_500)));
-    let response = json!({ "status": 201, "headers": {}, "body": "made", "truncated": false });
+    let response = json!({ "status": 201, "headers": {}, "body": "made", "bodyBytes": 4, "truncated": false });
     assert_eq!(ended["response"], response);
 
     let path = format!("/retry-tasks/{id}/attempts");

@@ -22,6 +22,11 @@ SELECT 'noted, not used', * FROM (SELECT * FROM uses EXCEPT SELECT * FROM used);
 
 SELECT 'task without its request', id FROM tasks WHERE id NOT IN (SELECT task FROM requests);
 SELECT 'request without its task', task FROM requests WHERE task NOT IN (SELECT id FROM tasks);
+SELECT 'use of a body without its task', task FROM body_uses WHERE task NOT IN (SELECT id FROM tasks);
+SELECT 'stored body without its blob', task FROM body_uses
+    WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.body = body_uses.body AND NOT blobs.condemned);
+SELECT 'stored body that is not noted', task FROM requests
+    WHERE typeof(body) = 'text' AND NOT EXISTS (SELECT 1 FROM body_uses WHERE body_uses.task = requests.task);
 SELECT 'answer without its task', task FROM answers WHERE task NOT IN (SELECT id FROM tasks);
 SELECT 'attempt without its task', task FROM attempts WHERE task NOT IN (SELECT id FROM tasks);
 SELECT 'task of nobody', id FROM tasks WHERE tenant NOT IN (SELECT id FROM tenants);

@@ -9,6 +9,7 @@ use redrive_engine::transport::Outbound;
 
 use super::Model;
 use super::facts::{Departure, Said, Whose};
+use super::submits::inline;
 use crate::moment::Moment;
 use crate::plan::Item;
 
@@ -16,8 +17,8 @@ impl Model {
     /// A process puts an attempt on the wire.
     pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
         let (id, attempt, at) = (outbound.task, outbound.attempt, self.now);
-        let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, &outbound.request.body) else {
-            let body = String::from_utf8_lossy(&outbound.request.body).into_owned();
+        let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, inline(&outbound.request.body)) else {
+            let body = String::from_utf8_lossy(inline(&outbound.request.body)).into_owned();
             return self.broken(3, Some(id), format!("a body that nobody submitted was sent: {body:?}"));
         };
         self.meet(id, &name, is_other, outbound.idempotency_key.as_str());
@@ -71,7 +72,9 @@ impl Model {
             format!("{name} was sent to {} instead of {}", request.target_url, document.target_url)
         });
         self.must(request.method == document.method, 3, id, || format!("{name} was sent with {}", request.method));
-        self.must(request.body == document.sent_body(is_other), 3, id, || format!("{name} was sent with another body"));
+        self.must(inline(&request.body) == document.sent_body(is_other).as_bytes(), 3, id, || {
+            format!("{name} was sent with another body")
+        });
         if let Some(key) = &document.key {
             self.must(outbound.idempotency_key.as_str() == key, 3, id, || {
                 format!("{name} was sent with key {} instead of {key}", outbound.idempotency_key)

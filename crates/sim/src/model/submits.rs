@@ -1,6 +1,6 @@
 //! Answers to submissions.
 
-use redrive_core::{Task, TaskId, TenantId};
+use redrive_core::{Body, Task, TaskId, TenantId};
 
 use super::Model;
 use super::facts::Facts;
@@ -133,4 +133,9 @@ impl Model {
         let wanted = self.wanted.get(name)?;
         (wanted.item.document.tenant == *tenant).then(|| (name.to_owned(), is_other))
     }
+}
+
+/// The bytes of a body. Nothing in this world is large enough to be kept elsewhere: such a body is nobody's.
+pub(super) fn inline(body: &Body) -> &[u8] {
+    body.inline().map_or(&[], |bytes| bytes)
 }

@@ -5,6 +5,7 @@ use redrive_store::TaskDetail;
 
 use super::Model;
 use super::facts::{Asker, CancelAnswer, End, Said, Whose};
+use super::submits::inline;
 use crate::moment::Moment;
 
 impl Model {
@@ -12,7 +13,7 @@ impl Model {
     pub fn shows(&mut self, tenant: &TenantId, detail: &TaskDetail, asked: Moment) {
         let (task, id) = (&detail.task, detail.task.id);
         self.must(task.lane.tenant == *tenant, 12, id, || format!("{tenant} was shown a task of {}", task.lane.tenant));
-        let Some((name, is_other)) = self.recognise(&task.lane.tenant, &detail.request.body) else {
+        let Some((name, is_other)) = self.recognise(&task.lane.tenant, inline(&detail.request.body)) else {
             return self.broken(3, Some(id), "a task is shown whose body nobody submitted".to_owned());
         };
         self.meet(id, &name, is_other, task.idempotency_key.as_str());

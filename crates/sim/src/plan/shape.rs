@@ -95,6 +95,8 @@ impl Shape {
             shutdown_grace: random.duration(Duration::from_millis(100), Duration::from_secs(20)),
             retention: 24 * HOUR,
             clean_every: random.duration(5 * MINUTE, HOUR),
+            // Nothing in this world is large enough to be stored apart.
+            blob_grace: 24 * HOUR,
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
             beat_every: Options::default().beat_every,

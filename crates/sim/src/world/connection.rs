@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
 use redrive_store::*;
 use tokio::sync::oneshot;
 
@@ -156,6 +156,10 @@ calls! {
     policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
     delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
     clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
+    adopt_blob(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
+    blob(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
+    condemn_blobs(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
+    forget_blobs(blobs: Vec<Blob>) -> ();
     newest_task() -> Option<TaskId>;
     check() -> ();
 }

@@ -162,7 +162,7 @@ fn answer(status: u16, patience: Option<Patience>) -> Answer {
         Patience::Nonsense => "soon".to_owned(),
     });
     let headers = value.map(|value| ("retry-after".to_owned(), value)).into_iter().collect();
-    Answer { status, headers, body: Bytes::from_static(b"simulated"), truncated: false }
+    Answer { status, headers, body: Bytes::from_static(b"simulated").into(), truncated: false }
 }
 
 /// A send on the wire; whatever becomes of its process, it is over when this is gone.

@@ -220,6 +220,7 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
         spawner: Arc::new(InGroup { executor: world.executor.clone(), group }),
         store: Arc::new(Connection { world: world.clone(), whose }),
         transport: Arc::new(Wire { world: world.clone(), whose }),
+        bodies: None,
     };
     redrive_engine::start(parts, world.shape.engine.clone()).await
 }

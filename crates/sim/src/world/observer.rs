@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::hash::Hash;
 
-use redrive_core::{IdempotencyKey, Outcome, Status, TaskId, TenantId};
+use redrive_core::{Body, IdempotencyKey, Outcome, Status, TaskId, TenantId};
 use redrive_engine::transport::Outbound;
 use redrive_store::{Claimed, NewTask, Settled, Settlement};
 
@@ -169,7 +169,7 @@ fn item_of(outbound: &Outbound) -> Option<String> {
 }
 
 /// The item that a body says it belongs to.
-fn item_in(body: &[u8]) -> Option<String> {
-    let name = std::str::from_utf8(body).ok()?.strip_prefix("the body of ")?;
+fn item_in(body: &Body) -> Option<String> {
+    let name = std::str::from_utf8(body.inline()?).ok()?.strip_prefix("the body of ")?;
     name.split(' ').next().map(str::to_owned)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use redrive_core::Request;
+use redrive_core::{Body, BodyRef, Request};
 use redrive_store::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,13 +29,13 @@ impl EncodedRequest {
     }
 }
 
-/// Reads target, method, headers, body, overrides and labels.
+/// Reads the columns of [`request_columns`].
 pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
     Ok(Request {
         target_url: cells.get()?,
         method: cells.get()?,
         headers: parsed(cells)?.unwrap_or_default(),
-        body: Bytes::copy_from_slice(cells.get()?),
+        body: body(cells)?,
         overrides: parsed(cells)?,
         labels: parsed::<BTreeMap<_, _>>(cells)?.unwrap_or_default(),
     })
@@ -44,10 +44,17 @@ pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
 /// The columns that [`request`] expects, from `tasks`.
 macro_rules! request_columns {
     () => {
-        "tasks.target_url, tasks.method, tasks.headers, tasks.body, tasks.overrides, tasks.labels"
+        "tasks.target_url, tasks.method, tasks.headers, tasks.body_ref, tasks.body, tasks.overrides, tasks.labels"
     };
 }
 pub(crate) use request_columns;
+
+/// Reads a reference to a stored body and the bytes of an inline one.
+pub(super) fn body(cells: &mut Cells<'_>) -> Result<Body, Failure> {
+    let stored = cells.optional_parsed(|record| BodyRef::from_record(record).ok())?;
+    let inline: Option<&[u8]> = cells.get()?;
+    Ok(stored.map_or_else(|| Bytes::copy_from_slice(inline.unwrap_or_default()).into(), Body::Stored))
+}
 
 pub(crate) fn json(value: &impl Serialize, is_empty: bool) -> Result<Option<String>, Error> {
     if is_empty {

@@ -26,7 +26,8 @@ pub(crate) use live_task;
 /// How many columns that is: where a joined table's begin.
 pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 25;
 
-/// The same of any task: from `tasks`, `live` if it is live, or else the line of its end, called `ended`. Says where from.
+/// The same of any task: from `tasks`, `live` if it is live, or else the line of its end, called `ended`; and how these
+/// are joined to `tasks`.
 macro_rules! any_task {
     () => {
         "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.policy, tasks.policy_version,
@@ -39,9 +40,8 @@ macro_rules! any_task {
          coalesce(live.error_kind, ended.last_error_kind), coalesce(live.error_message, ended.last_error_message),
          coalesce(live.token, ended.token), live.lease_since, live.lease_until"
     };
-    (from) => {
-        " FROM redrive.tasks
-          LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
+    (join) => {
+        " LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
           LEFT JOIN LATERAL (
               SELECT * FROM redrive.log
               WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id
@@ -79,7 +79,7 @@ impl TaskRow {
             policy: PolicyRef { id: cells.parsed(|text| PolicyId::try_new(text).ok())?, version: cells.narrow()? },
             status: {
                 let code: Option<i16> = cells.get()?;
-                let known = code.and_then(|code| status(code));
+                let known = code.and_then(status);
                 known.ok_or_else(|| cells.wrong(format_args!("status {code:?}")))?
             },
             reason: cells.optional_parsed(Reason::from_name)?,

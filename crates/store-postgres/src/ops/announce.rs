@@ -17,15 +17,9 @@ const UNANNOUNCED: &str = concat!(
           ORDER BY ended_at, tenant, id
           LIMIT $2
       ) AS dead
-      JOIN redrive.tasks ON tasks.tenant = dead.tenant AND tasks.id = dead.id
-      LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
-      LEFT JOIN LATERAL (
-          SELECT * FROM redrive.log
-          WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id
-          ORDER BY log.token DESC
-          LIMIT 1
-      ) AS ended ON true
-      ORDER BY dead.ended_at, dead.id"
+      JOIN redrive.tasks ON tasks.tenant = dead.tenant AND tasks.id = dead.id",
+    any_task!(join),
+    "      ORDER BY dead.ended_at, dead.id"
 );
 
 pub(crate) async fn unannounced(

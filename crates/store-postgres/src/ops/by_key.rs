@@ -17,14 +17,8 @@ const OWNERS: &str = concat!(
          SELECT * FROM redrive.tasks
          WHERE tasks.tenant = wanted.tenant AND tasks.idempotency_key = wanted.idempotency_key
          LIMIT 1
-     ) AS tasks ON true
-     LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
-     LEFT JOIN LATERAL (
-         SELECT * FROM redrive.log
-         WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id
-         ORDER BY log.token DESC
-         LIMIT 1
-     ) AS ended ON true"
+     ) AS tasks ON true",
+    any_task!(join),
 );
 
 /// For each key, in order, its task as it is now and what made its request.

@@ -18,13 +18,19 @@ macro_rules! detail_columns {
             any_task!(),
             ", ",
             request_columns!(),
-            ", ended.answer_status, ended.answer_headers, ended.answer_body, ended.answer_truncated"
+            ", ended.answer_status, ended.answer_headers, ended.answer_body_ref, ended.answer_body, ended.answer_truncated"
         )
     };
 }
 pub(crate) use detail_columns;
 
-const TASK: &str = concat!("SELECT ", detail_columns!(), any_task!(from), "WHERE tasks.tenant = $1 AND tasks.id = $2");
+const TASK: &str = concat!(
+    "SELECT ",
+    detail_columns!(),
+    " FROM redrive.tasks",
+    any_task!(join),
+    "WHERE tasks.tenant = $1 AND tasks.id = $2"
+);
 
 /// The task with its request and its answer.
 pub(crate) async fn task(
@@ -45,7 +51,13 @@ pub(crate) fn read_detail(row: &Row) -> Result<TaskDetail, Failure> {
     Ok(TaskDetail { task, request, answer })
 }
 
-const STATE: &str = concat!("SELECT ", any_task!(), any_task!(from), "WHERE tasks.tenant = $1 AND tasks.id = $2");
+const STATE: &str = concat!(
+    "SELECT ",
+    any_task!(),
+    " FROM redrive.tasks",
+    any_task!(join),
+    "WHERE tasks.tenant = $1 AND tasks.id = $2"
+);
 
 /// Where the task stands.
 pub(crate) async fn state(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<TaskRow>, Failure> {

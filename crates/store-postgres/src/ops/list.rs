@@ -13,20 +13,20 @@ use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 
 /// The most rows that one page looks at before it says "go on from here".
-const ROWS_PER_PAGE: i64 = 10_000;
+const ROWS_PER_PAGE: usize = 10_000;
 /// How many tasks are read at once: bodies come with them.
 const STEP: usize = 500;
 
 /// The ids that a walk looks at, newest first.
 macro_rules! walk {
-    ($table:literal, $of:literal) => {
-        concat!("SELECT id FROM ", $table, " WHERE tenant = $1 AND id < $2 ", $of, " ORDER BY id DESC LIMIT $3")
+    ($table:literal) => {
+        concat!("SELECT id FROM ", $table, " WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3")
     };
 }
 
-const WALK_ALL: &str = walk!("redrive.tasks", "");
-const WALK_DEAD_LETTERS: &str = walk!("redrive.dead_letters", "");
-const WALK_LIVE: &str = walk!("redrive.live", "");
+const WALK_ALL: &str = walk!("redrive.tasks");
+const WALK_DEAD_LETTERS: &str = walk!("redrive.dead_letters");
+const WALK_LIVE: &str = walk!("redrive.live");
 /// What is in flight is little, so that sorting it by id is no matter.
 const WALK_IN_FLIGHT: &str = "
 SELECT id FROM (SELECT tenant, id FROM redrive.live WHERE lease_until IS NOT NULL ORDER BY lease_until) AS leased
@@ -45,15 +45,9 @@ const DETAILS: &str = concat!(
             AND ($4::text IS NULL OR tasks.policy = $4)
             AND tasks.created_at >= $5 AND tasks.created_at < $6
           LIMIT 1
-      ) AS tasks ON true
-      LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
-      LEFT JOIN LATERAL (
-          SELECT * FROM redrive.log
-          WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id
-          ORDER BY log.token DESC
-          LIMIT 1
-      ) AS ended ON true
-      WHERE cardinality($7::smallint[]) = 0
+      ) AS tasks ON true",
+    any_task!(join),
+    "      WHERE cardinality($7::smallint[]) = 0
          OR (CASE WHEN live.id IS NULL THEN ended.status WHEN live.lease_until IS NULL THEN 2 ELSE 3 END) = ANY ($7)
       ORDER BY tasks.id DESC"
 );
@@ -64,40 +58,31 @@ pub(crate) async fn tasks(connection: &Connection, query: &TaskQuery) -> Result<
     let walked = connection
         .query(
             walk(&query.statuses),
-            &[(&tenant, Type::TEXT), (&below, Type::UUID), (&(ROWS_PER_PAGE + 1), Type::INT8)],
+            &[(&tenant, Type::TEXT), (&below, Type::UUID), (&(ROWS_PER_PAGE as i64 + 1), Type::INT8)],
         )
         .await?;
     let mut ids: Vec<Uuid> = walked.iter().map(|row| Cells::of(row).get()).collect::<Result<_, _>>()?;
-    let rows_per_page = usize::try_from(ROWS_PER_PAGE).unwrap_or(usize::MAX);
-    let is_more = ids.len() > rows_per_page;
-    ids.truncate(rows_per_page);
+    // One more than is looked at tells whether there are more.
+    let is_more = ids.len() > ROWS_PER_PAGE;
+    ids.truncate(ROWS_PER_PAGE);
     let limit = query.limit.max(1);
-    let mut page = TaskPage::default();
-    // Small steps first: without filters the first few rows are the page.
-    let mut step = limit.saturating_add(1).min(STEP);
-    let mut rest = &ids[..];
-    while !rest.is_empty() {
-        let (now, later) = rest.split_at(step.min(rest.len()));
-        rest = later;
-        step = STEP;
-        for detail in details(connection, query, now).await? {
-            if page.tasks.len() == limit {
-                page.next = page.tasks.last().map(|last| last.task.id);
-                return Ok(page);
-            }
-            if has_labels(&detail, query) {
-                page.tasks.push(detail);
-            }
-        }
-        if page.tasks.len() == limit && !(rest.is_empty() && !is_more) {
-            page.next = page.tasks.last().map(|last| last.task.id);
-            return Ok(page);
+    let mut found = Vec::new();
+    // A small step first: without filters the first few rows are the page, and one more says that there is a next one.
+    let first = ids.len().min(limit.saturating_add(1)).min(STEP);
+    let (first, rest) = ids.split_at(first);
+    for step in std::iter::once(first).chain(rest.chunks(STEP)) {
+        let details = details(connection, query, step).await?;
+        found.extend(details.into_iter().filter(|detail| has_labels(detail, query)));
+        if found.len() > limit {
+            break;
         }
     }
-    if is_more {
-        page.next = ids.last().and_then(|last| last.task_id());
-    }
-    Ok(page)
+    let next = match found.len() > limit {
+        true => found.get(limit - 1).map(|last: &TaskDetail| last.task.id),
+        false => ids.last().filter(|_| is_more).and_then(|last| last.task_id()),
+    };
+    found.truncate(limit);
+    Ok(TaskPage { tasks: found, next })
 }
 
 fn walk(statuses: &[Status]) -> &'static str {

@@ -15,6 +15,8 @@ const LOCK: &str = "SELECT FROM redrive.dead_letters WHERE tenant = $1 AND id = 
 const QUEUE: &str = "
 WITH revived AS (
     DELETE FROM redrive.dead_letters WHERE tenant = $1 AND id = $2
+), let_go AS (
+    UPDATE redrive.log SET answer_body_ref = NULL WHERE tenant = $1 AND id = $2 AND answer_body_ref IS NOT NULL
 ), queued AS (
     INSERT INTO redrive.live (
         tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use redrive_core::attempt::LastError;
-use redrive_core::{Attempt, Outcome, Reason, Status};
+use redrive_core::{Attempt, Body, BodyRef, Outcome, Reason, Status};
 use redrive_store::{Error, Next, Settled, Settlement};
 use tokio_postgres::types::Type;
 
@@ -55,7 +55,7 @@ impl Prepared {
 
     /// About how many bytes it takes on the wire.
     pub(crate) fn size(&self) -> usize {
-        self.answer_body().map_or(0, <[u8]>::len) + 512
+        self.inline_answer().map_or(0, <[u8]>::len) + 512
     }
 
     fn attempt(&self) -> Option<&Attempt> {
@@ -66,32 +66,52 @@ impl Prepared {
         self.attempt().and_then(|attempt| attempt.error.as_ref())
     }
 
-    fn answer_body(&self) -> Option<&[u8]> {
+    fn answer_body(&self) -> Option<&Body> {
         match &self.end.next {
-            Next::End { answer, .. } => answer.as_ref().map(|answer| &answer.body[..]),
+            Next::End { answer, .. } => answer.as_ref().map(|answer| &answer.body),
             Next::RetryAt { .. } => None,
         }
     }
+
+    /// The bytes, if they are here.
+    fn inline_answer(&self) -> Option<&[u8]> {
+        self.answer_body().map(|body| body.inline().map_or(&[][..], |bytes| bytes))
+    }
 }
 
-/// `status` is what the settlement asks for, `becomes` what comes of it.
+/// `status` is what the settlement asks for, `becomes` what comes of it. Of an answer whose blob is gone the rest is kept.
 const SETTLE: &str = "
-WITH held AS MATERIALIZED (
+WITH stored AS MATERIALIZED (
+    SELECT wanted.tenant, wanted.body_ref
+    FROM (
+        SELECT DISTINCT tenant, body_ref FROM unnest($1::text[], $21::text[]) AS given (tenant, body_ref)
+        WHERE body_ref IS NOT NULL
+        ORDER BY tenant, body_ref
+    ) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT FROM redrive.blobs
+        WHERE blobs.tenant = wanted.tenant AND blobs.body = wanted.body_ref AND NOT blobs.condemned
+        FOR KEY SHARE
+    ) AS blob
+), held AS MATERIALIZED (
     SELECT given.*, live.policy, live.policy_version, live.attempts_before, live.run, live.run_started_at,
            live.deadline_at, live.cancel_requested,
            live.attempt_number - (given.outcome IS NULL)::int AS attempts_made,
            CASE WHEN given.retry_at IS NULL THEN live.backoff_us ELSE given.next_backoff_us END AS task_backoff_us,
+           given.answer_body_ref IS NULL OR EXISTS (
+               SELECT FROM stored WHERE stored.tenant = given.tenant AND stored.body_ref = given.answer_body_ref
+           ) AS is_stored,
            coalesce(given.error_kind, live.error_kind) AS last_error_kind,
            coalesce(given.error_message, live.error_message) AS last_error_message,
            CASE WHEN given.status <> 4 AND live.cancel_requested THEN 7 ELSE given.status END AS becomes
     FROM unnest(
         $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], $8::bigint[],
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[], $15::text[], $16::text[],
-        $17::bigint[], $18::text[], $19::boolean[], $20::bytea[]
+        $17::bigint[], $18::text[], $19::boolean[], $20::bytea[], $21::text[]
     ) WITH ORDINALITY AS given (
         tenant, id, token, at, status, reason, retry_at, next_backoff_us,
         number, started_at, duration_us, backoff_us, outcome, response_status, error_kind, error_message,
-        answer_status, answer_headers, answer_truncated, answer_body, place
+        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref, place
     )
     CROSS JOIN LATERAL (
         SELECT * FROM redrive.live
@@ -114,19 +134,20 @@ WITH held AS MATERIALIZED (
         tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
         error_message, status, reason, ended_at, attempt_number, attempts_before, run, run_started_at, deadline_at,
         task_backoff_us, cancel_requested, last_error_kind, last_error_message,
-        answer_status, answer_headers, answer_truncated, answer_body
+        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref
     )
     SELECT tenant, id, token, coalesce(number, attempts_made), started_at, duration_us, backoff_us, outcome,
            response_status, error_kind, error_message, becomes,
            CASE WHEN becomes = status THEN reason ELSE 'cancelled' END, at, attempts_made, attempts_before, run,
            run_started_at, deadline_at, task_backoff_us, cancel_requested, last_error_kind, last_error_message,
-           answer_status, answer_headers, answer_truncated, answer_body
+           answer_status, answer_headers, answer_truncated OR NOT is_stored, answer_body,
+           CASE WHEN is_stored THEN answer_body_ref END
     FROM held
     WHERE becomes <> 2
     UNION ALL
     SELECT tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
            error_message, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL, NULL
+           NULL, NULL, NULL, NULL, NULL
     FROM held
     WHERE becomes = 2 AND outcome IS NOT NULL
 ), dead AS (
@@ -201,7 +222,11 @@ async fn run(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<tokio_po
                 (&column(ends, |row| row.answer_status), Type::INT8_ARRAY),
                 (&column(ends, |row| row.answer_headers.as_deref()), Type::TEXT_ARRAY),
                 (&column(ends, |row| row.answer_truncated), Type::BOOL_ARRAY),
-                (&column(ends, Prepared::answer_body), Type::BYTEA_ARRAY),
+                (&column(ends, Prepared::inline_answer), Type::BYTEA_ARRAY),
+                (
+                    &column(ends, |row| row.answer_body().and_then(Body::stored).map(BodyRef::to_record)),
+                    Type::TEXT_ARRAY,
+                ),
             ],
         )
         .await

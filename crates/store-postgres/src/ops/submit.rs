@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use redrive_core::Status;
+use redrive_core::{BodyRef, Status};
 use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
 use tokio_postgres::types::Type;
 
@@ -40,23 +40,23 @@ impl Prepared {
 
     /// About how many bytes it takes on the wire.
     pub(crate) fn size(&self) -> usize {
-        self.new.request.body.len() + 1_024
+        self.new.request.body.inline().map_or(0, bytes::Bytes::len) + 1_024
     }
 }
 
 /// Rows are inserted in the order of their keys, so that two batches that want the same keys meet in the same order.
-/// The version that a task pins is locked against deletion until the commit. A key that another transaction takes at the
+/// The version that a task pins, and the blob that it refers to, are locked against deletion until the commit. A key that another transaction takes at the
 /// same moment is a unique violation: nothing happens, and the whole is tried again.
 const SUBMIT: &str = "
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
         $9::text[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bytea[],
-        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[]
+        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[]
     ) WITH ORDINALITY AS given (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
         idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body,
-        due_at, deadline_at, backoff_us, lease_since, lease_until, place
+        due_at, deadline_at, backoff_us, lease_since, lease_until, body_ref, place
     )
 ), pinned AS MATERIALIZED (
     SELECT wanted.tenant, wanted.policy, wanted.policy_version
@@ -67,8 +67,20 @@ WITH given AS MATERIALIZED (
           AND policy_versions.version = wanted.policy_version AND NOT policy_versions.deleted
         FOR KEY SHARE
     ) AS version
+), stored AS MATERIALIZED (
+    SELECT wanted.tenant, wanted.body_ref
+    FROM (
+        SELECT DISTINCT tenant, body_ref FROM given WHERE body_ref IS NOT NULL ORDER BY tenant, body_ref
+    ) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT FROM redrive.blobs
+        WHERE blobs.tenant = wanted.tenant AND blobs.body = wanted.body_ref AND NOT blobs.condemned
+        FOR KEY SHARE
+    ) AS blob
 ), judged AS MATERIALIZED (
-    SELECT given.*, EXISTS (
+    SELECT given.*, given.body_ref IS NULL OR EXISTS (
+        SELECT FROM stored WHERE stored.tenant = given.tenant AND stored.body_ref = given.body_ref
+    ) AS is_stored, EXISTS (
         SELECT FROM pinned
         WHERE pinned.tenant = given.tenant AND pinned.policy = given.policy
           AND pinned.policy_version = given.policy_version
@@ -80,12 +92,12 @@ WITH given AS MATERIALIZED (
 ), kept AS (
     INSERT INTO redrive.tasks (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body
+        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body_ref, body
     )
     SELECT tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body
+           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body_ref, body
     FROM judged
-    WHERE is_pinned AND NOT is_taken
+    WHERE is_pinned AND is_stored AND NOT is_taken
     ORDER BY tenant, idempotency_key
 ), queued AS (
     INSERT INTO redrive.live (
@@ -94,17 +106,17 @@ WITH given AS MATERIALIZED (
     )
     SELECT tenant, id, due_at, lease_since, lease_until, (lease_until IS NOT NULL)::int, (lease_until IS NOT NULL)::int,
            0, 1, created_at, deadline_at, attempt_timeout_ms, backoff_us, policy_version, false, dependency, policy,
-           CASE WHEN lease_until IS NOT NULL THEN $22::text END
+           CASE WHEN lease_until IS NOT NULL THEN $23::text END
     FROM judged
-    WHERE is_pinned AND NOT is_taken
+    WHERE is_pinned AND is_stored AND NOT is_taken
 ), counted AS (
     INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
     SELECT tenant, policy, policy_version, CASE WHEN lease_until IS NULL THEN 2 ELSE 3 END, count(*)
     FROM judged
-    WHERE is_pinned AND NOT is_taken
+    WHERE is_pinned AND is_stored AND NOT is_taken
     GROUP BY 1, 2, 3, 4
 )
-SELECT place, is_pinned FROM judged WHERE is_taken OR NOT is_pinned";
+SELECT place, is_pinned, is_stored FROM judged WHERE is_taken OR NOT is_pinned OR NOT is_stored";
 
 /// Keeps what can be kept and says what became of each, in order.
 pub(crate) async fn submit(
@@ -146,6 +158,8 @@ enum Refused {
     Taken,
     /// The policy version that it pins is gone.
     PolicyGone,
+    /// The blob that its body refers to is gone.
+    BodyGone,
 }
 
 /// Which of these are the first with their key, and which are not.
@@ -176,6 +190,7 @@ async fn ask_owners(
             Some((owner, fingerprint)) if fingerprint == new.fingerprint => Some(Submitted::Replayed(Box::new(owner))),
             Some((owner, _)) => Some(Submitted::KeyReused(owner.id)),
             None if *refused == Refused::PolicyGone => Some(Submitted::PolicyGone),
+            None if *refused == Refused::BodyGone => Some(Submitted::BodyGone),
             None => {
                 again.push(*at);
                 None
@@ -209,12 +224,13 @@ async fn insert(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Res
                 (&column(tasks, |row| row.request.headers.as_deref()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.request.overrides.as_deref()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.request.labels.as_deref()), Type::TEXT_ARRAY),
-                (&column(tasks, |row| &row.new.request.body[..]), Type::BYTEA_ARRAY),
+                (&column(tasks, |row| row.new.request.body.inline().map_or(&[][..], |body| body)), Type::BYTEA_ARRAY),
                 (&column(tasks, |row| millis(due(row))), Type::INT8_ARRAY),
                 (&column(tasks, |row| millis(row.new.task.deadline_at)), Type::INT8_ARRAY),
                 (&column(tasks, |row| row.new.task.backoff.map(micros)), Type::INT8_ARRAY),
                 (&column(tasks, |row| row.lease.map(|lease| millis(lease.since))), Type::INT8_ARRAY),
                 (&column(tasks, |row| row.lease.map(|lease| millis(lease.until))), Type::INT8_ARRAY),
+                (&column(tasks, |row| row.new.request.body.stored().map(BodyRef::to_record)), Type::TEXT_ARRAY),
                 (&node, Type::TEXT),
             ],
         )
@@ -223,10 +239,14 @@ async fn insert(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Res
     for row in &rows {
         let mut cells = Cells::of(row);
         let place: i64 = cells.get()?;
-        let is_pinned: bool = cells.get()?;
+        let (is_pinned, is_stored): (bool, bool) = (cells.get()?, cells.get()?);
         let slot = usize::try_from(place - 1).ok().and_then(|place| refused.get_mut(place));
         *slot.ok_or_else(|| Failure::corrupt("submitting", format_args!("place {place}")))? =
-            Some(if is_pinned { Refused::Taken } else { Refused::PolicyGone });
+            Some(match (is_pinned, is_stored) {
+                (false, _) => Refused::PolicyGone,
+                (true, false) => Refused::BodyGone,
+                (true, true) => Refused::Taken,
+            });
     }
     Ok(refused)
 }

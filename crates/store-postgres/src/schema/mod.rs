@@ -49,7 +49,9 @@ pub(crate) enum Unusable {
     New { version: i64 },
 }
 
-const EXISTS: &str = "SELECT to_regclass('redrive.schema_versions') IS NOT NULL";
+/// Asks the catalog's tables, not its caches: while a process waits for the lock, another one makes the schema.
+const EXISTS: &str = "
+SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'redrive' AND tablename = 'schema_versions')";
 const READ: &str = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
 const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program) VALUES ($1, $2)";
 
@@ -98,6 +100,8 @@ async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
 }
 
 async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
+    // However long it takes, or another process takes to do it: there is nothing else to do until then.
+    connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
     connection.query(LOCK, &[]).await?;
     // Somebody else may have done it while this process waited.
     let before = read(connection).await?.map_or(0, |(version, _)| version);

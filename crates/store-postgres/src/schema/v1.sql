@@ -11,7 +11,7 @@
 -- byte order (COLLATE "C"). Times are milliseconds since the epoch, durations are in the unit that their name ends with.
 -- `status`: 2 PENDING, 3 IN_FLIGHT, 4 SUCCEEDED, 5 FAILED, 6 EXHAUSTED, 7 CANCELLED.
 
--- Bodies come last: what is before them is read without them.
+-- Bodies come last: what is before them is read without them. A large one is an object of its own, and `body_ref` names it.
 CREATE TABLE redrive.tasks (
     tenant             text COLLATE "C" NOT NULL,
     id                 uuid NOT NULL,
@@ -28,10 +28,12 @@ CREATE TABLE redrive.tasks (
     headers            text,
     overrides          text,
     labels             text,
+    body_ref           text COLLATE "C",
     body               bytea NOT NULL,
     PRIMARY KEY (tenant, id)
 );
 CREATE UNIQUE INDEX tasks_by_key ON redrive.tasks (tenant, idempotency_key);
+CREATE INDEX tasks_by_body ON redrive.tasks (tenant, body_ref) WHERE body_ref IS NOT NULL;
 -- Only inserts and, at the end of the retention, deletes: those are all that a vacuum is for.
 ALTER TABLE redrive.tasks SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1);
 -- Most bodies are JSON or compressed already; trying to compress each one costs more than it saves.
@@ -99,9 +101,11 @@ CREATE TABLE redrive.log (
     answer_status    bigint,
     answer_headers   text,
     answer_truncated boolean,
+    answer_body_ref  text COLLATE "C",
     answer_body      bytea,
     PRIMARY KEY (tenant, id, token)
 );
+CREATE INDEX log_by_body ON redrive.log (tenant, answer_body_ref) WHERE answer_body_ref IS NOT NULL;
 ALTER TABLE redrive.log SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1);
 ALTER TABLE redrive.log ALTER COLUMN answer_body SET STORAGE EXTERNAL;
 
@@ -149,6 +153,18 @@ CREATE TABLE redrive.policy_versions (
     spec               text NOT NULL,
     PRIMARY KEY (tenant, policy, version)
 );
+
+-- The objects that hold large bodies: those that are kept, one for each content, and those that are to be deleted. `body`
+-- is the whole reference, as tasks have it. Whoever makes a task refer to one locks its row against being condemned.
+CREATE TABLE redrive.blobs (
+    tenant     text COLLATE "C" NOT NULL,
+    body       text COLLATE "C" NOT NULL,
+    hash       text COLLATE "C" NOT NULL,
+    adopted_at bigint NOT NULL,
+    condemned  boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (tenant, body)
+);
+CREATE UNIQUE INDEX blobs_kept ON redrive.blobs (tenant, hash) WHERE NOT condemned;
 
 -- Single values that the store keeps about itself.
 CREATE TABLE redrive.meta (

@@ -47,14 +47,14 @@ impl Work {
             target_url: "https://billing.example.com/v1/charges".to_owned(),
             method: "POST".to_owned(),
             headers: vec![header("content-type", "application/json"), header("x-request-source", "life-cycles")],
-            body: Bytes::from(vec![b'x'; body]),
+            body: Bytes::from(vec![b'x'; body]).into(),
             overrides: None,
             labels: BTreeMap::new(),
         };
         let answer = Answer {
             status: 200,
             headers: vec![header("content-type", "application/json"), header("content-length", "15")],
-            body: Bytes::from_static(b"{\"status\":\"ok\"}"),
+            body: Bytes::from_static(b"{\"status\":\"ok\"}").into(),
             truncated: false,
         };
         let next = AtomicU64::new((newest + 1).max(TaskId::first_sequence(now())));
@@ -175,7 +175,8 @@ impl Work {
             cancel_requested: false,
             last_error: None,
         };
-        let fingerprint = Fingerprinter::default().part(&self.request.body).part(key.as_str().as_bytes()).finish();
+        let body = self.request.body.inline().map_or(&[][..], |bytes| bytes);
+        let fingerprint = Fingerprinter::default().part(body).part(key.as_str().as_bytes()).finish();
         NewTask { task, request: Arc::clone(&self.request), fingerprint, start }
     }
 

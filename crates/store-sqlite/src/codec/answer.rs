@@ -1,11 +1,11 @@
 //! What a dependency answered last.
 
-use bytes::Bytes;
-use redrive_core::Answer;
+use redrive_core::{Answer, Body};
 use redrive_store::Error;
 use rusqlite::Row;
 
-use super::request::{blob, json, parsed};
+use super::body;
+use super::request::{json, parsed};
 use crate::failure::Failure;
 
 /// An answer whose headers are JSON already.
@@ -13,11 +13,16 @@ use crate::failure::Failure;
 pub(crate) struct EncodedAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Option<String>,
-    pub(crate) body: Bytes,
+    pub(crate) body: Body,
     pub(crate) truncated: bool,
 }
 
 impl EncodedAnswer {
+    /// Keeps nothing of the body.
+    pub(crate) fn drop_body(&mut self) {
+        (self.body, self.truncated) = (Body::default(), true);
+    }
+
     pub(crate) fn new(answer: Answer) -> Result<Self, Error> {
         let headers = json(&answer.headers, answer.headers.is_empty())?;
         Ok(EncodedAnswer { status: answer.status, headers, body: answer.body, truncated: answer.truncated })
@@ -31,7 +36,7 @@ pub(crate) fn answer(row: &Row<'_>, first: usize, task: i64) -> Result<Option<An
         Ok::<_, rusqlite::Error>(Some(Answer {
             status,
             headers: parsed(row, first + 1)?.unwrap_or_default(),
-            body: blob(row, first + 2)?,
+            body: body(row, first + 2)?,
             truncated: row.get(first + 3)?,
         }))
     };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use redrive_core::Request;
 use redrive_store::Error;
 use rusqlite::Row;
@@ -45,7 +44,7 @@ pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request,
         target_url: row.get(first).map_err(|error| place(&error))?,
         method: row.get(first + 1).map_err(|error| place(&error))?,
         headers: parsed(row, first + 2).map_err(|error| place(&error))?.unwrap_or_default(),
-        body: blob(row, first + 3).map_err(|error| place(&error))?,
+        body: super::body(row, first + 3).map_err(|error| place(&error))?,
         overrides: parsed(row, first + 4).map_err(|error| place(&error))?,
         labels: parsed::<BTreeMap<_, _>>(row, first + 5).map_err(|error| place(&error))?.unwrap_or_default(),
     })
@@ -64,8 +63,4 @@ pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Resul
     let Some(text) = cell.as_str_or_null()? else { return Ok(None) };
     let value = serde_json::from_str(text);
     value.map(Some).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, cell.data_type(), error.into()))
-}
-
-pub(super) fn blob(row: &Row<'_>, column: usize) -> Result<Bytes, rusqlite::Error> {
-    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
 }

@@ -7,9 +7,9 @@ use rusqlite::Row;
 use crate::codec::{millis, sequence, status};
 use crate::failure::Failure;
 use crate::keys::KeyHash;
-use crate::ops::announce;
 use crate::ops::meta::{self, Name};
 use crate::ops::newest_task::newest_kept;
+use crate::ops::{announce, blobs};
 use crate::writer::Writer;
 
 /// Below every task.
@@ -105,6 +105,7 @@ fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
     connection.prepare_cached("DELETE FROM requests WHERE task = ?1")?.execute([old.task])?;
     connection.prepare_cached("DELETE FROM attempts WHERE task = ?1")?.execute([old.task])?;
     connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?.execute([old.task])?;
+    blobs::forget_uses(connection, old.task)?;
     if old.status.is_dead_letter() {
         announce::forget(connection, old.task, old.ended_at)?;
     }

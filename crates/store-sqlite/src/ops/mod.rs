@@ -5,6 +5,7 @@
 
 pub(crate) mod announce;
 pub(crate) mod attempts;
+pub(crate) mod blobs;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;
 pub(crate) mod cancel;

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{announce, claim, expired, list, pending_lanes};
+use super::{announce, blobs, claim, expired, list, pending_lanes};
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -55,6 +55,19 @@ fn unannounced_dead_letters_are_found_and_confirmed_by_their_key() {
             "SEARCH unannounced USING PRIMARY KEY (ended_at=? AND task=?)",
             "SCALAR SUBQUERY 1",
             "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)",
+        ]
+    );
+}
+
+#[test]
+fn blobs_are_found_by_their_content_and_walked_in_their_order() {
+    assert_eq!(plan(blobs::KEPT), ["SEARCH blobs USING PRIMARY KEY (tenant=? AND body>? AND body<?)"]);
+    assert_eq!(
+        plan(blobs::LOOK),
+        [
+            "SEARCH blobs USING PRIMARY KEY ((tenant,body)>(?,?))",
+            "CORRELATED SCALAR SUBQUERY 1",
+            "SEARCH body_uses USING COVERING INDEX body_uses_by_body (body=?)",
         ]
     );
 }

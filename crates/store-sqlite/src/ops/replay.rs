@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
+use crate::ops::blobs::{self, Part};
 use crate::ops::{announce, find};
 use crate::writer::Writer;
 
@@ -26,6 +27,7 @@ pub(crate) fn replay(writer: &mut Writer, tenant: &TenantId, id: TaskId, now: Ti
     let mut delete = writer.connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?;
     delete.execute([sequence(id)])?;
     drop(delete);
+    blobs::forget_use(&writer.connection, sequence(id), Part::Answer)?;
     announce::forget(&writer.connection, sequence(id), dead.ended_at.map(millis))?;
     writer.counters.moved(found.tenant, found.version, dead.status, task.status);
     Ok(Replay::Done(Box::new(task)))

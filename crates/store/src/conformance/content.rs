@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use redrive_core::attempt::LastError;
 use redrive_core::policy::{BackoffKind, JitterKind, Spec};
-use redrive_core::{Answer, Attempt, ErrorType, Status, Timestamp};
+use redrive_core::{Answer, Attempt, Body, ErrorType, Status, Timestamp};
 
 use super::samples::*;
 use crate::{Next, Store};
@@ -88,17 +88,17 @@ pub(super) async fn labels_of_any_script_are_kept(store: &dyn Store) {
 pub(super) async fn an_answer_is_kept_whole(store: &dyn Store) {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let answers = [
-        Answer { status: 204, headers: Vec::new(), body: Bytes::new(), truncated: false },
+        Answer { status: 204, headers: Vec::new(), body: Body::default(), truncated: false },
         Answer {
             status: 999,
             headers: vec![header("set-cookie", "a"), header("Set-Cookie", "b"), header("set-cookie", "a")],
-            body: odd_bytes(),
+            body: odd_bytes().into(),
             truncated: true,
         },
         Answer {
             status: 100,
             headers: vec![header("x", "")],
-            body: Bytes::from(vec![0xFF; Answer::BODY_LIMIT]),
+            body: Bytes::from(vec![0xFF; Answer::BODY_LIMIT]).into(),
             truncated: false,
         },
     ];

@@ -24,10 +24,12 @@
 #![allow(clippy::unwrap_used, reason = "this is a test suite: an error that is not expected fails the test")]
 
 mod announce;
+mod blobs;
 mod claim;
 mod clean;
 mod content;
 mod expired;
+pub(crate) mod interleave;
 mod lanes;
 mod list;
 mod model;
@@ -282,6 +284,25 @@ macro_rules! __for_each_fact {
                 the_first_step_begins_with_the_oldest
                 the_newest_id_outlives_its_task
                 the_current_version_of_a_policy_is_never_cleaned_away
+            }
+            blobs {
+                content_that_is_adopted_twice_is_one_blob
+                a_blob_belongs_to_its_tenant
+                a_task_with_a_stored_body_is_kept_as_it_was_given
+                a_task_refers_only_to_a_blob_that_is_kept
+                a_taken_key_is_answered_even_if_the_blob_is_gone
+                a_blob_that_a_task_refers_to_is_not_condemned_until_the_task_is_cleaned_away
+                a_blob_that_no_task_refers_to_stays_for_a_while_after_its_last_adoption
+                a_condemned_blob_is_named_until_it_is_forgotten
+                what_is_not_condemned_is_not_forgotten
+                content_that_was_condemned_comes_back_as_another_copy
+                an_answer_keeps_its_blob_until_its_task_is_cleaned_away
+                of_an_answer_whose_blob_is_gone_the_rest_is_kept
+                a_replay_lets_go_of_the_answers_blob_and_not_of_the_bodys
+                a_pass_over_blobs_goes_in_steps_and_reaches_every_one
+            }
+            interleave {
+                no_order_of_upload_submit_and_collection_loses_a_body
             }
             whole {
                 a_fresh_store_is_empty_and_can_be_written_to

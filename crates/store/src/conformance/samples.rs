@@ -12,8 +12,8 @@ use redrive_core::attempt::LastError;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
-    Answer, Attempt, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId, Reason, Request, Status, Task,
-    TaskId, TenantId, Timestamp, policy,
+    Answer, Attempt, Body, BodyHash, BodyRef, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId, Reason,
+    Request, Status, Task, TaskId, TenantId, Timestamp, policy,
 };
 
 use crate::{
@@ -72,13 +72,16 @@ pub fn id(n: u64) -> TaskId {
 #[derive(Debug, Clone)]
 pub struct Sample(pub NewTask);
 
+/// The body of every sample that names none.
+const BODY: &[u8] = b"{}";
+
 /// Sample `n`: pending, due and accepted at `at(0)`, with a key of its own and the default policy's version 1.
 pub fn task(n: u64) -> Sample {
     let request = Request {
         target_url: format!("{DEPENDENCY}/charges"),
         method: "POST".to_owned(),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: Bytes::from_static(b"{}"),
+        body: Body::from(Bytes::from_static(BODY)),
         overrides: None,
         labels: BTreeMap::new(),
     };
@@ -103,7 +106,7 @@ pub fn task(n: u64) -> Sample {
         cancel_requested: false,
         last_error: None,
     };
-    let fingerprint = Fingerprinter::default().part(&request.body).finish();
+    let fingerprint = Fingerprinter::default().part(BODY).finish();
     Sample(NewTask { task, request: Arc::new(request), fingerprint, start: Start::Pending })
 }
 
@@ -155,7 +158,13 @@ impl Sample {
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         self.0.fingerprint = Fingerprinter::default().part(&body).finish();
-        self.request(|request| request.body = body)
+        self.request(|request| request.body = body.into())
+    }
+
+    /// With a body that is kept in this blob.
+    pub fn stored(mut self, body: BodyRef) -> Self {
+        self.0.fingerprint = Fingerprinter::default().part(&body.hash.0).finish();
+        self.request(|request| request.body = body.into())
     }
 
     /// With this label, among others.
@@ -170,6 +179,11 @@ impl Sample {
         change(Arc::make_mut(&mut self.0.request));
         self
     }
+}
+
+/// Copy `copy` of this content.
+pub fn stored(content: &str, copy: u64) -> BodyRef {
+    BodyRef { hash: BodyHash::of(content.as_bytes()), length: content.len() as u64, copy }
 }
 
 /// Makes the default policy's version 1 of a tenant, which the samples pin.
@@ -298,7 +312,7 @@ pub fn successful_attempt(claimed: &Claimed) -> Attempt {
 /// An answer with little in it.
 pub fn answer(status: u16) -> Box<Answer> {
     let headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
-    Box::new(Answer { status, headers, body: Bytes::from_static(b"answer"), truncated: false })
+    Box::new(Answer { status, headers, body: Bytes::from_static(b"answer").into(), truncated: false })
 }
 
 /// The attempt failed at `decided`, and the next one is due at `next`.

@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use redrive_core::{PolicyId, Status, policy};
+use redrive_core::{PolicyId, Status, Timestamp, policy};
 
 use super::samples::*;
-use crate::{CleanFrom, Cleaned, Error, Expected, Settled, Store, Submitted};
+use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, Settled, Store, Submitted};
 
 pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Store) {
     store.check().await.unwrap();
@@ -18,6 +18,7 @@ pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Sto
     assert_eq!(store.policies(acme(), None, 10).await.unwrap(), []);
     assert_eq!(store.task(acme(), id(1)).await.unwrap(), None);
     assert_eq!(counts(store, acme()).await, [0; 6]);
+    assert_eq!(store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap(), Condemned::default());
     let nothing = Cleaned { removed: 0, next: None };
     assert_eq!(store.clean(at(0), CleanFrom::Start, 10).await.unwrap(), nothing);
 }
@@ -56,6 +57,10 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("policies", store.policies(tenant(), None, 1).await.err()),
         ("delete_policy", store.delete_policy(tenant(), policy(), Expected::Anything).await.err()),
         ("clean", store.clean(at(0), CleanFrom::Start, 1).await.err()),
+        ("adopt_blob", store.adopt_blob(tenant(), stored("", 1), at(0)).await.err()),
+        ("blob", store.blob(tenant(), stored("", 1).hash).await.err()),
+        ("condemn_blobs", store.condemn_blobs(at(0), None, 1).await.err()),
+        ("forget_blobs", store.forget_blobs(Vec::new()).await.err()),
         ("newest_task", store.newest_task().await.err()),
         ("check", store.check().await.err()),
     ];

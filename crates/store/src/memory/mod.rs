@@ -7,6 +7,7 @@
 //! Superseded versions of a policy are kept until the policy is deleted: people write policies, so there are few.
 
 mod announce;
+mod blobs;
 mod claim;
 mod clean;
 mod list;
@@ -21,12 +22,14 @@ use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
 
 use crate::{
-    Announced, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Counts, DeletePolicy, Error, Expected,
-    LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement, Store, Submitted,
-    TaskDetail, TaskPage, TaskQuery,
+    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
+    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
+    Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 use state::State;
 
@@ -152,6 +155,28 @@ impl Store for MemoryStore {
         Ok(entry.map(|entry| (entry.task.clone(), entry.fingerprint)))
     }
 
+    async fn adopt_blob(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        Ok(self.open()?.adopt_blob(tenant, fresh, now))
+    }
+
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        Ok(self.open()?.blob(&tenant, hash))
+    }
+
+    async fn condemn_blobs(
+        &self,
+        adopted_before: Timestamp,
+        after: Option<Blob>,
+        limit: usize,
+    ) -> Result<Condemned, Error> {
+        Ok(self.open()?.condemn_blobs(adopted_before, after, limit))
+    }
+
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        self.open()?.forget_blobs(&blobs);
+        Ok(())
+    }
+
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
         Ok(self.open()?.newest)
     }
@@ -177,7 +202,8 @@ mod tests {
     use redrive_core::Status;
 
     use super::MemoryStore;
-    use crate::conformance::samples::{acme, at, keep_and_end, task};
+    use crate::conformance::interleave::{Actor, orders, run};
+    use crate::conformance::samples::{acme, allow, at, keep_and_end, task};
     use crate::conformance::{Fresh, workload};
     use crate::{CleanFrom, Store};
 
@@ -191,6 +217,18 @@ mod tests {
     async fn many_other_random_lives_end_as_the_model_says() {
         for seed in 2..20 {
             workload::run(&MemoryStore::new(), seed, 500).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn no_order_of_two_collectors_two_uploads_and_a_submit_loses_a_body() {
+        use Actor::{Collect, Submit, Upload};
+        for actors in [[Upload, Submit, Collect, Collect], [Upload, Upload, Submit, Collect]] {
+            for order in orders(&actors) {
+                let store = MemoryStore::new();
+                allow(&store, acme()).await;
+                run(&store, &actors, &order, 1).await;
+            }
         }
     }
 

@@ -11,12 +11,18 @@ impl State {
         ends.into_iter().map(|end| self.settle_one(end)).collect()
     }
 
-    fn settle_one(&mut self, end: Settlement) -> Settled {
+    fn settle_one(&mut self, mut end: Settlement) -> Settled {
         let holds_lease = self
             .entry(&end.tenant, end.id)
             .is_some_and(|entry| entry.task.status == Status::InFlight && entry.lease.token == end.token);
         if !holds_lease && !planted::is(Bug::SettleWithoutFence) {
             return Settled::LeaseLost;
+        }
+        if let Next::End { answer: Some(answer), .. } = &mut end.next
+            && let Some(body) = answer.body.stored()
+            && !super::blobs::is_kept(&self.blobs, &end.tenant, body)
+        {
+            *answer = Box::new(answer.as_ref().clone().without_body());
         }
         match self.change(end.id, |entry| entry.settle(end)) {
             Some(status) => Settled::Done(status),

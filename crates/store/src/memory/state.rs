@@ -1,16 +1,17 @@
 //! What the memory store holds, and the indexes that follow every change of a task.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::sync::Arc;
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    Answer, Attempt, Body, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
 };
 
+use super::blobs::Kept;
 use super::policies::PolicyEntry;
-use crate::{Claimed, Lease, TaskDetail, Token};
+use crate::{Blob, Claimed, Lease, TaskDetail, Token};
 
 /// Everything. Changed only under the store's lock, one whole call at a time.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(super) struct State {
     /// Boxed, so that a full tree node splits by moving pointers.
     pub(super) tasks: BTreeMap<TaskId, Box<Entry>>,
     pub(super) indexes: Indexes,
+    /// Objects that hold bodies, the condemned ones too until they are forgotten.
+    pub(super) blobs: BTreeMap<Blob, Kept>,
 }
 
 /// All that belongs to one task.
@@ -46,6 +49,8 @@ pub(super) struct Indexes {
     /// Dead letters whose alert is still to be raised, by when they ended.
     pub(super) unannounced: BTreeSet<(Timestamp, TaskId)>,
     pub(super) tenants: BTreeMap<TenantId, Tenant>,
+    /// How many bodies of tasks are in each blob; one that holds none is absent.
+    pub(super) bodies: BTreeMap<Blob, usize>,
 }
 
 /// What one tenant has.
@@ -96,6 +101,13 @@ impl Entry {
         self.lease
     }
 
+    /// The blobs that it refers to.
+    fn blobs(&self) -> impl Iterator<Item = Blob> {
+        let answer = self.answer.as_ref().map(|answer| &answer.body);
+        let stored = [Some(&self.request.body), answer].into_iter().flatten().filter_map(Body::stored);
+        stored.map(|body| Blob { tenant: self.task.lane.tenant.clone(), body: *body })
+    }
+
     fn due(&self) -> (Timestamp, TaskId) {
         (self.task.next_attempt_at.unwrap_or_default(), self.task.id)
     }
@@ -126,6 +138,9 @@ impl Indexes {
         if entry.is_unannounced {
             self.unannounced.insert(entry.ended());
         }
+        for blob in entry.blobs() {
+            *self.bodies.entry(blob).or_default() += 1;
+        }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
             if task.status != Status::Exhausted || !planted::is(Bug::ExhaustedUncounted) {
                 tenant.counts[task.status as usize] += 1;
@@ -155,6 +170,14 @@ impl Indexes {
         }
         if entry.is_unannounced {
             self.unannounced.remove(&entry.ended());
+        }
+        for blob in entry.blobs() {
+            if let btree_map::Entry::Occupied(mut bodies) = self.bodies.entry(blob) {
+                *bodies.get_mut() -= 1;
+                if *bodies.get() == 0 {
+                    bodies.remove();
+                }
+            }
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
             tenant.counts[task.status as usize] -= 1;

@@ -49,6 +49,11 @@ impl State {
         if !tenant.policies.get(&task.policy.id).is_some_and(|policy| policy.has(task.policy.version)) {
             return Submitted::PolicyGone;
         }
+        if let Some(body) = request.body.stored()
+            && !super::blobs::is_kept(&self.blobs, &task.lane.tenant, body)
+        {
+            return Submitted::BodyGone;
+        }
         key.insert(id);
         tenant.ids.insert(id);
         let entry = Entry {

@@ -58,7 +58,7 @@ impl Postgres {
         make_cluster(&programs, &home, account);
         let settings = settings_of(&options);
         let command = move |port: u16| {
-            let mut command = Command::new(programs.join("postgres"));
+            let mut command = Command::new(programs.join(program::POSTGRES.name));
             command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
             settings.iter().for_each(|setting| {
                 command.args(["-c", setting.as_str()]);
@@ -166,13 +166,15 @@ fn settings_of(options: &Options<'_>) -> Vec<String> {
         ("full_page_writes", on_or_off),
         // Among the server's files, where it goes with them when the server was killed.
         ("dynamic_shared_memory_type", "mmap"),
+        // A recovery begins by syncing every file, and one by one that takes many seconds.
+        ("recovery_init_sync_method", "syncfs"),
     ];
     base.iter().chain(options.settings).map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// Runs `initdb`.
 fn make_cluster(programs: &std::path::Path, home: &Home, account: Option<program::Account>) {
-    let mut initdb = Command::new(programs.join("initdb"));
+    let mut initdb = Command::new(programs.join(program::INITDB.name));
     initdb.arg("--pgdata").arg(home.path().join("data"));
     initdb.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"]);
     initdb.args(["--no-sync", "--no-instructions"]);

@@ -37,7 +37,7 @@ impl Redis {
 
     /// A new server with `options`.
     pub fn start_with(options: Options<'_>) -> Self {
-        let program = program::find("redis-server", "redis-server");
+        let program = program::REDIS.path();
         let settings = settings_of(&options);
         let command = move |port: u16| {
             let mut command = Command::new(&program);

@@ -90,7 +90,7 @@ impl RedisSentinel {
 }
 
 fn start_sentinel(master: u16) -> Server {
-    let program = program::find("redis-sentinel", "redis-sentinel");
+    let program = program::SENTINEL.path();
     let home = Home::new(Place::Disk, None, Farewell::Kill);
     let file = home.path().join("sentinel.conf");
     let command = move |port: u16| {

@@ -13,6 +13,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 
 use super::request::Request;
 use super::server::Seen;
@@ -44,6 +45,27 @@ where
         .max_concurrent_streams(MAX_STREAMS)
         .serve_connection(TokioIo::new(stream), service);
     // How a client ends a connection is not the server's concern here.
+    drop(connection.await);
+    drop(open);
+}
+
+/// Speaks HTTP/2 with `visitor`; reads no body until it may go on, and says when it has the head of a request.
+pub async fn serve_slowly<S>(visitor: Visitor<S>, begun: Arc<Notify>, go_on: Arc<Notify>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let seen = visitor.seen.clone();
+    let (stream, open) = visitor.into_stream();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let (seen, begun, go_on) = (seen.clone(), begun.clone(), go_on.clone());
+        async move {
+            begun.notify_one();
+            go_on.notified().await;
+            received(request, &seen).await;
+            Ok::<_, Infallible>(ok())
+        }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
     drop(connection.await);
     drop(open);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use redrive_core::{Answer, Dependency, ErrorType, IdempotencyKey, Lane, Request, TaskId, TenantId};
+use redrive_core::{Answer, BodyRef, Dependency, ErrorType, IdempotencyKey, Lane, Request, TaskId, TenantId};
 use redrive_engine::transport::{Outbound, SendError, Transport};
 use redrive_transport::{HttpTransport, Options, Roots};
 
@@ -29,7 +29,7 @@ pub(crate) fn call(url: impl Into<String>) -> Call {
         target_url: url.into(),
         method: "POST".into(),
         headers: Vec::new(),
-        body: Bytes::from_static(b"body"),
+        body: Bytes::from_static(b"body").into(),
         overrides: None,
         labels: BTreeMap::new(),
     };
@@ -71,6 +71,10 @@ impl Call {
     }
 
     pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
+        self.request(|request| request.body = body.into().into())
+    }
+
+    pub(crate) fn stored(self, body: BodyRef) -> Self {
         self.request(|request| request.body = body.into())
     }
 

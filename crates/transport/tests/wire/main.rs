@@ -9,6 +9,9 @@ mod connecting;
 mod http2;
 mod keeping;
 mod requests;
+#[path = "../../../blobs/tests/support/s3.rs"]
+mod s3;
 mod secure;
+mod stored;
 #[path = "../support/mod.rs"]
 mod support;

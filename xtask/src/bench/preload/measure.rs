@@ -99,12 +99,12 @@ pub fn measure_pending(world: &World, load: &Load, tasks: u64) -> Result<Pending
             break at;
         }
         if begin.elapsed() > SEND_LIMIT {
-            bail!("nothing was sent within {SEND_LIMIT:?}; the service said:\n{}", service.process.log_tail());
+            bail!("nothing was sent within {SEND_LIMIT:?}; the service said:\n{}", service.log_tail());
         }
         std::thread::sleep(Duration::from_millis(1));
     };
     std::thread::sleep(SETTLE);
-    let usage = service.process.usage()?;
+    let usage = service.usage()?;
     Ok(Pending {
         tasks,
         lanes: LANES,

@@ -41,12 +41,13 @@ impl Maker {
                 Ok::<_, redrive_core::id::InvalidId>(Lane { tenant: TenantId::default_tenant(), dependency })
             })
             .collect();
+        let body = Bytes::from("0".repeat(body.max(NUMBER_DIGITS)));
         let request = Request {
             target_url: format!("http://{target}/"),
             method: "POST".to_owned(),
             headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
             // The target takes a task with these digits for number 0.
-            body: Bytes::from("0".repeat(body.max(NUMBER_DIGITS))),
+            body: body.clone().into(),
             overrides: None,
             labels: BTreeMap::new(),
         };
@@ -54,7 +55,7 @@ impl Maker {
             random: Rng::with_seed(now_us()),
             sequence: TaskId::first_sequence(first),
             lanes: lanes?,
-            fingerprint: Fingerprinter::default().part(&request.body).finish(),
+            fingerprint: Fingerprinter::default().part(&body).finish(),
             request: Arc::new(request),
         })
     }
@@ -107,7 +108,7 @@ pub(super) fn success(id: TaskId, lease: Lease) -> Settlement {
     let answer = Answer {
         status: 200,
         headers: vec![("content-length".to_owned(), "2".to_owned())],
-        body: Bytes::from_static(b"ok"),
+        body: Bytes::from_static(b"ok").into(),
         truncated: false,
     };
     Settlement {

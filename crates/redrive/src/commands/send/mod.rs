@@ -8,11 +8,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::client::{Answer, Task};
+use crate::client::{Answer, Task, Upload};
 use crate::commands::{Connection, connection, pairs};
 use crate::exit::Exit;
 use crate::follow::{Follow, Wait};
 use crate::output::{Colour, Output, duration};
+use body::Data;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +35,8 @@ pub(crate) struct Args {
     /// A header field; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = pairs::header)]
     headers: Vec<(String, String)>,
-    /// The body: a text, @FILE for a file's bytes, - for standard input
+    /// The body: a text, @FILE for a file's bytes, - for standard input. What is over 1 MiB is uploaded first, and has no
+    /// content type but the one that a header says
     #[arg(short = 'd', long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, conflicts_with = "json_body")]
     data: Option<String>,
     /// The body as JSON, sent byte for byte as written; @FILE and - as above
@@ -81,6 +83,8 @@ struct Submission {
     #[serde(skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    body_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     policy_id: Option<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     policy: Map<String, Value>,
@@ -96,10 +100,13 @@ struct Submission {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let (connection, wait) = (args.connection.clone(), args.wait);
-    let submission = serde_json::to_vec(&submission(args)?)?;
+    let (mut submission, large) = submission(args)?;
     connection::run(async {
         let mut client = connection.client();
-        let answer = client.post("/retry-tasks", submission).await?;
+        if let Some(large) = large {
+            submission.body_ref = Some(client.upload(large).await?);
+        }
+        let answer = client.post("/retry-tasks", serde_json::to_vec(&submission)?).await?;
         let task: Task = answer.read()?;
         let output = connection.output();
         let follow = wait.map(|wait| Follow::new(&connection, wait)).transpose()?;
@@ -115,7 +122,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-fn submission(args: Args) -> anyhow::Result<Submission> {
+/// The task, and what must be uploaded before it.
+fn submission(args: Args) -> anyhow::Result<(Submission, Option<Upload>)> {
     let mut submission = Submission {
         target_url: args.url,
         method: args.method,
@@ -131,12 +139,16 @@ fn submission(args: Args) -> anyhow::Result<Submission> {
     if let Some(json) = args.json_body {
         submission.body_json = Some(body::json(&json)?);
     }
-    match args.data.map(|data| body::bytes(&data)).transpose()?.map(String::from_utf8) {
-        Some(Ok(text)) => submission.body = Some(text),
-        Some(Err(not_text)) => submission.body_base64 = Some(body::base64(not_text.as_bytes())),
-        None => {}
+    let bytes = match args.data.map(|data| body::data(&data)).transpose()? {
+        Some(Data::Bytes(bytes)) => bytes,
+        Some(Data::Large(upload)) => return Ok((submission, Some(upload))),
+        None => return Ok((submission, None)),
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => submission.body = Some(text),
+        Err(not_text) => submission.body_base64 = Some(body::base64(not_text.as_bytes())),
     }
-    Ok(submission)
+    Ok((submission, None))
 }
 
 /// Says what was accepted.

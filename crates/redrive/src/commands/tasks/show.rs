@@ -51,7 +51,7 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     }
     table.field("request", format!("{} {}", task.method, task.target_url));
     rows(&mut table, "header", &task.headers);
-    table.field("body", format!("{} bytes", task.body_bytes));
+    table.field("body", body(task.body_bytes, task.body_ref.as_deref()));
     table.field("key", task.idempotency_key.as_str());
     table.field("dependency", task.dependency.as_str());
     table.field("policy", format!("{} v{}", task.policy_id, task.policy_version));
@@ -61,6 +61,11 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     }
     output.table(&table)?;
     response(output, task)
+}
+
+/// How much it is, and where it is if it is not a part of the task: `GET /blobs/{bodyRef}` shows it.
+fn body(bytes: u64, stored: Option<&str>) -> String {
+    stored.map_or_else(|| format!("{bytes} bytes"), |stored| format!("{bytes} bytes, /blobs/{stored}"))
 }
 
 /// `2 of 6`, and of a task that was replayed `2 of 6 in run 2, 8 in all`
@@ -74,6 +79,9 @@ fn response(output: Output, task: &Task) -> std::io::Result<()> {
     let mut table = Table::of_fields();
     table.field("answer", status_text(response.status));
     rows(&mut table, "header", &response.headers);
+    if response.body_ref.is_some() {
+        table.field("body", body(response.body_bytes, response.body_ref.as_deref()));
+    }
     output.text("\n")?;
     output.table(&table)?;
     let rest = if response.truncated { "\n(there was more, it is not kept)" } else { "" };

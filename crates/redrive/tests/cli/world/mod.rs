@@ -1,6 +1,8 @@
 //! What the tests are played in: a running service, targets to send to, and the command line.
 
 mod program;
+#[path = "../../../../blobs/tests/support/s3.rs"]
+pub(crate) mod s3;
 mod service;
 mod target;
 

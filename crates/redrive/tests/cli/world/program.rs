@@ -64,6 +64,11 @@ impl Program {
         Program { child, stdout, stderr }
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, by its name without `SIG`.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();

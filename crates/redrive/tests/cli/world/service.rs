@@ -1,10 +1,12 @@
 //! `redrive serve` on a free port.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::s3::{self, S3};
 use super::{Ended, Program, redrive};
 
 /// A running service and the directory that it was started in.
@@ -32,7 +34,20 @@ impl Service {
 
     pub(crate) fn start_at(listen: &str, directory: &Path, flags: &[&str]) -> Service {
         let words = [&["serve", "--listen", listen], flags].concat();
-        let mut program = Program::start(redrive(directory, &words));
+        Service::of(redrive(directory, &words), directory)
+    }
+
+    /// A service that keeps large bodies in S3.
+    pub(crate) fn start_over(s3: &S3, directory: &Path, flags: &[&str]) -> Service {
+        let url = s3.url();
+        let words = [&["serve", "--listen", "127.0.0.1:0", "--blobs", &url], flags].concat();
+        let mut command = redrive(directory, &words);
+        command.env("AWS_ACCESS_KEY_ID", s3::ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", s3::SECRET_ACCESS_KEY);
+        Service::of(command, directory)
+    }
+
+    fn of(command: Command, directory: &Path) -> Service {
+        let mut program = Program::start(command);
         let line = program.stdout.wait_for("listens on http://");
         let url = line.split_whitespace().last().unwrap().to_owned();
         Service { program, url, directory: directory.to_owned(), _temporary: None }

@@ -1,7 +1,7 @@
 //! Examples: the call as a curl command, the answer as JSON.
 
 use super::html::escape;
-use crate::rest::route::Route;
+use crate::rest::route::{Document, Route};
 
 /// The call and its answer, side by side with what they explain.
 pub(crate) fn panel(route: &Route) -> String {
@@ -24,8 +24,12 @@ pub(crate) fn curl_command(route: &Route) -> String {
     for header in route.example.headers {
         command.push_str(&format!(" \\\n  -H {}", quote(header)));
     }
-    if let Some(document) = &route.request {
-        command.push_str(&format!(" \\\n  -H 'content-type: application/json' \\\n  -d {}", quote(document.example)));
+    match &route.request {
+        Some(Document::Json { example, .. }) => {
+            command.push_str(&format!(" \\\n  -H 'content-type: application/json' \\\n  -d {}", quote(example)));
+        }
+        Some(Document::Bytes { example, .. }) => command.push_str(&format!(" \\\n  --data-binary {example}")),
+        None => {}
     }
     command
 }

@@ -46,6 +46,8 @@ kinds! {
         "A query parameter or a header is unknown here, given too often or not of the form that it must have. `field` names it.";
     KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
         "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
+    BROKEN_BODY = 400 "broken-body" "The body did not come to its end":
+        "The bytes of the upload stopped coming before their end. Nothing was stored; it is safe to try again.";
     CROSS_SITE = 403 "cross-site" "A page of another site must not do this":
         "A browser says that a page of another site made this request. Such a page could reach a service on the visitor's own machine; it is not let in to change anything.";
     NOT_FOUND = 404 "not-found" "There is nothing here":
@@ -54,6 +56,8 @@ kinds! {
         "There is no task with this id: it was never accepted here, or it ended and was cleaned away after its retention.";
     POLICY_NOT_FOUND = 404 "policy-not-found" "No such policy":
         "There is no policy with this name.";
+    BODY_NOT_FOUND = 404 "body-not-found" "No such stored body":
+        "There is no stored body with this hash: it was never uploaded here, or no task refers to it any more and it was deleted.";
     METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Not with this method":
         "The path exists, but not for this method. The `Allow` header lists those that it has.";
     REQUEST_TIMEOUT = 408 "request-timeout" "The body took too long":
@@ -80,12 +84,14 @@ kinds! {
         "The document has the right shape, but one or more of its values are impossible. `errors` lists every one of them with its field.";
     UNKNOWN_POLICY = 422 "unknown-policy" "No policy of this name":
         "The submission names a policy that does not exist. Register it first, or leave `policyId` out for the default.";
+    UNKNOWN_BODY = 422 "unknown-body" "No stored body with this hash":
+        "The submission's `bodyRef` refers to a body that is not stored: it was never uploaded here, or it was deleted because no task referred to it for a day. Upload it and submit again.";
     KEY_REUSED = 422 "idempotency-key-reused" "The key belongs to another request":
         "A task with this idempotency key exists, and its request was a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
     INTERNAL = 500 "internal-error" "Something went wrong in the service":
         "The service could not do this because of a fault of its own, which is in its log.";
     UNAVAILABLE = 503 "unavailable" "Not available right now":
-        "The service cannot do this right now: its store cannot be reached, or it is stopping. Nothing was changed as far as it knows. Try again after `Retry-After`, with the same idempotency key.";
+        "The service cannot do this right now: its store or its object storage cannot be reached, or it is stopping. Nothing was changed as far as it knows. Try again after `Retry-After`, with the same idempotency key.";
     STORAGE_FULL = 507 "storage-full" "No space left":
         "The store has no space left. Nothing was changed. What can be read still can; writing works again once there is space.";
 }

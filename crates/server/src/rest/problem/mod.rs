@@ -8,6 +8,7 @@ pub(crate) use refusal::Refusal;
 
 use std::borrow::Cow;
 
+use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
 use crate::failure::Failure;
@@ -38,6 +39,11 @@ fn kind_of_failure(failure: &Failure) -> &'static Kind {
         Failure::KeysDiffer => &kind::KEY_MISMATCH,
         Failure::KeyReused(_) => &kind::KEY_REUSED,
         Failure::UnknownPolicy { .. } => &kind::UNKNOWN_POLICY,
+        Failure::UnknownBody { .. } => &kind::UNKNOWN_BODY,
+        Failure::NoSuchBody(_) | Failure::Bodies(BodyError::Missing) => &kind::BODY_NOT_FOUND,
+        Failure::Bodies(BodyError::BrokenOff(_)) => &kind::BROKEN_BODY,
+        Failure::Bodies(BodyError::Damaged(_)) => &kind::INTERNAL,
+        Failure::Bodies(_) => &kind::UNAVAILABLE,
         Failure::NoSuchTask(_) => &kind::TASK_NOT_FOUND,
         Failure::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
         Failure::TaskEnded { .. } => &kind::TASK_ENDED,
@@ -110,7 +116,9 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
             problem.limit_bytes = Some(*limit_bytes);
         }
         Failure::KeysDiffer => problem.field = Some("idempotencyKey".into()),
-        Failure::UnknownPolicy { field, .. } => problem.field = Some(field.clone()),
+        Failure::UnknownPolicy { field, .. } | Failure::UnknownBody { field, .. } => {
+            problem.field = Some(field.clone())
+        }
         Failure::KeyReused(id)
         | Failure::TaskInFlight(id)
         | Failure::TaskEnded { id, .. }
@@ -142,6 +150,13 @@ mod tests {
             (Failure::KeysDiffer, 400, "idempotency-key-mismatch"),
             (Failure::KeyReused(id), 422, "idempotency-key-reused"),
             (Failure::UnknownPolicy { field: text(), id: text() }, 422, "unknown-policy"),
+            (Failure::UnknownBody { field: text(), body_ref: text() }, 422, "unknown-body"),
+            (Failure::NoSuchBody(text()), 404, "body-not-found"),
+            (BodyError::BrokenOff(text()).into(), 400, "broken-body"),
+            (BodyError::Unavailable(text()).into(), 503, "unavailable"),
+            (BodyError::Damaged(text()).into(), 500, "internal-error"),
+            (BodyError::TooLarge { limit: 1 }.into(), 413, "content-too-large"),
+            (BodyError::Store(store::Error::Full(text())).into(), 507, "storage-full"),
             (Failure::NoSuchTask(text()), 404, "task-not-found"),
             (Failure::NoSuchPolicy(text()), 404, "policy-not-found"),
             (Failure::TaskEnded { id, status: Status::Failed }, 409, "task-already-ended"),

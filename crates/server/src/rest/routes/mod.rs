@@ -8,13 +8,16 @@ mod docs;
 mod get_policy;
 mod get_task;
 mod health;
+mod keep_body;
 mod list_attempts;
+mod list_nodes;
 mod list_policies;
 mod list_tasks;
 mod openapi;
 mod parameters;
 mod problems;
 mod put_policy;
+mod read_body;
 mod replay_task;
 mod retry_now;
 mod submit_batch;
@@ -24,7 +27,7 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 19] = [
+pub(crate) static ROUTES: [&Route; 22] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -33,10 +36,13 @@ pub(crate) static ROUTES: [&Route; 19] = [
     &retry_now::ROUTE,
     &replay_task::ROUTE,
     &list_attempts::ROUTE,
+    &keep_body::ROUTE,
+    &read_body::ROUTE,
     &put_policy::ROUTE,
     &list_policies::ROUTE,
     &get_policy::ROUTE,
     &delete_policy::ROUTE,
+    &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
     &openapi::ROUTE,

@@ -33,7 +33,7 @@ pub(crate) static ROUTE: Route = Route {
             schema: TEXT,
         },
     ],
-    request: Some(Document {
+    request: Some(Document::Json {
         schema: of::<PolicyInput<'static>>,
         description: "The policy's name and the fields that it sets.",
         example: r#"{

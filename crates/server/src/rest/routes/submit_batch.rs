@@ -22,7 +22,7 @@ pub(crate) static ROUTE: Route = Route {
         own `idempotencyKey`: an `Idempotency-Key` header is refused.",
     effect: Effect::Writes,
     parameters: &[],
-    request: Some(Document {
+    request: Some(Document::Json {
         schema: of::<Batch<'static>>,
         description: "The tasks.",
         example: r#"{

@@ -35,7 +35,7 @@ pub(crate) static ROUTE: Route = Route {
         },
         PREFER,
     ],
-    request: Some(Document {
+    request: Some(Document::Json {
         schema: of::<Submission<'static>>,
         description: "What to send, where, and how to retry it.",
         example: r#"{
@@ -66,7 +66,13 @@ pub(crate) static ROUTE: Route = Route {
             content: Content::Json(of::<Task<'static>>),
         },
     ],
-    problems: &[&kind::KEY_MISMATCH, &kind::INVALID_VALUE, &kind::UNKNOWN_POLICY, &kind::KEY_REUSED],
+    problems: &[
+        &kind::KEY_MISMATCH,
+        &kind::INVALID_VALUE,
+        &kind::UNKNOWN_BODY,
+        &kind::UNKNOWN_POLICY,
+        &kind::KEY_REUSED,
+    ],
     example: Example { target: "/retry-tasks", headers: &["Prefer: wait=10"], answer: DELIVERED },
     handler: |call| Box::pin(handle(call)),
 };

@@ -64,6 +64,7 @@ pub(crate) const DELIVERED: &str = r#"{
     "status": 201,
     "headers": { "content-type": "application/json" },
     "body": "{\"invoice\":77}",
+    "bodyBytes": 14,
     "truncated": false
   }
 }"#;

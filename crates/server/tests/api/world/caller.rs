@@ -32,6 +32,15 @@ impl Ask {
             .header("content-type", "application/json")
     }
 
+    pub(crate) fn bytes(method: &str, path: &str, bytes: &[u8]) -> Self {
+        Ask { body: Bytes::copy_from_slice(bytes), ..Ask::new(method, path) }
+    }
+
+    /// Without saying how long it is.
+    pub(crate) fn chunked(self) -> Self {
+        self.header("transfer-encoding", "chunked")
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(given, _)| given != name || given == "prefer");
         self.headers.push((name.into(), value.into()));

@@ -13,6 +13,7 @@ pub(crate) use target::{Plan, ScriptedTarget, answer};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use redrive_blobs::{Blobs, Credentials, Location};
 use redrive_core::policy::Spec;
 use redrive_core::{PolicyId, TenantId};
 use redrive_engine::spawner::TokioSpawner;
@@ -53,12 +54,16 @@ impl World {
         target: Arc<ScriptedTarget>,
     ) -> World {
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
+        let store = Arc::new(MemoryStore::new());
+        let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
+        let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
         let parts = Parts {
             clock: clock.clone(),
             entropy: entropy.clone(),
             spawner: Arc::new(TokioSpawner),
-            store: Arc::new(MemoryStore::new()),
+            store,
             transport,
+            bodies: Some(Arc::new(bodies)),
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());

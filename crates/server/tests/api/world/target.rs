@@ -26,7 +26,7 @@ pub(crate) struct ScriptedTarget {
 
 /// An answer with a status and a body.
 pub(crate) fn answer(status: u16, body: impl Into<Bytes>) -> Answer {
-    Answer { status, headers: Vec::new(), body: body.into(), truncated: false }
+    Answer { status, headers: Vec::new(), body: body.into().into(), truncated: false }
 }
 
 impl ScriptedTarget {

@@ -7,8 +7,9 @@ use rusqlite::Connection;
 
 use super::Prepared;
 use crate::bulk::Bulk;
-use crate::codec::{EncodedAnswer, micros, millis, sequence};
+use crate::codec::{EncodedAnswer, EncodedBody, micros, millis, sequence};
 use crate::failure::Failure;
+use crate::ops::blobs::{self, Part};
 
 pub(super) fn write(connection: &Connection, ends: &[Prepared]) -> Result<(), Failure> {
     let attempts: Vec<_> = ends.iter().filter_map(|end| Some((end, end.attempt.as_ref()?))).collect();
@@ -51,6 +52,12 @@ fn insert_answers(connection: &Connection, answers: &[(&Prepared, &EncodedAnswer
         values.put(answer.status)?;
         values.put(&answer.headers)?;
         values.put(answer.truncated)?;
-        values.put(&answer.body[..])
-    })
+        values.put(EncodedBody(&answer.body))
+    })?;
+    for (end, answer) in answers {
+        if let Some(body) = answer.body.stored() {
+            blobs::note_use(connection, sequence(end.id), Part::Answer, body)?;
+        }
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use redrive_store::{Error, Next, Settled, Settlement, Token};
 
 use crate::codec::{EncodedAnswer, millis, sequence};
 use crate::failure::Failure;
-use crate::ops::announce;
+use crate::ops::{announce, blobs};
 use crate::writer::Writer;
 use change::{Change, held, update};
 
@@ -67,10 +67,16 @@ pub(crate) fn settle(writer: &mut Writer, ends: Vec<Prepared>) -> Result<Vec<Set
     ends.into_iter().map(|end| settle_one(writer, end)).collect()
 }
 
-fn settle_one(writer: &mut Writer, end: Prepared) -> Result<Settled, Failure> {
+fn settle_one(writer: &mut Writer, mut end: Prepared) -> Result<Settled, Failure> {
     let Some(tenant) = writer.names.tenant_key(&writer.connection, &end.tenant)? else {
         return Ok(Settled::LeaseLost);
     };
+    if let End::As { answer: Some(answer), .. } = &mut end.end
+        && let Some(body) = answer.body.stored()
+        && !blobs::is_kept(&writer.connection, tenant, body)?
+    {
+        answer.drop_body();
+    }
     let claim = writer.in_flight.take(end.id, tenant, end.token);
     if let Some(claim) = claim.filter(|_| end.is_plain_success()) {
         writer.counters.moved(tenant, claim.version, Status::InFlight, Status::Succeeded);

@@ -11,6 +11,7 @@ use crate::codec::{EncodedRequest, sequence};
 use crate::failure::Failure;
 use crate::in_flight::Claim;
 use crate::keys::KeyHash;
+use crate::ops::blobs;
 use crate::ops::by_key::by_key;
 use crate::writer::Writer;
 
@@ -46,6 +47,11 @@ fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Fail
     let Some(version) = writer.names.version_key(&writer.connection, tenant, &task.policy)? else {
         return Ok(Submitted::PolicyGone);
     };
+    if let Some(body) = prepared.new.request.body.stored()
+        && !blobs::is_kept(&writer.connection, tenant, body)?
+    {
+        return Ok(Submitted::BodyGone);
+    }
     let lane = writer.names.lane_key_or_new(&writer.connection, &task.lane)?;
     let lease = match prepared.new.start {
         Start::Pending => None,

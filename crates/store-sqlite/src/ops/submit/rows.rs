@@ -7,9 +7,10 @@ use redrive_store::{Lease, NewTask};
 use rusqlite::Connection;
 
 use crate::bulk::Bulk;
-use crate::codec::{EncodedRequest, micros, millis, sequence, status_code, whole_millis};
+use crate::codec::{EncodedBody, EncodedRequest, micros, millis, sequence, status_code, whole_millis};
 use crate::failure::Failure;
 use crate::names::LaneKey;
+use crate::ops::blobs::{self, Part};
 
 /// A task that is kept, with the numbers that stand for its names.
 #[derive(Debug)]
@@ -82,6 +83,12 @@ fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure>
         values.put(&request.overrides)?;
         values.put(&request.labels)?;
         values.put(new.fingerprint.0)?;
-        values.put(&new.request.body[..])
-    })
+        values.put(EncodedBody(&new.request.body))
+    })?;
+    for Row { new, .. } in rows {
+        if let Some(body) = new.request.body.stored() {
+            blobs::note_use(connection, sequence(new.task.id), Part::Request, body)?;
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,8 @@
 //! `redrive.enqueue`: a task in the caller's own transaction.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
-mod support;
-
+use crate::support::{Opened, open, plain};
 use redrive_core::{PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, Store};
-use support::{Opened, open, plain};
 use tokio_postgres::error::SqlState;
 
 /// A store with the policy that everything uses, and a connection of somebody else.
@@ -53,11 +49,10 @@ async fn what_is_enqueued_is_what_will_be_sent() {
     assert_eq!((detail.task.max_attempts, detail.task.policy.version, detail.task.run), (6, 1, 1));
     assert_eq!(detail.task.deadline_at.since(detail.task.created_at).as_secs(), 86_400);
     let request = &detail.request;
-    assert_eq!((request.method.as_str(), &request.body[..]), ("PUT", &b"hello"[..]));
+    assert_eq!((request.method.as_str(), &request.body), ("PUT", &"hello".into()));
     assert_eq!(request.target_url, "https://User@Example.COM:443/hooks?x=1");
     let headers: Vec<_> = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let expected =
-        [("X-One", "1"), ("X-Two", "a"), ("X-Two", "b"), ("content-type", "text/plain; charset=utf-8")];
+    let expected = [("X-One", "1"), ("X-Two", "a"), ("X-Two", "b"), ("content-type", "text/plain; charset=utf-8")];
     assert_eq!(headers, expected);
     assert_eq!(request.labels.get("order").map(String::as_str), Some("1"));
 }
@@ -67,8 +62,7 @@ async fn ids_are_those_of_tasks_and_grow() {
     let (_opened, client) = world().await;
     let enqueue = "SELECT redrive.enqueue(target_url => 'http://a.b/')::text FROM generate_series(1, 100)";
     let rows = client.query(enqueue, &[]).await.unwrap();
-    let ids: Vec<redrive_core::TaskId> =
-        rows.iter().map(|row| row.get::<_, String>(0).parse().unwrap()).collect();
+    let ids: Vec<redrive_core::TaskId> = rows.iter().map(|row| row.get::<_, String>(0).parse().unwrap()).collect();
     assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
 }
 
@@ -109,7 +103,10 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ("target_url => 'http://a.b', headers => '{\"Content-Length\": \"1\"}'", "is set when the request is sent"),
         ("target_url => 'http://a.b', headers => '{\"X\": 1}'", "headers must be texts"),
         ("target_url => 'http://a.b', headers => '\"x\"'", "headers must be a JSON object of texts"),
-        ("target_url => 'http://a.b', headers => jsonb_build_object('X', E'a\\nb')", "must not contain control characters"),
+        (
+            "target_url => 'http://a.b', headers => jsonb_build_object('X', E'a\\nb')",
+            "must not contain control characters",
+        ),
         ("target_url => 'http://a.b', labels => '{\"a b\": \"x\"}'", "labels must have names of 1 to 64"),
         ("target_url => 'http://a.b', dependency => ''", "dependency must be 1 to 300 visible"),
         ("target_url => 'http://a.b', body => repeat('x', 1048577)", "body must be at most 1048576 bytes, got 1048577"),
@@ -146,7 +143,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
 #[tokio::test]
 async fn other_processes_are_told_when_it_commits() {
     let (opened, mut client) = world().await;
-    support::until_listening(&opened).await;
+    crate::support::until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
         async move { store.shared().unwrap().heard().await }

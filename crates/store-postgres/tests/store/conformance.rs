@@ -1,7 +1,5 @@
 //! The facts that hold for every store.
 
-#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
-
 use redrive_store::NodeId;
 use redrive_store::conformance::Fresh;
 use redrive_store_postgres::{Options, PostgresStore};

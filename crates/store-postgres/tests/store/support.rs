@@ -26,7 +26,6 @@ pub(crate) async fn open(name: &str) -> Opened {
 }
 
 /// One more store on the same database.
-#[allow(dead_code, reason = "not every test has a neighbour")]
 pub(crate) async fn neighbour(opened: &Opened, name: &str) -> Arc<PostgresStore> {
     let options = Options::new(opened.database.url(), node(name));
     Arc::new(PostgresStore::open(options).await.unwrap())
@@ -39,13 +38,12 @@ pub(crate) async fn plain(url: &str) -> Client {
     client
 }
 
-/// Waits until the store's listener is connected: what is said before that is lost, as it may be.
-#[allow(dead_code, reason = "not every test listens")]
-pub(crate) async fn until_listening(opened: &Opened) {
+/// Waits until this many listeners are connected: what is said before that is lost, as it may be.
+pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     let client = plain(opened.database.url()).await;
-    let listeners = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
+    let connected = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
                      AND state = 'idle'";
-    while client.query(listeners, &[]).await.unwrap().is_empty() {
+    while client.query(connected, &[]).await.unwrap().len() < listeners {
         tokio::task::yield_now().await;
     }
 }

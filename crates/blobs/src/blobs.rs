@@ -1,0 +1,190 @@
+//! What the server, the transport and the engine hold.
+
+use std::fmt;
+use std::path::{Path as Directory, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
+use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
+use redrive_engine::bodies::{Bodies, BodyError, Pieces};
+use redrive_engine::clock::Clock;
+use redrive_engine::entropy::Entropy;
+use redrive_store::{Blob, Store};
+
+use crate::connector::Connector;
+use crate::failure::{self, OpenError};
+use crate::location::{Bucket, Credentials, Location};
+use crate::place::Places;
+use crate::upload::{self, Content, Received};
+use crate::{unfinished, verified};
+
+/// How often a call to S3 is tried again, and for how long: the engine retries what needs longer.
+const RETRIES: usize = 3;
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Object storage, and the store that knows what is in it.
+pub struct Blobs {
+    storage: Arc<dyn ObjectStore>,
+    places: Places,
+    /// The directory, if that is what it is.
+    directory: Option<PathBuf>,
+    parts: Parts,
+}
+
+/// What is injected.
+#[derive(Clone)]
+pub struct Parts {
+    /// Knows which bodies are kept.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl Blobs {
+    /// Opens a place; a directory is made if it is not there. Blocks for a moment.
+    pub fn open(location: &Location, credentials: &Credentials, parts: Parts) -> Result<Self, OpenError> {
+        let (storage, prefix, directory): (Arc<dyn ObjectStore>, &str, _) = match location {
+            Location::Memory => (Arc::new(InMemory::new()), "", None),
+            Location::Directory(path) => (Arc::new(open_directory(path)?), "", Some(path.clone())),
+            Location::S3(bucket) => (Arc::new(open_bucket(bucket, credentials)?), &bucket.prefix, None),
+        };
+        Ok(Blobs { storage, places: Places::below(prefix), directory, parts })
+    }
+
+    /// Puts a body that has come in where its name says.
+    async fn put_in_place(&self, place: &Path, content: Content, number: u64) -> Result<(), BodyError> {
+        let waiting = match content {
+            // One whole object at once: there is no moment at which it is half there.
+            Content::Here(bytes) if self.directory.is_none() => return self.put(place, bytes).await,
+            // A file that a crash leaves half written must lie where it is found again.
+            Content::Here(bytes) => {
+                let waiting = self.places.incoming(number);
+                self.put(&waiting, bytes).await?;
+                waiting
+            }
+            Content::Waiting(waiting) => waiting,
+        };
+        self.storage.rename(&waiting, place).await.map_err(failure::of)
+    }
+
+    async fn put(&self, place: &Path, bytes: Bytes) -> Result<(), BodyError> {
+        self.storage.put(place, bytes.into()).await.map_err(failure::of)?;
+        Ok(())
+    }
+
+    /// Whether the object of this body is in its place, as far as its length says.
+    async fn is_in_place(&self, place: &Path, body: &BodyRef) -> Result<bool, BodyError> {
+        match self.storage.head(place).await.map_err(failure::of) {
+            Ok(object) => Ok(object.size == body.length),
+            Err(BodyError::Missing) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn discard(&self, content: Content) {
+        if let Content::Waiting(waiting) = content
+            && let Err(error) = self.storage.delete(&waiting).await
+        {
+            // The collector finds it.
+            tracing::debug!(%error, "an upload that was not needed could not be deleted");
+        }
+    }
+}
+
+#[async_trait]
+impl Bodies for Blobs {
+    async fn keep(&self, tenant: &TenantId, pieces: Pieces, limit: u64) -> Result<BodyRef, BodyError> {
+        let number = self.parts.entropy.bits();
+        let incoming = self.places.incoming(number);
+        let Received { hash, length, content } = upload::receive(&*self.storage, &incoming, pieces, limit).await?;
+        let fresh = BodyRef { hash, length, copy: number };
+        // The store first: an object that is in its place has always been known there.
+        let body = self.parts.store.adopt_blob(tenant.clone(), fresh, self.parts.clock.now()).await?;
+        let place = self.places.body(tenant, &body);
+        if body != fresh && self.is_in_place(&place, &body).await? {
+            self.discard(content).await;
+            return Ok(body);
+        }
+        self.put_in_place(&place, content, number).await?;
+        Ok(body)
+    }
+
+    async fn find(&self, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, BodyError> {
+        let Some(body) = self.parts.store.blob(tenant.clone(), hash).await? else { return Ok(None) };
+        let is_there = self.is_in_place(&self.places.body(tenant, &body), &body).await?;
+        Ok(is_there.then_some(body))
+    }
+
+    async fn open(&self, tenant: &TenantId, body: &BodyRef) -> Result<Pieces, BodyError> {
+        let object = self.storage.get(&self.places.body(tenant, body)).await.map_err(failure::of)?;
+        if object.meta.size != body.length {
+            let (found, expected) = (object.meta.size, body.length);
+            return Err(BodyError::Damaged(format!("it has {found} bytes, not {expected}")));
+        }
+        Ok(verified::pieces(object, *body))
+    }
+
+    async fn delete(&self, blob: &Blob) -> Result<(), BodyError> {
+        match self.storage.delete(&self.places.body(&blob.tenant, &blob.body)).await.map_err(failure::of) {
+            Ok(()) | Err(BodyError::Missing) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn delete_unfinished(&self, before: Timestamp) -> Result<usize, BodyError> {
+        let Some(directory) = self.directory.clone() else {
+            return unfinished::delete_objects(&*self.storage, &self.places, before).await;
+        };
+        let deleted = tokio::task::spawn_blocking(move || unfinished::delete_files(&directory, before)).await;
+        let unavailable = |error: &dyn fmt::Display| BodyError::Unavailable(error.to_string());
+        deleted.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
+    }
+}
+
+impl fmt::Debug for Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blobs").field("storage", &self.storage).finish_non_exhaustive()
+    }
+}
+
+/// A directory whose files are on the disk, under their names, when a call answers.
+fn open_directory(path: &Directory) -> Result<LocalFileSystem, OpenError> {
+    let failed = |source| OpenError::Directory { path: path.to_owned(), source };
+    std::fs::create_dir_all(path).map_err(failed)?;
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        // The directory's own name is to survive, too.
+        std::fs::File::open(above).and_then(|above| above.sync_all()).map_err(failed)?;
+    }
+    Ok(LocalFileSystem::new_with_prefix(path)?.with_fsync(true))
+}
+
+fn open_bucket(bucket: &Bucket, credentials: &Credentials) -> Result<impl ObjectStore + use<>, OpenError> {
+    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(&bucket.name)
+        .with_region(&bucket.region)
+        .with_http_connector(Connector)
+        .with_retry(retry);
+    if let Some(endpoint) = &bucket.endpoint {
+        builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
+    }
+    if let Some(id) = &credentials.access_key_id {
+        builder = builder.with_access_key_id(id);
+    }
+    if let Some(secret) = &credentials.secret_access_key {
+        builder = builder.with_secret_access_key(secret);
+    }
+    if let Some(token) = &credentials.session_token {
+        builder = builder.with_token(token);
+    }
+    Ok(builder.build()?)
+}

@@ -1,0 +1,77 @@
+//! The HTTP client that S3 is spoken over: HTTP/1.1 with kept connections, and rustls on ring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http_body_util::BodyExt as _;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use rustls::RootCertStore;
+
+/// How long it may take to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take to begin, a part of an upload included.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an unused connection is kept: less than the servers do.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most unused connections that are kept.
+const MAX_IDLE: usize = 16;
+
+/// Makes the client.
+#[derive(Debug)]
+pub(crate) struct Connector;
+
+impl HttpConnector for Connector {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let mut tcp = TcpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls()?).https_or_http().enable_http1();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .build(https.wrap_connector(tcp));
+        Ok(HttpClient::new(Hyper(client)))
+    }
+}
+
+fn tls() -> object_store::Result<rustls::ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        if let Err(error) = roots.add(certificate) {
+            tracing::debug!(%error, "a root certificate of the system cannot be used");
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| object_store::Error::Generic { store: "S3", source: error.into() })?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[derive(Debug)]
+struct Hyper(Client<HttpsConnector<TcpConnector>, HttpRequestBody>);
+
+#[async_trait]
+impl HttpService for Hyper {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.0.request(request)).await;
+        let answer = answer.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?;
+        let answer = answer.map_err(|error| {
+            let kind = if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
+            HttpError::new(kind, error)
+        })?;
+        let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
+        Ok(answer.map(|body| HttpResponseBody::new(body.map_err(broken))))
+    }
+}

@@ -1,0 +1,310 @@
+//! Bodies in real places: a directory, an S3-compatible server, memory.
+
+#[path = "support/s3.rs"]
+mod s3;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use redrive_blobs::{Blobs, Credentials, Location, Parts};
+use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
+use redrive_engine::bodies::{Bodies, BodyError, Pieces};
+use redrive_engine::clock::{Clock, SystemClock};
+use redrive_engine::entropy::Entropy;
+use redrive_store::{Blob, MemoryStore, Store};
+use s3::{S3, files_below};
+
+/// What an upload gathers before it sends it on.
+const PART: usize = 5 * 1024 * 1024;
+const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// One place, and what is needed to look behind it.
+struct World {
+    blobs: Blobs,
+    store: Arc<MemoryStore>,
+    clock: SystemClock,
+    directory: Option<tempfile::TempDir>,
+    s3: Option<S3>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Directory,
+    S3,
+    Memory,
+}
+
+const EVERYWHERE: [Place; 3] = [Place::Directory, Place::S3, Place::Memory];
+/// Where there are files to look at.
+const ON_DISK: [Place; 2] = [Place::Directory, Place::S3];
+
+struct Counting(std::sync::atomic::AtomicU64);
+
+impl Entropy for Counting {
+    fn bits(&self) -> u64 {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+fn world(place: Place) -> World {
+    let (store, clock) = (Arc::new(MemoryStore::new()), SystemClock::start());
+    let parts = Parts { store: store.clone(), clock: Arc::new(clock), entropy: Arc::new(Counting(1.into())) };
+    let directory = (place == Place::Directory).then(|| tempfile::tempdir().unwrap());
+    let s3 = (place == Place::S3).then(S3::start);
+    let url = match (&directory, &s3) {
+        (Some(directory), _) => format!("file://{}/not/there/yet", directory.path().display()),
+        (_, Some(s3)) => s3.url(),
+        _ => "memory:".into(),
+    };
+    let credentials = Credentials {
+        access_key_id: Some(s3::ACCESS_KEY_ID.into()),
+        secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
+        session_token: None,
+    };
+    let blobs = Blobs::open(&Location::parse(&url).unwrap(), &credentials, parts).unwrap();
+    World { blobs, store, clock, directory, s3 }
+}
+
+impl World {
+    async fn keep(&self, bytes: &[u8]) -> Result<BodyRef, BodyError> {
+        self.blobs.keep(&tenant(), in_pieces(bytes), LIMIT).await
+    }
+
+    async fn read(&self, body: &BodyRef) -> (Vec<u8>, Option<BodyError>) {
+        match self.blobs.open(&tenant(), body).await {
+            Ok(pieces) => collect(pieces).await,
+            Err(error) => (Vec::new(), Some(error)),
+        }
+    }
+
+    fn root(&self) -> PathBuf {
+        match (&self.directory, &self.s3) {
+            (Some(directory), _) => directory.path().join("not/there/yet"),
+            (_, Some(s3)) => s3.root(),
+            _ => panic!("there are no files"),
+        }
+    }
+
+    /// The files of bodies that are in their place.
+    fn bodies(&self) -> Vec<PathBuf> {
+        files_below(self.root().join("bodies"))
+    }
+
+    /// The files of bodies that are not.
+    fn unfinished(&self) -> Vec<PathBuf> {
+        files_below(self.root().join("incoming"))
+    }
+}
+
+fn tenant() -> TenantId {
+    TenantId::default_tenant()
+}
+
+/// Bytes that are nowhere the same for long.
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+fn in_pieces(bytes: &[u8]) -> Pieces {
+    let pieces: Vec<_> = bytes.chunks(70_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    Box::pin(stream::iter(pieces))
+}
+
+/// What came, and what ended it if it was no end.
+async fn collect(mut pieces: Pieces) -> (Vec<u8>, Option<BodyError>) {
+    let mut bytes = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Ok(piece) => bytes.extend_from_slice(&piece),
+            Err(error) => return (bytes, Some(error)),
+        }
+    }
+    (bytes, None)
+}
+
+#[tokio::test]
+async fn what_is_kept_is_given_back_byte_for_byte() {
+    for place in EVERYWHERE {
+        let world = world(place);
+        for length in [0, 1, 70_001, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 7] {
+            let bytes = content(length);
+            let body = world.keep(&bytes).await.unwrap();
+            assert_eq!((body.hash, body.length), (BodyHash::of(&bytes), length as u64), "{place:?}");
+            assert_eq!(world.blobs.find(&tenant(), body.hash).await.unwrap(), Some(body), "{place:?}");
+            let (read, error) = world.read(&body).await;
+            assert!(error.is_none() && read == bytes, "{place:?}, {length} bytes: {error:?}");
+        }
+        if ON_DISK.contains(&place) {
+            assert_eq!((world.bodies().len(), world.unfinished()), (8, vec![]), "{place:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_content_is_one_object_and_another_tenants_is_another() {
+    for place in ON_DISK {
+        let world = world(place);
+        for bytes in [content(1_000), content(PART + 1)] {
+            let first = world.keep(&bytes).await.unwrap();
+            assert_eq!(world.keep(&bytes).await.unwrap(), first);
+        }
+        assert_eq!((world.bodies().len(), world.unfinished()), (2, vec![]), "{place:?}");
+        let other = TenantId::try_new("other").unwrap();
+        let body = world.blobs.keep(&other, in_pieces(&content(1_000)), LIMIT).await.unwrap();
+        assert_eq!(world.bodies().len(), 3, "{place:?}");
+        assert!(world.blobs.open(&tenant(), &body).await.is_err_and(|error| matches!(error, BodyError::Missing)));
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_has_gone_is_put_there_again_by_the_next_upload() {
+    for place in ON_DISK {
+        let world = world(place);
+        let body = world.keep(b"body").await.unwrap();
+        std::fs::remove_file(&world.bodies()[0]).unwrap();
+        assert_eq!(world.blobs.find(&tenant(), body.hash).await.unwrap(), None);
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{place:?}");
+        assert_eq!(world.keep(b"body").await.unwrap(), body);
+        assert_eq!(world.read(&body).await.0, b"body");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_breaks_off_leaves_nothing_in_its_place() {
+    for place in EVERYWHERE {
+        let world = world(place);
+        let bytes = content(2 * PART);
+        for limit in [0, PART as u64, 2 * PART as u64 - 1] {
+            let refused = world.blobs.keep(&tenant(), in_pieces(&bytes), limit).await;
+            assert!(matches!(refused, Err(BodyError::TooLarge { limit: said }) if said == limit), "{refused:?}");
+        }
+        for length in [1_000, 2 * PART] {
+            let broken = stream::iter([Err(BodyError::BrokenOff("hung up".into()))]);
+            let pieces = Box::pin(in_pieces(&bytes[..length]).chain(broken));
+            let refused = world.blobs.keep(&tenant(), pieces, LIMIT).await;
+            assert!(matches!(refused, Err(BodyError::BrokenOff(_))), "{refused:?}");
+        }
+        assert_eq!(world.blobs.find(&tenant(), BodyHash::of(&bytes)).await.unwrap(), None);
+        if ON_DISK.contains(&place) {
+            assert_eq!(world.bodies(), Vec::<PathBuf>::new(), "{place:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_last_piece_of_a_damaged_body_never_comes() {
+    for place in ON_DISK {
+        let world = world(place);
+        for length in [10, 200_000, PART + 1] {
+            let mut bytes = content(length);
+            let body = world.keep(&bytes).await.unwrap();
+            let files = world.bodies();
+            let file = files.iter().find(|file| file.to_str().unwrap().contains(&body.hash.hex())).unwrap();
+            bytes[length / 2] ^= 1;
+            std::fs::write(file, &bytes).unwrap();
+            let (read, error) = world.read(&body).await;
+            assert!(matches!(error, Some(BodyError::Damaged(_))), "{place:?}: {error:?}");
+            assert!((read.len() as u64) < body.length, "{place:?}: all of it came");
+            for wrong in [&bytes[1..], &[&bytes[..], b"x"].concat()] {
+                std::fs::write(file, wrong).unwrap();
+                let (read, error) = world.read(&body).await;
+                assert!(matches!(error, Some(BodyError::Damaged(_))) && read.is_empty(), "{place:?}: {error:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn deleting_takes_this_copy_and_no_other() {
+    for place in EVERYWHERE {
+        let world = world(place);
+        let first = world.keep(b"body").await.unwrap();
+        let blob = Blob { tenant: tenant(), body: first };
+        let condemned = world.store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+        assert_eq!(condemned.blobs, [blob.clone()]);
+        // The same content comes in again before anybody has deleted anything.
+        let second = world.keep(b"body").await.unwrap();
+        assert_ne!(second, first);
+        for _ in 0..2 {
+            world.blobs.delete(&blob).await.unwrap();
+        }
+        assert!(matches!(world.read(&first).await.1, Some(BodyError::Missing)), "{place:?}");
+        assert_eq!(world.read(&second).await.0, b"body", "{place:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_broken_uploads_left_is_deleted_once_it_is_old() {
+    for place in ON_DISK {
+        let world = world(place);
+        let body = world.keep(b"body").await.unwrap();
+        let incoming = world.root().join("incoming");
+        std::fs::create_dir_all(&incoming).unwrap();
+        std::fs::write(incoming.join("00000000000000aa"), b"waits").unwrap();
+        let mut left = 1;
+        if place == Place::Directory {
+            // What a process leaves that dies while it writes.
+            std::fs::write(incoming.join("00000000000000bb#1"), b"half").unwrap();
+            left += 1;
+        }
+        let now = world.clock.now();
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(world.blobs.delete_unfinished(now.before(hour)).await.unwrap(), 0, "{place:?}");
+        assert_eq!(world.unfinished().len(), left, "{place:?}");
+        assert_eq!(world.blobs.delete_unfinished(now.after(hour)).await.unwrap(), left, "{place:?}");
+        assert_eq!(world.unfinished(), Vec::<PathBuf>::new(), "{place:?}");
+        assert_eq!(world.read(&body).await.0, b"body");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_dropped_half_way_is_taken_back() {
+    let world = world(Place::Directory);
+    let bytes = content(2 * PART);
+    let pieces = Box::pin(in_pieces(&bytes).chain(stream::pending()));
+    let tenant = tenant();
+    {
+        let mut keeping = std::pin::pin!(world.blobs.keep(&tenant, pieces, LIMIT));
+        while world.unfinished().is_empty() {
+            assert!(futures_util::poll!(keeping.as_mut()).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    while !world.unfinished().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.bodies(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn storage_that_is_not_there_is_unavailable_and_not_missing() {
+    let mut world = world(Place::S3);
+    let body = world.keep(b"body").await.unwrap();
+    world.s3.as_mut().unwrap().kill();
+    for error in [
+        world.read(&body).await.1,
+        world.keep(b"other").await.err(),
+        world.blobs.find(&tenant(), body.hash).await.err(),
+        world.blobs.delete(&Blob { tenant: tenant(), body }).await.err(),
+        world.blobs.delete_unfinished(Timestamp::MAX).await.err(),
+    ] {
+        assert!(matches!(error, Some(BodyError::Unavailable(_))), "{error:?}");
+    }
+    world.s3.as_mut().unwrap().resume();
+    assert_eq!(world.read(&body).await.0, b"body");
+}
+
+#[tokio::test]
+async fn storage_that_dies_half_way_gives_no_end() {
+    let mut world = world(Place::S3);
+    let body = world.keep(&content(4 * PART)).await.unwrap();
+    let mut pieces = world.blobs.open(&tenant(), &body).await.unwrap();
+    let first = pieces.next().await.unwrap().unwrap();
+    world.s3.as_mut().unwrap().kill();
+    let (rest, error) = collect(pieces).await;
+    assert!(matches!(error, Some(BodyError::Unavailable(_))), "{error:?}");
+    assert!(((first.len() + rest.len()) as u64) < body.length);
+}

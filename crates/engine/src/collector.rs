@@ -1,0 +1,67 @@
+//! Deletes stored bodies that no task refers to any more, and what uploads that broke off left behind.
+//!
+//! The store decides: what it has condemned no task can refer to ever again, so the object may be deleted however late
+//! that happens (decision 0012).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_store::Error;
+
+use crate::bodies::{Bodies, BodyError};
+use crate::shared::{Phase, Shared};
+
+/// The pause between two steps, so that callers come first.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Runs until the engine drains.
+pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Draining) => return,
+            () = shared.clock.sleep(shared.options.clean_every) => {}
+        }
+        match collect(&shared, &*bodies).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::info!(deleted, "deleted stored bodies that no task refers to"),
+            Err(error) => tracing::warn!(%error, "collecting stored bodies failed, trying again later"),
+        }
+        match bodies.delete_unfinished(shared.clock.now().before(shared.options.blob_grace)).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::info!(deleted, "deleted what uploads that broke off had left"),
+            Err(error) => tracing::warn!(%error, "deleting unfinished uploads failed, trying again later"),
+        }
+    }
+}
+
+/// One whole pass; says how many bodies went.
+async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
+    let adopted_before = shared.clock.now().before(shared.options.blob_grace);
+    let (mut after, mut deleted) = (None, 0);
+    while shared.phase() == Phase::Running {
+        let step = shared.store.condemn_blobs(adopted_before, after, shared.options.steps.clean).await?;
+        let mut gone = Vec::with_capacity(step.blobs.len());
+        for blob in step.blobs {
+            match bodies.delete(&blob).await {
+                Ok(()) => gone.push(blob),
+                // It stays condemned, and the next pass finds it again.
+                Err(error) => log(&error),
+            }
+        }
+        deleted += gone.len();
+        if !gone.is_empty() {
+            shared.store.forget_blobs(gone).await?;
+        }
+        after = step.next;
+        if after.is_none() {
+            break;
+        }
+        shared.clock.sleep(PAUSE).await;
+    }
+    Ok(deleted)
+}
+
+fn log(error: &BodyError) {
+    tracing::warn!(%error, "a stored body could not be deleted, trying again later");
+}

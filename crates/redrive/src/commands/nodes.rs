@@ -1,0 +1,77 @@
+//! `redrive nodes`: the processes over the store.
+
+use serde::Deserialize;
+
+use crate::commands::{Connection, connection};
+use crate::exit::Exit;
+use crate::output::{Cell, Colour, Table, moment, now_millis};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive nodes
+  redrive nodes --json
+
+A node is SILENT once it has missed three heartbeats. Its leases run out by themselves, and the
+others take its tasks over; LEASES says how many are left.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Deserialize)]
+struct List {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    node: String,
+    state: String,
+    address: String,
+    version: String,
+    started_at: u64,
+    seen_at: u64,
+    in_flight: u64,
+    leases: u64,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    connection::run(list(args))
+}
+
+async fn list(args: Args) -> anyhow::Result<Exit> {
+    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let answer = client.get("/nodes").await?;
+    if args.connection.json {
+        output.json(&answer.body)?;
+        return Ok(Exit::Done);
+    }
+    let List { nodes } = answer.read()?;
+    let now = now_millis();
+    let mut table = Table::new(&["NODE", "STATE", "ADDRESS", "VERSION", "STARTED", "SEEN", "IN FLIGHT", "LEASES"]);
+    nodes.iter().for_each(|node| table.row(row(node, now)));
+    output.table(&table)?;
+    Ok(Exit::Done)
+}
+
+fn row(node: &Node, now: u64) -> [Cell; 8] {
+    let state = match node.state.as_str() {
+        "ALIVE" => Cell::coloured(&node.state, Colour::Good),
+        "SILENT" => Cell::coloured(&node.state, Colour::Bad),
+        _ => Cell::coloured(&node.state, Colour::Busy),
+    };
+    [
+        node.node.as_str().into(),
+        state,
+        node.address.as_str().into(),
+        node.version.as_str().into(),
+        moment(node.started_at, now).into(),
+        moment(node.seen_at, now).into(),
+        node.in_flight.to_string().into(),
+        node.leases.to_string().into(),
+    ]
+}

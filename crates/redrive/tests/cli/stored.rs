@@ -1,0 +1,138 @@
+//! Large bodies, through the real service: over a directory and over an S3-compatible server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use redrive_core::BodyHash;
+use serde_json::json;
+
+use super::world::s3::{S3, files_below};
+use super::world::{Reply, Service, Target};
+
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// A file of this many bytes that are nowhere the same for long.
+fn file(directory: &Path, length: usize) -> (String, Vec<u8>) {
+    let bytes: Vec<u8> = (0..length as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let path = directory.join(format!("body-{length}"));
+    fs::write(&path, &bytes).unwrap();
+    (format!("@{}", path.display()), bytes)
+}
+
+#[test]
+fn a_file_over_a_mebibyte_is_uploaded_and_delivered_byte_for_byte() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (service, target) = (Service::start_in(temporary.path(), &[]), Target::answering(&[200]));
+    for length in [MEBIBYTE, MEBIBYTE + 1, 20 * MEBIBYTE] {
+        let (words, bytes) = file(temporary.path(), length);
+        let task = service.run(&["send", &target.url, "-d", &words, "--wait", "--json"]).with(0).json();
+        assert_eq!((task["status"].as_str(), task["bodyBytes"].as_u64()), (Some("SUCCEEDED"), Some(length as u64)));
+        assert_eq!(task["bodyRef"], json!(BodyHash::of(&bytes).to_string()));
+        let arrival = target.arrival();
+        assert_eq!(arrival.header("content-length"), Some(length.to_string().as_str()));
+        assert!(arrival.body == bytes, "{} of {length} bytes came", arrival.body.len());
+        let id = task["taskId"].as_str().unwrap();
+        let reference = format!("{length} bytes, /blobs/{}", BodyHash::of(&bytes));
+        service.run(&["tasks", "show", id]).with(0).says(&[&reference]);
+    }
+    assert_eq!(bodies(temporary.path()).len(), 3);
+}
+
+fn bodies(directory: &Path) -> Vec<PathBuf> {
+    files_below(directory.join("redrive-data/blobs/bodies"))
+}
+
+#[test]
+fn a_body_that_has_gone_missing_ends_the_task_and_sends_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (service, target) = (Service::start_in(temporary.path(), &[]), Target::answering(&[200]));
+    let (words, _) = file(temporary.path(), 2 * MEBIBYTE);
+    let id = service.send(&[&target.url, "-d", &words, "--delay", "1h"]);
+    fs::remove_file(&bodies(temporary.path())[0]).unwrap();
+    service.run(&["tasks", "retry-now", &id]).with(0);
+    let watched = service.run(&["tasks", "watch", &id]).with(3);
+    watched.says(&["body-missing", "FAILED (body-lost) after 1 attempt"]);
+    let task = service.task(&id);
+    let error = json!({ "type": "body-missing", "message": "the stored body is not there" });
+    assert_eq!((&task["statusReason"], &task["lastError"]), (&json!("body-lost"), &error));
+    assert_eq!(target.unseen(), 0);
+    // Uploaded again, it can be replayed: it is the same body.
+    service.send(&[&target.url, "-d", &words]);
+    assert_eq!(target.arrival().body.len(), 2 * MEBIBYTE);
+    service.run(&["tasks", "replay", &id]).with(0);
+    assert_eq!(target.arrival().body.len(), 2 * MEBIBYTE);
+}
+
+#[test]
+fn a_body_survives_a_kill_and_a_restart() {
+    let temporary = tempfile::tempdir().unwrap();
+    let target = Target::answering(&[200]);
+    let (words, bytes) = file(temporary.path(), 6 * MEBIBYTE);
+    let service = Service::start_in(temporary.path(), &[]);
+    let id = service.send(&[&target.url, "-d", &words, "--delay", "1h"]);
+    service.program.signal("KILL");
+    drop(service.program.end());
+    let service = Service::start_in(temporary.path(), &[]);
+    service.run(&["tasks", "retry-now", &id]).with(0);
+    assert!(target.arrival().body == bytes);
+}
+
+#[test]
+fn while_storage_is_down_a_task_waits_and_nothing_is_sent() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut s3, target) = (S3::start(), Target::answering(&[200]));
+    let service = Service::start_over(&s3, temporary.path(), &[]);
+    let (words, bytes) = file(temporary.path(), 2 * MEBIBYTE);
+    let id = service.send(&[&target.url, "-d", &words, "--delay", "1h", "--set", "initialDelayMs=1"]);
+    s3.kill();
+    service.run(&["tasks", "retry-now", &id]).with(0);
+    let mut watching = service.begin(&["tasks", "watch", &id]);
+    watching.stdout.wait_for("body-unavailable");
+    assert_eq!(target.unseen(), 0);
+    s3.resume();
+    watching.end().with(0).says(&["SUCCEEDED after"]);
+    assert!(target.arrival().body == bytes);
+}
+
+/// What the kernel says of a process's memory, in bytes.
+fn memory(process: u32, what: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// In through the API, into S3, out of it again to the dependency, and the dependency's answer, as large, the same way
+/// back: and the process has grown by less than half of one body.
+#[test]
+fn a_body_of_64_mebibytes_goes_through_s3_and_back_in_flat_memory() {
+    const LARGE: usize = 64 * MEBIBYTE;
+    const MOST: u64 = 32 * MEBIBYTE as u64;
+    let temporary = tempfile::tempdir().unwrap();
+    let s3 = S3::start();
+    let (words, bytes) = file(temporary.path(), LARGE);
+    let answer = "y".repeat(LARGE);
+    let hash = BodyHash::of(answer.as_bytes());
+    let target = Target::replying(move |arrival| {
+        let body = if arrival.path == "/small" { "ok".to_owned() } else { answer.clone() };
+        Reply { status: 200, body }
+    });
+    let service = Service::start_over(&s3, temporary.path(), &["--kept-answer-bytes", &LARGE.to_string()]);
+    let process = service.program.id();
+    let idle = memory(process, "VmRSS");
+    // Everything has been used once, so that what is counted is the body and not the program.
+    let (small, _) = file(temporary.path(), MEBIBYTE + 1);
+    service.run(&["send", &format!("{}/small", target.url), "-d", &small, "--wait"]).with(0);
+    target.arrival();
+    let before = memory(process, "VmRSS");
+    fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
+    let task = service.run(&["send", &target.url, "-d", &words, "--wait", "--json"]).with(0).json();
+    let peak = memory(process, "VmHWM");
+    assert_eq!(task["status"], "SUCCEEDED", "{task:#}");
+    assert!(target.arrival().body == bytes);
+    let response = &task["response"];
+    assert_eq!((&response["bodyRef"], &response["truncated"]), (&json!(hash.to_string()), &json!(false)));
+    let grown = peak.saturating_sub(before);
+    let kib = [idle, before, peak, grown].map(|bytes| bytes >> 10);
+    println!("resident KiB: idle {}, after a small body {}, at most {}: {} more", kib[0], kib[1], kib[2], kib[3]);
+    assert!(grown < MOST, "{} MiB more than before", grown >> 20);
+}

@@ -1,0 +1,58 @@
+//! `POST /blobs`
+
+use http::Method;
+use http_body::Body as _;
+
+use crate::operations::keep_body;
+use crate::rest::call::Call;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Document, Effect, Example, Group, Route, of};
+use crate::rest::upload;
+use crate::wire::StoredBody;
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/blobs",
+    id: "keepBody",
+    group: Group::Bodies,
+    summary: "Upload a body",
+    description: "Takes bytes of any kind, up to 64 MiB, and stores them as they come, under the hash of what they are: \
+        for bodies that are too large for a JSON document. Give the `bodyRef` that comes back in a submission, within a \
+        day: a body that no task refers to is deleted after that. The same bytes may be uploaded as often as you like; \
+        they are stored once.",
+    effect: Effect::Writes,
+    parameters: &[],
+    request: Some(Document::Bytes {
+        description: "The body, byte for byte as it is to be sent.",
+        example: "@picture.png",
+    }),
+    answers: &[Answer {
+        status: 201,
+        description: "The body is stored, and durable.",
+        headers: &[],
+        content: Content::Json(of::<StoredBody>),
+    }],
+    problems: &[&kind::BROKEN_BODY],
+    example: Example {
+        target: "/blobs",
+        headers: &[],
+        answer: r#"{
+  "bodyRef": "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+  "bytes": 16777216
+}"#,
+    },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let Call { context, body, .. } = call;
+    let most = context.app.limits.stored_body_bytes;
+    // What is announced too large is not read at all, and no `100 Continue` asks for it.
+    if body.size_hint().lower() > most {
+        return Err(Refusal::TooLarge { limit_bytes: usize::try_from(most).unwrap_or(usize::MAX) });
+    }
+    let pieces = upload::pieces(body, context.body_read_timeout);
+    let kept = keep_body(&context.app, &context.tenant, pieces).await?;
+    Reply::json(201, &StoredBody::from(&kept))
+}

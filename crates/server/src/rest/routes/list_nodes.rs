@@ -1,0 +1,53 @@
+//! `GET /nodes`
+
+use http::Method;
+
+use crate::operations::list_nodes;
+use crate::rest::call::Call;
+use crate::rest::problem::Refusal;
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::wire::{NodeList, ShownNode};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::GET,
+    path: "/nodes",
+    id: "listNodes",
+    group: Group::Service,
+    summary: "List the processes over the store",
+    description: "Each with what it holds. A store of its own has one: this process.",
+    effect: Effect::Reads,
+    parameters: &[],
+    request: None,
+    answers: &[Answer {
+        status: 200,
+        description: "The processes, in the order of their names.",
+        headers: &[],
+        content: Content::Json(of::<NodeList<'static>>),
+    }],
+    problems: &[],
+    example: Example {
+        target: "/nodes",
+        headers: &[],
+        answer: r#"{
+  "nodes": [
+    {
+      "node": "worker-1",
+      "state": "ALIVE",
+      "address": "10.0.0.5:8620",
+      "version": "0.1.0",
+      "startedAt": 1731600000000,
+      "seenAt": 1731600123000,
+      "inFlight": 12,
+      "leases": 14
+    }
+  ]
+}"#,
+    },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let nodes = list_nodes(call.app()).await?;
+    Reply::json(200, &NodeList { nodes: nodes.iter().map(ShownNode::new).collect() })
+}

@@ -1,0 +1,40 @@
+//! `GET /blobs/{bodyRef}`
+
+use http::Method;
+
+use crate::operations::read_body;
+use crate::rest::call::Call;
+use crate::rest::problem::{Refusal, kind};
+use crate::rest::reply::Reply;
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+
+pub(crate) static ROUTE: Route = Route {
+    method: Method::GET,
+    path: "/blobs/{bodyRef}",
+    id: "readBody",
+    group: Group::Bodies,
+    summary: "Read a stored body",
+    description: "The bytes of a stored body: what a task with this `bodyRef` sends, or what its dependency answered. An \
+        answer that breaks off is not the whole body: what is stored is checked against its hash as it is read.",
+    effect: Effect::Reads,
+    parameters: &[Parameter {
+        name: "bodyRef",
+        place: Place::Path,
+        description: "What a task, an answer or an upload shows as `bodyRef`.",
+        schema: TEXT,
+    }],
+    request: None,
+    answers: &[Answer { status: 200, description: "The body.", headers: &[], content: Content::Bytes }],
+    problems: &[&kind::BODY_NOT_FOUND],
+    example: Example {
+        target: "/blobs/sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        headers: &[],
+        answer: "",
+    },
+    handler: |call| Box::pin(handle(call)),
+};
+
+async fn handle(call: Call) -> Result<Reply, Refusal> {
+    let (body, pieces) = read_body(call.app(), call.tenant(), call.parameter()).await?;
+    Ok(Reply::pieces(pieces, body.length))
+}

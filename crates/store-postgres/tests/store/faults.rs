@@ -1,0 +1,208 @@
+//! A server that dies, connections that break: nothing is lost, nothing happens twice, and it heals by itself.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{node, plain};
+use redrive_store::conformance::samples::*;
+use redrive_store::{Error, Settled, Store, Submitted};
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::{Database, Postgres, Proxy};
+
+/// A store that reaches its database through a proxy.
+struct Proxied {
+    store: Arc<PostgresStore>,
+    proxy: Proxy,
+    database: Database,
+}
+
+async fn proxied() -> Proxied {
+    let database = Postgres::shared().fresh_database();
+    let address = database.url().split(['@', '/']).find_map(|part| part.parse::<SocketAddr>().ok()).unwrap();
+    let proxy = Proxy::start(address);
+    let url = database.url().replace(&address.to_string(), &proxy.address().to_string());
+    let options = Options { call_timeout: Duration::from_secs(5), ..Options::new(url, node("one")) };
+    let store = Arc::new(PostgresStore::open(options).await.unwrap());
+    // Every statement is prepared by now, so that what gets lost later is the answer to the statement itself.
+    let known = keep_and_claim(&*store, task(900).to("elsewhere")).await;
+    settle(&*store, succeed(&known, at(5))).await;
+    Proxied { store, proxy, database }
+}
+
+/// Waits until the database has what was asked for, however its answer fares.
+async fn until_there(world: &Proxied, what: &str) {
+    let client = plain(world.database.url()).await;
+    while client.query(what, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until the proxy has swallowed something: what was asked for has been done, and nobody was told.
+async fn until_lost(proxy: &Proxy) {
+    while proxy.lost_bytes() == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submit_whose_answer_was_lost_finds_out_that_it_was_kept() {
+    let world = proxied().await;
+    world.proxy.lose_answers();
+    let submitting = tokio::spawn({
+        let store = world.store.clone();
+        async move { store.submit(vec![task(1).claimed(at(0)).0]).await }
+    });
+    until_there(&world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
+    until_lost(&world.proxy).await;
+    world.proxy.restore();
+    world.proxy.cut_all();
+    let answer = submitting.await.unwrap().unwrap();
+    assert!(matches!(answer[..], [Submitted::Created(Some(_))]), "{answer:?}");
+    assert_eq!(counts(&*world.store, acme()).await, [0, 1, 1, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submit_that_never_arrived_is_made_again() {
+    let world = proxied().await;
+    world.proxy.lose_requests();
+    let submitting = tokio::spawn({
+        let store = world.store.clone();
+        async move { store.submit(vec![task(1).0]).await }
+    });
+    until_lost(&world.proxy).await;
+    world.proxy.restore();
+    world.proxy.cut_all();
+    assert_eq!(submitting.await.unwrap().unwrap(), [Submitted::Created(None)]);
+    assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_whose_answer_was_lost_is_an_error_and_settling_again_changes_nothing() {
+    let world = proxied().await;
+    let claimed = keep_and_claim(&*world.store, task(1)).await;
+    world.proxy.lose_answers();
+    let settling = tokio::spawn({
+        let (store, end) = (world.store.clone(), succeed(&claimed, at(7)));
+        async move { store.settle(vec![end]).await }
+    });
+    until_there(&world, "SELECT FROM redrive.log WHERE ended_at = 1800000000007").await;
+    until_lost(&world.proxy).await;
+    world.proxy.restore();
+    world.proxy.cut_all();
+    assert!(matches!(settling.await.unwrap(), Err(Error::Unavailable(_))));
+    assert_eq!(settle(&*world.store, succeed(&claimed, at(6))).await, Settled::LeaseLost);
+    assert_eq!(attempts(&*world.store, &claimed.task).await.len(), 1);
+    assert_eq!(counts(&*world.store, acme()).await, [0, 0, 2, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_was_lost_leaves_leases_that_run_out() {
+    let world = proxied().await;
+    keep(&*world.store, [task(1)]).await;
+    world.proxy.lose_answers();
+    let claiming = tokio::spawn({
+        let store = world.store.clone();
+        async move { store.claim(vec![redrive_store::LaneRoom { lane: billing(), room: 1 }], TERMS, at(5)).await }
+    });
+    until_there(&world, "SELECT FROM redrive.live WHERE lease_until IS NOT NULL").await;
+    until_lost(&world.proxy).await;
+    world.proxy.restore();
+    world.proxy.cut_all();
+    assert!(matches!(claiming.await.unwrap(), Err(Error::Unavailable(_))));
+    assert_eq!(claim(&*world.store, billing(), 1, at(6)).await, []);
+    let expired = world.store.expired(at(9_000_000), 10).await.unwrap();
+    assert_eq!(expired.len(), 1);
+    assert_eq!(expired[0].task.attempt_number, 1, "the attempt counts: it may have been sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_transaction_that_does_not_end_holds_up_only_its_own_key() {
+    let world = proxied().await;
+    let mut client = plain(world.database.url()).await;
+    client
+        .batch_execute(
+            "INSERT INTO redrive.policies VALUES ('default', 'default', 1);
+             INSERT INTO redrive.policy_versions VALUES ('default', 'default', 1, 0, 6, 30000, 86400000, false, '{}')",
+        )
+        .await
+        .unwrap();
+    let open = client.transaction().await.unwrap();
+    let enqueue = "SELECT redrive.enqueue('http://a.b/', tenant => 'default', idempotency_key => 'held')";
+    open.query_one(enqueue, &[]).await.unwrap();
+    let tasks = (1..=20).map(|n| {
+        let sample = task(n).of("default");
+        let sample = if n == 7 { sample.key("held") } else { sample };
+        let store = world.store.clone();
+        async move { store.submit(vec![sample.0]).await }
+    });
+    let answers = futures_util::future::join_all(tasks).await;
+    for (n, answer) in (1..).zip(answers) {
+        match n {
+            7 => assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}"),
+            _ => assert_eq!(answer.unwrap(), [Submitted::Created(None)], "task {n}"),
+        }
+    }
+}
+
+/// Submits until `stop` is set; answers what was acknowledged.
+async fn submit_until(store: Arc<PostgresStore>, caller: u64, stop: Arc<std::sync::atomic::AtomicBool>) -> Vec<u64> {
+    let mut acknowledged = Vec::new();
+    let mut n = caller * 1_000_000;
+    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        n += 1;
+        match store.submit(vec![task(n).0]).await {
+            Ok(answer) => {
+                assert_eq!(answer, [Submitted::Created(None)]);
+                acknowledged.push(n);
+            }
+            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    acknowledged
+}
+
+async fn what_was_acknowledged_is_there_after(end: fn(&Postgres)) {
+    let postgres = Postgres::start();
+    let database = postgres.fresh_database();
+    let store = Arc::new(PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap());
+    allow(&*store, acme()).await;
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let callers: Vec<_> =
+        (1..=8).map(|caller| tokio::spawn(submit_until(store.clone(), caller, stop.clone()))).collect();
+    for round in 1..=3 {
+        while counts_or_none(&store).await.is_none_or(|count| count < round * 100) {
+            tokio::task::yield_now().await;
+        }
+        end(&postgres);
+        postgres.start_again();
+    }
+    while counts_or_none(&store).await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut acknowledged = 0;
+    for caller in callers {
+        for n in caller.await.unwrap() {
+            acknowledged += 1;
+            assert!(store.task(acme(), id(n)).await.unwrap().is_some(), "task {n} was acknowledged and is gone");
+        }
+    }
+    assert!(acknowledged >= 300, "{acknowledged}");
+}
+
+async fn counts_or_none(store: &PostgresStore) -> Option<u64> {
+    let counts = store.counts(acme()).await.ok()?;
+    counts.get(&redrive_core::Status::Pending).copied().or(Some(0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_survives_a_server_that_is_killed_under_load() {
+    what_was_acknowledged_is_there_after(Postgres::kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_survives_an_immediate_stop_under_load() {
+    what_was_acknowledged_is_there_after(Postgres::stop_immediate).await;
+}

@@ -1,0 +1,11 @@
+//! The store against a real PostgreSQL: the facts that hold for every store, and what only a shared one can meet.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod conformance;
+mod faults;
+mod outbox;
+mod pooled;
+mod schema;
+mod several;
+mod support;

@@ -1,0 +1,29 @@
+//! The facts that hold for every store, through a pooler that lends a session for one transaction at a time.
+
+use crate::support::{node, plain};
+use redrive_store::conformance::{Fresh, workload};
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::{PgBouncer, Postgres};
+
+/// One test for all: each would start servers of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_random_life_ends_as_the_model_says_behind_a_transaction_pooler() {
+    let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: false, settings: &[] });
+    let database = postgres.fresh_database();
+    let pooler = PgBouncer::start(&postgres);
+    let options = Options {
+        is_pooled: true,
+        listen_url: Some(database.url().to_owned()),
+        ..Options::new(pooler.url(database.name()), node("one"))
+    };
+    let store = PostgresStore::open(options).await.unwrap();
+    let fresh = Fresh::new(store);
+    workload::run(&*fresh, 7, 400).await;
+    // Nothing was left behind that the next borrower of a session would meet.
+    let client = plain(&pooler.url(database.name())).await;
+    for setting in ["enable_seqscan", "enable_hashjoin"] {
+        let value: String =
+            client.query_one(&format!("SELECT current_setting('{setting}')"), &[]).await.unwrap().get(0);
+        assert_eq!(value, "on", "{setting}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Which objects hold bodies, and which of them nobody needs any more.
+//!
+//! There is one writer, so a submit and a condemnation of the same blob see each other by themselves.
+
+use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
+use redrive_store::{Blob, Condemned};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::codec::{body_ref, millis};
+use crate::failure::Failure;
+use crate::names::Names;
+use crate::readers::Reader;
+use crate::writer::Writer;
+
+/// A part of a task that may refer to a blob.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part {
+    Request,
+    Answer,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Part::Request => "request",
+            Part::Answer => "answer",
+        }
+    }
+}
+
+/// Notes that a part of a task refers to a blob.
+pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &BodyRef) -> Result<(), Failure> {
+    let mut insert =
+        connection.prepare_cached("INSERT OR REPLACE INTO body_uses (task, part, body) VALUES (?1, ?2, ?3)")?;
+    insert.execute((task, part.name(), body.to_record()))?;
+    Ok(())
+}
+
+/// Removes the note that a part of a task refers to a blob, if there is one.
+pub(crate) fn forget_use(connection: &Connection, task: i64, part: Part) -> Result<(), Failure> {
+    let mut delete = connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1 AND part = ?2")?;
+    delete.execute((task, part.name()))?;
+    Ok(())
+}
+
+/// Removes all notes of a task.
+pub(crate) fn forget_uses(connection: &Connection, task: i64) -> Result<(), Failure> {
+    connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1")?.execute([task])?;
+    Ok(())
+}
+
+/// Whether a task may refer to this blob.
+pub(crate) fn is_kept(connection: &Connection, tenant: i64, body: &BodyRef) -> Result<bool, Failure> {
+    let mut select =
+        connection.prepare_cached("SELECT 1 FROM blobs WHERE tenant = ?1 AND body = ?2 AND NOT condemned")?;
+    Ok(select.exists((tenant, body.to_record()))?)
+}
+
+pub(crate) fn adopt(
+    writer: &mut Writer,
+    tenant: &TenantId,
+    fresh: BodyRef,
+    now: Timestamp,
+) -> Result<BodyRef, Failure> {
+    let tenant = writer.names.tenant_key_or_new(&writer.connection, tenant)?;
+    let body = kept(&writer.connection, tenant, fresh.hash)?.unwrap_or(fresh);
+    let mut insert = writer.connection.prepare_cached(
+        "INSERT INTO blobs (tenant, body, adopted_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET adopted_at = max(adopted_at, excluded.adopted_at)",
+    )?;
+    insert.execute((tenant, body.to_record(), millis(now)))?;
+    Ok(body)
+}
+
+pub(crate) fn blob(reader: &mut Reader, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Failure> {
+    let Reader { connection, names } = reader;
+    match names.tenant_key(connection, tenant)? {
+        Some(tenant) => kept(connection, tenant, hash),
+        None => Ok(None),
+    }
+}
+
+/// All copies of one content: a hash is followed by a blank, and that by nothing but what the copies differ in.
+pub(crate) const KEPT: &str = "SELECT body FROM blobs
+     WHERE tenant = ?1 AND body > ?2 || ' ' AND body < ?2 || '!' AND NOT condemned
+     LIMIT 1";
+
+fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<BodyRef>, Failure> {
+    let mut select = connection.prepare_cached(KEPT)?;
+    let found = select.query_row((tenant, hash.to_string()), |row| body_ref(row.get_ref(0)?.as_str()?, 0)).optional();
+    found.map_err(|error| Failure::corrupt(format_args!("blob {hash}"), error))
+}
+
+/// Follows the table's own order.
+pub(crate) const LOOK: &str = "SELECT blobs.tenant, blobs.body, blobs.condemned,
+            NOT blobs.condemned AND blobs.adopted_at < ?3
+                AND NOT EXISTS (SELECT 1 FROM body_uses WHERE body_uses.body = blobs.body)
+     FROM blobs
+     WHERE (blobs.tenant, blobs.body) > (?1, ?2)
+     ORDER BY blobs.tenant, blobs.body
+     LIMIT ?4";
+
+pub(crate) fn condemn(
+    writer: &mut Writer,
+    adopted_before: Timestamp,
+    after: Option<&Blob>,
+    limit: usize,
+) -> Result<Condemned, Failure> {
+    let Writer { connection, names, .. } = writer;
+    let (after_tenant, after_body) = match after {
+        // A tenant is never forgotten, so one that is not known has nothing behind it.
+        Some(after) => match names.tenant_key(connection, &after.tenant)? {
+            Some(tenant) => (tenant, after.body.to_record()),
+            None => return Ok(Condemned::default()),
+        },
+        None => (0, String::new()),
+    };
+    // A step that looks at nothing would never come to an end.
+    let limit = limit.max(1);
+    let mut select = connection.prepare_cached(LOOK)?;
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = select.query((after_tenant, after_body, millis(adopted_before), most))?;
+    let (mut condemned, mut newly, mut last, mut looked_at) = (Condemned::default(), Vec::new(), None, 0);
+    while let Some(row) = rows.next()? {
+        looked_at += 1;
+        let (tenant, record): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (is_condemned, is_unused): (bool, bool) = (row.get(2)?, row.get(3)?);
+        let blob = read(connection, names, tenant, &record)?;
+        if is_condemned || is_unused {
+            condemned.blobs.push(blob.clone());
+        }
+        if is_unused {
+            newly.push((tenant, record));
+        }
+        last = Some(blob);
+    }
+    let mut update = connection.prepare_cached("UPDATE blobs SET condemned = 1 WHERE tenant = ?1 AND body = ?2")?;
+    for blob in newly {
+        update.execute(blob)?;
+    }
+    condemned.next = last.filter(|_| looked_at == limit);
+    Ok(condemned)
+}
+
+fn read(connection: &Connection, names: &mut Names, tenant: i64, record: &str) -> Result<Blob, Failure> {
+    let body = body_ref(record, 1).map_err(|error| Failure::corrupt(format_args!("blob {record:?}"), error))?;
+    Ok(Blob { tenant: names.tenant(connection, tenant)?, body })
+}
+
+pub(crate) fn forget(writer: &mut Writer, blobs: &[Blob]) -> Result<(), Failure> {
+    let Writer { connection, names, .. } = writer;
+    let mut delete = connection.prepare_cached("DELETE FROM blobs WHERE tenant = ?1 AND body = ?2 AND condemned")?;
+    for blob in blobs {
+        if let Some(tenant) = names.tenant_key(connection, &blob.tenant)? {
+            delete.execute((tenant, blob.body.to_record()))?;
+        }
+    }
+    Ok(())
+}
