@@ -2,7 +2,9 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp, policy,
+};
 use redrive_store::*;
 
 use super::{Scheduled, claim};
@@ -62,7 +64,7 @@ impl Store for Scheduled {
                     let task = Waiting { lane, id, token: Token(0), due };
                     changes.push(Change::Waiting { task, is_due: due <= now });
                 }
-                Submitted::Replayed(_) | Submitted::KeyReused(_) | Submitted::PolicyGone => {}
+                Submitted::Replayed(_) | Submitted::KeyReused(_) | Submitted::PolicyGone | Submitted::BodyGone => {}
             }
         }
         self.state.note(changes);
@@ -196,6 +198,22 @@ impl Store for Scheduled {
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
         self.state.store.clean(ended_before, from, limit).await
+    }
+
+    async fn adopt_blob(&self, tenant: TenantId, body: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        self.state.store.adopt_blob(tenant, body, now).await
+    }
+
+    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        self.state.store.blob(tenant, hash).await
+    }
+
+    async fn condemn_blobs(&self, before: Timestamp, after: Option<Blob>, limit: usize) -> Result<Condemned, Error> {
+        self.state.store.condemn_blobs(before, after, limit).await
+    }
+
+    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        self.state.store.forget_blobs(blobs).await
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
