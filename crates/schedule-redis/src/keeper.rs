@@ -1,0 +1,97 @@
+//! Keeps the index in use: connects, finds out where Redis stands, says what is owed, and rebuilds what was lost.
+//!
+//! It sleeps while everything is in use, and looks every [`CHECK_EVERY`] while something is not. Nobody waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::failure::Failure;
+use crate::keys::Partition;
+use crate::partitions::{Owed, Standing};
+use crate::rebuild::{self, Rebuilt};
+use crate::state::State;
+
+/// The time between two looks while something is not in use: the pause that a failure opens.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs until it is aborted.
+pub(crate) async fn run(state: Arc<State>) {
+    loop {
+        check(&state).await;
+        match state.partitions.is_complete_throughout() {
+            true => state.partitions.worse().await,
+            // What becomes worse meanwhile has to wait as well, or a failing server would be asked without a pause.
+            false => sleep(CHECK_EVERY).await,
+        }
+    }
+}
+
+/// One look: afterwards everything that can be in use is.
+async fn check(state: &State) {
+    if state.partitions.is_complete_throughout() {
+        return;
+    }
+    if !state.schedule.link.is_connected()
+        && let Err(failure) = state.schedule.connect().await
+    {
+        return state.partitions.all_failed(&failure);
+    }
+    // All of them: what one has lost, others may have lost with it, and one rebuild is enough for all.
+    let incomplete = take_stock(state, Partition::all().collect()).await;
+    if incomplete.is_empty() {
+        return;
+    }
+    match rebuild::rebuild(state, incomplete).await {
+        Ok(Rebuilt::Filled(partitions)) => {
+            // What was noted meanwhile is owed before they are in use.
+            take_stock(state, partitions).await;
+        }
+        Ok(Rebuilt::NotOurTurn) => {}
+        Err(error) => tracing::warn!(%error, "rebuilding the index failed, trying again"),
+    }
+}
+
+/// Asks these partitions how they stand and tells them what is owed. Answers those that are not complete.
+async fn take_stock(state: &State, partitions: Vec<Partition>) -> Vec<Partition> {
+    let answers = state.schedule.is_complete(&partitions).await;
+    if answers.iter().all(Result::is_err) {
+        // In a cluster some nodes may be away for long; with all of them gone it takes a new beginning.
+        state.schedule.link.disconnect();
+    }
+    let mut incomplete = Vec::new();
+    for (partition, answer) in partitions.into_iter().zip(answers) {
+        match settle_debts(state, partition, answer).await {
+            Ok(standing) => {
+                state.partitions.found(partition, standing);
+                if standing == Standing::Incomplete {
+                    incomplete.push(partition);
+                }
+            }
+            Err(failure) => state.partitions.partition_failed(partition, &failure),
+        }
+    }
+    incomplete
+}
+
+/// Tells a partition what it is owed. Answers how it stands then.
+async fn settle_debts(state: &State, partition: Partition, answer: Result<bool, Failure>) -> Result<Standing, Failure> {
+    let is_complete = answer?;
+    let owed = state.partitions.owed(partition);
+    if owed.has_missed
+        && let Some(Err(failure)) = state.schedule.forget(&[partition]).await.pop()
+    {
+        state.partitions.owe(partition, owed);
+        return Err(failure);
+    }
+    let has_missed = owed.has_missed;
+    let missing = state.schedule.add(owed.tasks).await;
+    if let Some(first) = missing.first() {
+        let failure = first.failure.clone();
+        let tasks = missing.into_iter().flat_map(|missing| missing.tasks).collect();
+        state.partitions.owe(partition, Owed { tasks, has_missed: false });
+        return Err(failure);
+    }
+    Ok(if is_complete && !has_missed { Standing::Complete } else { Standing::Incomplete })
+}

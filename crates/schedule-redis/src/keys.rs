@@ -1,0 +1,171 @@
+//! The names of the keys in Redis.
+//!
+//! Lanes are spread over [`PARTITIONS`] partitions by a hash of their names. All keys of a partition carry the same hash
+//! tag, so that a cluster keeps them in one slot and one script can use them together: the lane's due tasks, and the
+//! partition's *book*, which says whether the partition is complete and how many tasks each of its lanes holds.
+//!
+//! Two lanes never share a key: the key ends with the lane's own name, whole. The name may contain braces; a cluster
+//! looks at the first pair only, and that is ours, because a prefix cannot contain any.
+//!
+//! | key | what it is |
+//! | --- | --- |
+//! | `<prefix>:{<partition>}:book` | hash: `epoch`, `building`, and for each lane (its name has a `/`) how many it holds |
+//! | `<prefix>:{<partition>}:due:<lane>` | sorted set: the lane's pending tasks by when they are due |
+//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → what was counted in it |
+//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by until when |
+//! | `<prefix>:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
+//! | `<prefix>:news` | not a key but a channel: lanes with new work |
+
+use redrive_core::{Dependency, Lane, TenantId};
+
+/// How many partitions there are. Enough to spread over any cluster; few enough to ask all of them at once. Never
+/// changed while an index is in use: two versions that disagree would not see each other's tasks.
+pub(crate) const PARTITIONS: u16 = 256;
+
+/// One of the [`PARTITIONS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition(u16);
+
+impl Partition {
+    /// The one that has the holds of all lanes, beside its own lanes.
+    pub(crate) const OF_HOLDS: Partition = Partition(0);
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Partition> {
+        (0..PARTITIONS).map(Partition)
+    }
+
+    /// The one that a lane is in.
+    pub fn of(lane: &Lane) -> Self {
+        let (tenant, dependency) = (lane.tenant.as_str().bytes(), lane.dependency.as_str().bytes());
+        // FNV-1a: the same on every machine and in every version, which the standard library's hash need not be.
+        let hash = tenant
+            .chain([b'/'])
+            .chain(dependency)
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        Partition((hash % u64::from(PARTITIONS)) as u16)
+    }
+
+    /// Its place in a list of all partitions.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Makes the names of keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+/// A text that cannot begin the names of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to {} letters, digits, '.', '_', '-' and ':'", Keys::LIMIT)]
+pub struct InvalidPrefix;
+
+impl Keys {
+    /// The most characters of a prefix.
+    const LIMIT: usize = 100;
+
+    pub(crate) fn try_new(prefix: &str) -> Result<Self, InvalidPrefix> {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+        match prefix {
+            "" => Err(InvalidPrefix),
+            _ if prefix.len() > Self::LIMIT || !prefix.chars().all(is_allowed) => Err(InvalidPrefix),
+            _ => Ok(Keys { prefix: prefix.to_owned() }),
+        }
+    }
+
+    pub(crate) fn book(&self, partition: Partition) -> String {
+        format!("{}:{{{}}}:book", self.prefix, partition.0)
+    }
+
+    pub(crate) fn due(&self, lane: &Lane) -> String {
+        format!("{}:{{{}}}:due:{lane}", self.prefix, Partition::of(lane).0)
+    }
+
+    pub(crate) fn tally(&self, lane: &Lane) -> String {
+        format!("{}:{{{}}}:tally:{lane}", self.prefix, Partition::of(lane).0)
+    }
+
+    pub(crate) fn held(&self) -> String {
+        format!("{}:{{{}}}:held", self.prefix, Partition::OF_HOLDS.0)
+    }
+
+    pub(crate) fn rebuild(&self, partition: Partition) -> String {
+        format!("{}:{{{}}}:rebuild", self.prefix, partition.0)
+    }
+
+    pub(crate) fn news(&self) -> String {
+        format!("{}:news", self.prefix)
+    }
+}
+
+/// The lane with this name; `None` if no lane has it.
+pub(crate) fn parse_lane(name: &str) -> Option<Lane> {
+    // A tenant's name has no slash in it, so the first one ends it.
+    let (tenant, dependency) = name.split_once('/')?;
+    Some(Lane { tenant: TenantId::try_new(tenant).ok()?, dependency: Dependency::try_new(dependency).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn lane(tenant: &str, dependency: &str) -> Lane {
+        parse_lane(&format!("{tenant}/{dependency}")).unwrap()
+    }
+
+    #[test]
+    fn the_keys_of_a_lane_share_a_slot_with_its_book() {
+        let keys = Keys::try_new("redrive").unwrap();
+        let lane = lane("default", "billing");
+        // Fixed for good: another hash would hide the tasks of one version from the other.
+        assert_eq!(keys.due(&lane), "redrive:{146}:due:default/billing");
+        assert_eq!(keys.tally(&lane), "redrive:{146}:tally:default/billing");
+        assert_eq!(keys.book(Partition::of(&lane)), "redrive:{146}:book");
+    }
+
+    #[test]
+    fn lanes_with_names_like_keys_have_keys_of_their_own() {
+        let keys = Keys::try_new("a").unwrap();
+        let lanes = [("t", "x"), ("t", "t/x"), ("t", "{0}"), ("t", "}:{"), ("t", "a:{1}:due:t/x"), ("t.", "x")];
+        let due: BTreeSet<String> =
+            lanes.map(|(tenant, dependency)| keys.due(&lane(tenant, dependency))).into_iter().collect();
+        assert_eq!(due.len(), lanes.len());
+        for key in due {
+            let tag = key.split_once('{').unwrap().1.split_once('}').unwrap().0;
+            assert!(tag.parse::<u16>().unwrap() < PARTITIONS, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_lane_leads_back_to_it() {
+        for (tenant, dependency) in [("default", "billing"), ("a.b:c", "https://api.example.com/v1"), ("t", "/")] {
+            let lane = lane(tenant, dependency);
+            assert_eq!(parse_lane(&lane.to_string()), Some(lane));
+        }
+        for name in ["", "t", "t/", "/x", "t t/x"] {
+            assert_eq!(parse_lane(name), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_spread_over_all_partitions() {
+        let used: BTreeSet<Partition> =
+            (0..4_000).map(|number| Partition::of(&lane("default", &format!("dependency-{number}")))).collect();
+        assert_eq!(used.len(), usize::from(PARTITIONS));
+    }
+
+    #[test]
+    fn a_prefix_is_short_and_plain() {
+        for prefix in ["r", "redrive", "team-1:redrive.eu_2", &"p".repeat(100)] {
+            assert!(Keys::try_new(prefix).is_ok(), "{prefix:?}");
+        }
+        for prefix in ["", "a b", "{a}", "a/b", "é", &"p".repeat(101)] {
+            assert_eq!(Keys::try_new(prefix).unwrap_err(), InvalidPrefix, "{prefix:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The connection that everything shares.
+//!
+//! A call never waits for a connection to be made: without one it fails at once, and the store does the work. Making one
+//! is the keeper's business ([`Link::connect`]). Calls of a batch go out together and share round trips; each has its own
+//! outcome, because in a cluster some nodes may answer while others do not.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::{ErrorKind, Value};
+use tokio::time::timeout;
+
+use crate::connect::{Connection, Connector};
+use crate::failure::Failure;
+use crate::script::Call;
+
+/// The most calls that are under way at once for one batch.
+const TOGETHER: usize = 1_000;
+
+/// The connection that everything shares, while there is one.
+pub(crate) struct Link {
+    pub(crate) connector: Connector,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Connection>,
+    /// Counts the connections, so that the failure of an old one does not end the new one.
+    number: u64,
+}
+
+impl Link {
+    pub(crate) fn new(connector: Connector) -> Self {
+        Link { connector, state: Mutex::default() }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.state().connection.is_some()
+    }
+
+    /// Makes a connection, in place of the one before.
+    pub(crate) async fn connect(&self) -> Result<(), Failure> {
+        let connection = self.connector.connect().await?;
+        let mut state = self.state();
+        state.number += 1;
+        state.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Lets the connection go.
+    pub(crate) fn disconnect(&self) {
+        self.state().connection = None;
+    }
+
+    /// Makes these calls and answers for each in order. None takes longer than `limit`.
+    pub(crate) async fn call(&self, calls: Vec<Call>, limit: Duration) -> Vec<Result<Value, Failure>> {
+        let mut answers = Vec::with_capacity(calls.len());
+        for together in calls.chunks(TOGETHER) {
+            let (connection, number) = {
+                let state = self.state();
+                (state.connection.clone(), state.number)
+            };
+            let Some(connection) = connection else {
+                answers.extend(together.iter().map(|_| Err(Failure::Unconnected)));
+                continue;
+            };
+            let asked = join_all(together.iter().map(|call| ask(connection.clone(), call, limit))).await;
+            let is_over = asked.iter().any(|answer| matches!(answer, Err(failure) if failure.ends_connection()));
+            if is_over && matches!(connection, Connection::Single(_)) {
+                self.end(number);
+            }
+            answers.extend(asked);
+        }
+        answers
+    }
+
+    /// Makes one call.
+    pub(crate) async fn call_one(&self, call: Call, limit: Duration) -> Result<Value, Failure> {
+        self.call(vec![call], limit).await.pop().unwrap_or(Err(Failure::Unconnected))
+    }
+
+    fn end(&self, number: u64) {
+        let mut state = self.state();
+        if state.number == number {
+            state.connection = None;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn ask(mut connection: Connection, call: &Call, limit: Duration) -> Result<Value, Failure> {
+    let asking = async {
+        match connection.ask(call.as_command()).await {
+            Err(error) if error.kind() == ErrorKind::NoScriptError => match call.with_text() {
+                Some(whole) => connection.ask(&whole).await,
+                None => Err(error),
+            },
+            answer => answer,
+        }
+    };
+    match timeout(limit, asking).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Failure::TimedOut(limit)),
+    }
+}

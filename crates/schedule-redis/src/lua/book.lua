@@ -1,0 +1,20 @@
+-- What every script on a lane begins with. KEYS[1] is the book of the lane's partition, KEYS[2] the lane's due tasks,
+-- ARGV[1] the lane's name.
+--
+-- The book counts what the lane holds. What holds less than it should has lost something (it was evicted), and then
+-- nobody can say what: the partition is not complete any more, and whoever is rebuilding it has to begin again.
+local book, due, lane = KEYS[1], KEYS[2], ARGV[1]
+
+if redis.call('ZCARD', due) < tonumber(redis.call('HGET', book, lane) or '0') then
+  redis.call('HDEL', book, 'epoch', 'building')
+end
+
+-- Counts again, after a change.
+local function count()
+  local held = redis.call('ZCARD', due)
+  if held == 0 then
+    redis.call('HDEL', book, lane)
+  else
+    redis.call('HSET', book, lane, held)
+  end
+end

@@ -1,0 +1,5 @@
+-- Gives the lock KEYS[1] back, if it is ARGV[1] who has it.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])

@@ -1,0 +1,126 @@
+//! Fills partitions of the index from the store.
+//!
+//! One process does it at a time. It reads all pending tasks, page by page, the next page while the last one is being
+//! written, and adds those of the partitions that are to be filled. Others go on submitting, settling and claiming: what
+//! becomes pending after its page was read is added by whoever makes it so; what is claimed after that stays in the
+//! index as something out of date, which the store will say when it is taken. See
+//! [`epoch`](crate::schedule::Schedule::begin) for how it is known that nothing was lost meanwhile.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::{Error, Shared, Waiting};
+
+use crate::failure::Failure;
+use crate::keys::Partition;
+use crate::schedule::Builder;
+use crate::state::State;
+
+/// How many tasks are read at once.
+const PAGE: usize = 10_000;
+/// How many holds are brought back, the longest first.
+const HOLDS: usize = 1_000;
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Rebuilt {
+    /// These partitions were filled.
+    Filled(Vec<Partition>),
+    /// Another process is at it.
+    NotOurTurn,
+}
+
+/// Why the index could not be filled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RebuildError {
+    #[error(transparent)]
+    Redis(#[from] Failure),
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("the store is not shared")]
+    NotShared,
+    #[error("another process took over")]
+    TakenOver,
+}
+
+/// Fills these partitions, unless another process is at it.
+pub(crate) async fn rebuild(state: &State, partitions: Vec<Partition>) -> Result<Rebuilt, RebuildError> {
+    let builder = Builder::new();
+    let Some(&beside) = partitions.first() else { return Ok(Rebuilt::Filled(Vec::new())) };
+    if !state.schedule.lock(beside, &builder).await? {
+        return Ok(Rebuilt::NotOurTurn);
+    }
+    let begin = Instant::now();
+    let count = partitions.len();
+    tracing::info!(partitions = count, "rebuilding the index in redis");
+    let filled = fill(state, partitions, beside, &builder).await;
+    if let Err(failure) = state.schedule.unlock(beside, &builder).await {
+        tracing::debug!(error = %failure, "the lock on the index runs out by itself");
+    }
+    let (filled, tasks) = filled?;
+    let millis = begin.elapsed().as_millis() as u64;
+    tracing::info!(partitions = filled.len(), tasks, millis, "rebuilt the index in redis");
+    Ok(Rebuilt::Filled(filled))
+}
+
+/// Fills these partitions. Answers which are complete now, and how many tasks were added.
+async fn fill(
+    state: &State,
+    partitions: Vec<Partition>,
+    beside: Partition,
+    builder: &Builder,
+) -> Result<(Vec<Partition>, usize), RebuildError> {
+    let shared = state.store.shared().ok_or(RebuildError::NotShared)?;
+    let begun = state.schedule.begin(&partitions, builder).await;
+    let mut wanted = still_there(state, partitions, begun);
+    let (mut page, mut added) = (shared.waiting(None, PAGE).await?, 0);
+    while let Some(last) = page.last() {
+        let after = (last.lane.tenant.clone(), last.id);
+        page.retain(|task| wanted.contains(&Partition::of(&task.lane)));
+        added += page.len();
+        let (next, missing) = tokio::join!(read(shared, after), state.schedule.add(page));
+        for missing in missing {
+            if let Some(task) = missing.tasks.first() {
+                state.partitions.failed(&task.lane, &missing.failure);
+                wanted.remove(&Partition::of(&task.lane));
+            }
+        }
+        if wanted.is_empty() {
+            return Ok((Vec::new(), added));
+        }
+        if !state.schedule.keep_lock(beside, builder).await? {
+            return Err(RebuildError::TakenOver);
+        }
+        page = next?;
+    }
+    if wanted.contains(&Partition::OF_HOLDS) {
+        copy_holds(state, shared).await?;
+    }
+    let wanted: Vec<Partition> = wanted.into_iter().collect();
+    let finished = state.schedule.finish(&wanted, builder).await;
+    Ok((still_there(state, wanted, finished).into_iter().collect(), added))
+}
+
+/// Brings the holds of the store back. Those that are over do no harm: they are over in Redis too.
+async fn copy_holds(state: &State, shared: &dyn Shared) -> Result<(), RebuildError> {
+    let holds = shared.guards().held(Timestamp::default(), HOLDS).await?;
+    state.schedule.hold(&holds).await?;
+    Ok(())
+}
+
+async fn read(shared: &dyn Shared, after: (TenantId, TaskId)) -> Result<Vec<Waiting>, Error> {
+    shared.waiting(Some(after), PAGE).await
+}
+
+/// Those that answered yes. Those that did not answer have failed.
+fn still_there(state: &State, partitions: Vec<Partition>, answers: Vec<Result<bool, Failure>>) -> BTreeSet<Partition> {
+    let answered = |(partition, answer): (Partition, Result<bool, Failure>)| match answer {
+        Ok(is_there) => is_there.then_some(partition),
+        Err(failure) => {
+            state.partitions.partition_failed(partition, &failure);
+            None
+        }
+    };
+    partitions.into_iter().zip(answers).filter_map(answered).collect()
+}

@@ -1,0 +1,24 @@
+use redis::Value;
+use redrive_core::{Lane, Timestamp};
+
+use super::{CALL_TIMEOUT, Schedule, parse_score};
+use crate::failure::Failure;
+use crate::script::Call;
+
+impl Schedule {
+    /// When each lane's earliest task is due, as far as the index knows; `None` if it knows of none.
+    pub async fn heads(&self, lanes: &[Lane]) -> Vec<Result<Option<Timestamp>, Failure>> {
+        let calls =
+            lanes.iter().map(|lane| Call::command("ZRANGE").arg(self.keys.due(lane)).arg(&[0, 0]).arg("WITHSCORES"));
+        let answers = self.link.call(calls.collect(), CALL_TIMEOUT).await;
+        let parse = |answer: Value| match &answer {
+            Value::Array(parts) => match parts.as_slice() {
+                [] => Ok(None),
+                [_, score] => parse_score(score).map(Some).ok_or(Failure::Unexpected("a look")),
+                _ => Err(Failure::Unexpected("a look")),
+            },
+            _ => Err(Failure::Unexpected("a look")),
+        };
+        answers.into_iter().map(|answer| answer.and_then(parse)).collect()
+    }
+}

@@ -1,0 +1,39 @@
+use redis::Value;
+use redrive_core::{Lane, TaskId};
+use redrive_store::Token;
+
+use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, by_lane};
+use crate::failure::Failure;
+use crate::keys::Partition;
+use crate::member;
+use crate::script::{Call, REMOVE};
+
+/// A task that is not pending any more, as it was when it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// Its lane.
+    pub lane: Lane,
+    /// Which task.
+    pub id: TaskId,
+    /// The token that it was waiting with.
+    pub token: Token,
+}
+
+impl Schedule {
+    /// Removes tasks. Answers how many of them were there.
+    pub async fn remove(&self, tasks: Vec<Gone>) -> Result<usize, Failure> {
+        let sorted = by_lane(tasks.into_iter().map(|gone| (gone.lane, member::encode(gone.id, gone.token))));
+        let mut calls = Vec::new();
+        for (lane, members) in sorted {
+            let keys = [self.keys.book(Partition::of(&lane)), self.keys.due(&lane)];
+            let call = |members: &[Vec<u8>]| Call::script(&REMOVE, &keys).arg(lane.to_string()).arg(members);
+            calls.extend(members.chunks(TASKS_PER_CALL).map(call));
+        }
+        let mut removed = 0;
+        for answer in self.link.call(calls, CALL_TIMEOUT).await {
+            let Value::Int(count) = answer? else { return Err(Failure::Unexpected("a removal")) };
+            removed += usize::try_from(count).unwrap_or_default();
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,69 @@
+//! A shared store with the schedule in Redis in front of it.
+//!
+//! Everything is the store's, except what is asked often and can be asked elsewhere: which tasks are due
+//! ([`claim`]), and what the guards of all processes count. What became pending is told to the index after the store has
+//! committed it, in the background. Redis never makes a call fail, nor wait for longer than the named timeout of the
+//! schedule; when it does not answer, or says that it has lost something, the store is asked instead, and the keeper
+//! brings the index back.
+//!
+//! Not here: how the index works ([`Schedule`]), when it is rebuilt ([`keeper`]).
+
+mod claim;
+mod shared;
+mod store;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use redrive_store::Store;
+use tokio::task::JoinSet;
+
+use crate::guards::RedisGuards;
+use crate::keeper;
+use crate::news;
+use crate::partitions::InUse;
+use crate::schedule::Schedule;
+use crate::state::State;
+use crate::writer;
+
+/// A shared store with the schedule in Redis in front of it.
+pub struct Scheduled {
+    state: Arc<State>,
+    guards: RedisGuards,
+    /// Ends with this.
+    loops: Mutex<JoinSet<()>>,
+    is_closed: AtomicBool,
+}
+
+/// A store that has one owner needs no schedule elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a schedule in Redis needs a store that several processes share")]
+pub struct NotShared;
+
+impl Scheduled {
+    /// Puts `schedule` in front of `store`. Does not wait for Redis, which may come later or never. Needs a runtime.
+    pub fn new(store: Arc<dyn Store>, schedule: Schedule) -> Result<Self, NotShared> {
+        if store.shared().is_none() {
+            return Err(NotShared);
+        }
+        let state = Arc::new(State::new(store, Arc::new(schedule)));
+        let mut loops = JoinSet::new();
+        loops.spawn(keeper::run(state.clone()));
+        loops.spawn(writer::run(state.clone()));
+        loops.spawn(news::keep_saying(state.clone()));
+        loops.spawn(news::keep_listening(state.clone()));
+        loops.spawn(news::keep_relaying(state.clone()));
+        let (schedule, partitions, store) = (state.schedule.clone(), state.partitions.clone(), state.store.clone());
+        let guards = RedisGuards { schedule, partitions, store };
+        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false) })
+    }
+
+    /// How much of the index is in use.
+    pub fn in_use(&self) -> InUse {
+        self.state.partitions.in_use()
+    }
+
+    fn stop_loops(&self) {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+}

@@ -1,0 +1,43 @@
+use async_trait::async_trait;
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::{Claimed, Error, Guards, Heartbeat, Known, LaneDue, LeaseTerms, Node, Shared, Waiting};
+
+use super::Scheduled;
+
+impl Scheduled {
+    fn inner(&self) -> Result<&dyn Shared, Error> {
+        // Checked when this was made; a store does not stop being shared.
+        self.state.store.shared().ok_or_else(|| Error::Unavailable("the store is not shared".into()))
+    }
+}
+
+#[async_trait]
+impl Shared for Scheduled {
+    async fn heard(&self) -> Vec<LaneDue> {
+        self.state.news.heard().await
+    }
+
+    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+        self.inner()?.beat(beat, now).await
+    }
+
+    async fn leave(&self) -> Result<(), Error> {
+        self.inner()?.leave().await
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        self.inner()?.nodes().await
+    }
+
+    async fn claim_known(&self, known: Vec<Known>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error> {
+        self.inner()?.claim_known(known, lease, now).await
+    }
+
+    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
+        self.inner()?.waiting(after, limit).await
+    }
+
+    fn guards(&self) -> &dyn Guards {
+        &self.guards
+    }
+}

@@ -1,0 +1,82 @@
+//! The scripts that run inside Redis, and how they are called.
+//!
+//! A call names its script by hash. A server that does not have it (it was restarted, somebody flushed its scripts, it is
+//! a node of the cluster that has not seen it) says so, and is sent the whole text, once.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, Script as Hashed, ToRedisArgs};
+
+/// A script and its hash.
+#[derive(Debug)]
+pub(crate) struct Script {
+    text: &'static str,
+    hash: LazyLock<String>,
+}
+
+macro_rules! script {
+    ($(#[$doc:meta])* $name:ident = $($part:literal)+) => {
+        $(#[$doc])*
+        pub(crate) static $name: Script = {
+            const TEXT: &str = concat!($(include_str!(concat!("lua/", $part))),+);
+            Script { text: TEXT, hash: LazyLock::new(|| Hashed::new(TEXT).get_hash().to_owned()) }
+        };
+    };
+}
+
+script!(ADD = "book.lua" "add.lua");
+script!(REMOVE = "book.lua" "remove.lua");
+script!(TAKE = "book.lua" "run.lua" "take.lua");
+script!(IS_COMPLETE = "run.lua" "is_complete.lua");
+script!(BEGIN = "run.lua" "begin.lua");
+script!(FINISH = "run.lua" "finish.lua");
+script!(TALLY = "tally.lua");
+script!(HOLD = "hold.lua");
+script!(EXTEND = "extend.lua");
+script!(UNLOCK = "unlock.lua");
+
+/// Something to ask of Redis.
+pub(crate) enum Call {
+    /// A plain command.
+    Command(Cmd),
+    /// A script, on keys of one slot.
+    Script { script: &'static Script, arguments: Cmd },
+}
+
+impl Call {
+    /// The script on these keys; arguments follow by [`Call::arg`].
+    pub(crate) fn script(script: &'static Script, keys: &[String]) -> Self {
+        let mut arguments = redis::cmd("EVALSHA");
+        arguments.arg(script.hash.as_str()).arg(keys.len()).arg(keys);
+        Call::Script { script, arguments }
+    }
+
+    pub(crate) fn command(name: &str) -> Self {
+        Call::Command(redis::cmd(name))
+    }
+
+    pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
+        let (Call::Command(command) | Call::Script { arguments: command, .. }) = &mut self;
+        command.arg(argument);
+        self
+    }
+
+    pub(crate) fn as_command(&self) -> &Cmd {
+        let (Call::Command(command) | Call::Script { arguments: command, .. }) = self;
+        command
+    }
+
+    /// The call with its script's whole text, for a server that does not have it; `None` if it is no script.
+    pub(crate) fn with_text(&self) -> Option<Cmd> {
+        let Call::Script { script, arguments } = self else { return None };
+        let mut whole = redis::cmd("EVAL");
+        whole.arg(script.text);
+        // What follows the hash: the number of keys, the keys, the arguments.
+        for argument in arguments.args_iter().skip(2) {
+            if let redis::Arg::Simple(bytes) = argument {
+                whole.arg(bytes);
+            }
+        }
+        Some(whole)
+    }
+}

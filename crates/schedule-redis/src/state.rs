@@ -1,0 +1,98 @@
+//! What the loops and the operations share, and the look that compares the store with the index.
+
+use std::sync::Arc;
+
+use redrive_core::{Lane, TaskId, TenantId, Timestamp};
+use redrive_store::{LaneDue, Store, Waiting};
+
+use crate::news::News;
+use crate::partitions::Partitions;
+use crate::schedule::Schedule;
+use crate::suspects::Suspects;
+use crate::underway::Underway;
+use crate::unsaid::{Change, Unsaid};
+
+/// What the loops and the operations share.
+pub(crate) struct State {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) partitions: Arc<Partitions>,
+    pub(crate) unsaid: Unsaid,
+    pub(crate) suspects: Suspects,
+    pub(crate) underway: Underway,
+    pub(crate) news: News,
+}
+
+impl State {
+    pub(crate) fn new(store: Arc<dyn Store>, schedule: Arc<Schedule>) -> Self {
+        State {
+            store,
+            schedule,
+            partitions: Arc::new(Partitions::new()),
+            unsaid: Unsaid::new(),
+            suspects: Suspects::default(),
+            underway: Underway::default(),
+            news: News::new(),
+        }
+    }
+
+    /// Notes what the index has to be told.
+    pub(crate) fn note(&self, changes: impl IntoIterator<Item = Change>) {
+        self.unsaid.note(changes, &self.partitions);
+    }
+
+    /// Compares what the store says of these lanes with the index. A lane of which the store has something earlier than
+    /// everything in the index becomes a suspect; one of which it has not is cleared.
+    pub(crate) async fn look(&self, lanes: &[LaneDue]) {
+        if !self.unsaid.flushed().await {
+            return;
+        }
+        let known = |lane: &LaneDue| Some((lane.lane.clone(), lane.next_due?));
+        let (lanes, dues): (Vec<Lane>, Vec<Timestamp>) =
+            lanes.iter().filter_map(known).filter(|(lane, _)| self.partitions.is_complete(lane)).unzip();
+        let heads = self.schedule.heads(&lanes).await;
+        for ((lane, due), head) in lanes.iter().zip(dues).zip(heads) {
+            match head {
+                Ok(Some(head)) if head <= due => self.suspects.clear(lane),
+                Ok(_) => self.suspects.suspect(lane, due),
+                Err(failure) => self.partitions.failed(lane, &failure),
+            }
+        }
+    }
+
+    /// A pending task as the store has it, looked up by what pages of such tasks are read with: the one that follows the
+    /// id before its own.
+    pub(crate) async fn look_up(&self, tenant: &TenantId, id: TaskId) -> Option<Waiting> {
+        let after = Some((tenant.clone(), id_before(id)?));
+        match self.store.shared()?.waiting(after, 1).await {
+            Ok(page) => page.into_iter().find(|task| task.id == id && task.lane.tenant == *tenant),
+            Err(error) => {
+                // The next look at the store finds the task.
+                tracing::debug!(task = %id, %error, "looking a task up for the index failed");
+                None
+            }
+        }
+    }
+}
+
+/// The greatest id below this one.
+fn id_before(id: TaskId) -> Option<TaskId> {
+    match (id.sequence(), id.tail()) {
+        (0, 0) => None,
+        (sequence, 0) => Some(TaskId::from_parts(sequence - 1, u64::MAX)),
+        (sequence, tail) => Some(TaskId::from_parts(sequence, tail - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_id_is_between_an_id_and_the_one_before_it() {
+        let id = TaskId::from_parts;
+        assert_eq!(id_before(id(5, 3)), Some(id(5, 2)));
+        assert_eq!(id_before(id(5, 0)), Some(id(4, (1 << 59) - 1)));
+        assert_eq!(id_before(id(0, 0)), None);
+    }
+}

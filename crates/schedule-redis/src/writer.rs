@@ -1,0 +1,60 @@
+//! Writes what this process noted to the index.
+
+use std::sync::Arc;
+
+use redrive_store::Waiting;
+
+use crate::schedule::Gone;
+use crate::state::State;
+use crate::unsaid::Change;
+
+/// Runs until it is aborted.
+pub(crate) async fn run(state: Arc<State>) {
+    loop {
+        let changes = state.unsaid.next().await;
+        let count = changes.len();
+        write(&state, changes).await;
+        state.unsaid.wrote(count);
+    }
+}
+
+async fn write(state: &State, changes: Vec<Change>) {
+    let (mut tasks, mut gone, mut due) = (Vec::new(), Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            Change::Waiting { task, is_due } => {
+                if is_due {
+                    due.push((task.lane.clone(), task.due));
+                }
+                tasks.push(task);
+            }
+            Change::Gone(task) => gone.push(task),
+        }
+    }
+    add(state, tasks).await;
+    // After the additions: a task that is gone was added before, never after.
+    remove(state, gone).await;
+    due.retain(|(lane, _)| state.partitions.is_reachable(lane));
+    state.news.say(due);
+}
+
+async fn add(state: &State, tasks: Vec<Waiting>) {
+    let (tasks, failed): (Vec<Waiting>, Vec<Waiting>) =
+        tasks.into_iter().partition(|task| state.partitions.is_reachable(&task.lane));
+    failed.into_iter().for_each(|task| state.partitions.keep(task));
+    for missing in state.schedule.add(tasks).await {
+        if let Some(task) = missing.tasks.first() {
+            state.partitions.failed(&task.lane, &missing.failure);
+        }
+        missing.tasks.into_iter().for_each(|task| state.partitions.keep(task));
+    }
+}
+
+async fn remove(state: &State, mut gone: Vec<Gone>) {
+    gone.iter().for_each(|task| state.partitions.unkeep(task));
+    gone.retain(|task| state.partitions.is_reachable(&task.lane));
+    if let Err(failure) = state.schedule.remove(gone).await {
+        // What stays is out of date, and whoever takes it is told so by the store.
+        tracing::debug!(error = %failure, "removing from the index failed");
+    }
+}

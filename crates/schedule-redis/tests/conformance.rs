@@ -1,0 +1,51 @@
+//! The facts that hold for every store hold with an index in front of it, whatever becomes of Redis.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod support;
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redrive_schedule_redis::Scheduled;
+use redrive_store::conformance::Fresh;
+use redrive_testbed::{Database, Postgres, Redis};
+use support::scheduled::{in_use, postgres, scheduled};
+
+/// A prefix that no other test has.
+fn prefix() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn store(redis: &str) -> (Scheduled, Database) {
+    let database = Postgres::shared().fresh_database();
+    let store = postgres(database.url(), "one").await;
+    (scheduled(store, redis, &prefix()), database)
+}
+
+mod with_redis {
+    use super::*;
+
+    static REDIS: LazyLock<Redis> = LazyLock::new(Redis::start);
+
+    async fn fresh() -> Fresh {
+        let (store, database) = store(&REDIS.url()).await;
+        in_use(&store).await;
+        Fresh::keeping(store, database)
+    }
+
+    redrive_store::conformance!(fresh);
+}
+
+mod without_redis {
+    use super::*;
+
+    async fn fresh() -> Fresh {
+        // Nothing listens there.
+        let (store, database) = store("redis://127.0.0.1:1").await;
+        Fresh::keeping(store, database)
+    }
+
+    redrive_store::conformance!(fresh);
+}
