@@ -46,6 +46,10 @@ pub struct Config {
     pub node: Option<NodeId>,
     /// How a PostgreSQL database is used.
     pub postgres: Postgres,
+    /// A Redis that keeps the schedule; the store itself does if not given.
+    pub schedule: Option<redrive_schedule_redis::Address>,
+    /// What the names of its keys begin with.
+    pub schedule_prefix: String,
     /// Where large bodies are kept, as a URL; beside the store's own files if not given.
     pub blobs: Option<String>,
     /// Threads that run the service; as many as there are cores if not given.
@@ -111,6 +115,8 @@ impl Default for Config {
             data_dir: "./redrive-data".into(),
             store: StoreKind::Sqlite,
             node: None,
+            schedule: None,
+            schedule_prefix: redrive_schedule_redis::Options::default().prefix,
             postgres: Postgres { connections: 12, pooler: Pooler::None, listen_url: None, migrate: true },
             blobs: None,
             worker_threads: None,

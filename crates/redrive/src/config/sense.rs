@@ -23,6 +23,10 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     if config.store == StoreKind::Sqlite && config.data_dir.exists() && !config.data_dir.is_dir() {
         problems.push(about(loaded, "data_dir", "must be a directory, but there is a file".into()));
     }
+    if config.schedule.is_some() && !matches!(config.store, StoreKind::Postgres(_)) {
+        let wrong = "needs a store of postgres://…: a store with one owner keeps its schedule in memory";
+        problems.push(about(loaded, "schedule", wrong.into()));
+    }
     // Only what was named is tried: reading the system's own authorities takes a while and is not ours to judge.
     if !config.transport.extra_ca.is_empty()
         && let Err(error) = HttpTransport::new(config.transport.clone())

@@ -40,7 +40,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 24] = [
+pub static SETTINGS: [Setting; 26] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -91,6 +91,27 @@ pub static SETTINGS: [Setting; 24] = [
         repeats: false,
         read: |config, given| read_blobs(given).map(|blobs| config.blobs = blobs),
         show: |config| text(config.blobs.as_deref().unwrap_or("auto")),
+    },
+    Setting {
+        key: "schedule",
+        variable: "REDRIVE_SCHEDULE",
+        flag: "schedule",
+        value_name: "store|URL",
+        meaning: "where nodes look for due work: the store itself, or redis://HOST, redis+sentinel://HOST,…/SERVICE, \
+            redis+cluster://HOST,… in front of PostgreSQL (rediss for TLS)",
+        repeats: false,
+        read: |config, given| read_schedule(given).map(|schedule| config.schedule = schedule),
+        show: |config| config.schedule.as_ref().map_or_else(|| text("store"), |address| text(&address.to_string())),
+    },
+    Setting {
+        key: "schedule_prefix",
+        variable: "REDRIVE_SCHEDULE_PREFIX",
+        flag: "schedule-prefix",
+        value_name: "NAME",
+        meaning: "what the names of all keys in Redis begin with: one for each deployment that shares a Redis",
+        repeats: false,
+        read: |config, given| given.text().map(|prefix| config.schedule_prefix = prefix.to_owned()),
+        show: |config| text(&config.schedule_prefix),
     },
     Setting {
         key: "worker_threads",
@@ -349,6 +370,13 @@ fn read_listen_url(given: &Given) -> Result<Option<Address>, Wanted> {
 
 fn is_postgres(url: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn read_schedule(given: &Given) -> Result<Option<redrive_schedule_redis::Address>, Wanted> {
+    match given.text()? {
+        "store" => Ok(None),
+        url => url.parse().map(Some).map_err(|invalid: redrive_schedule_redis::InvalidAddress| invalid.to_string()),
+    }
 }
 
 fn read_node(given: &Given) -> Result<Option<NodeId>, Wanted> {

@@ -9,7 +9,10 @@ pub(super) fn greeting(program: &str, config: &Config, address: SocketAddr) -> S
     let url = format!("http://{}", reachable(address));
     let kept = match &config.store {
         StoreKind::Sqlite => format!("tasks are kept in {}", config.data_dir.display()),
-        StoreKind::Postgres(address) => format!("tasks are kept in {address}"),
+        StoreKind::Postgres(address) => match &config.schedule {
+            Some(schedule) => format!("tasks are kept in {address}, their schedule in {schedule}"),
+            None => format!("tasks are kept in {address}"),
+        },
         StoreKind::Memory => "tasks are kept in memory: they are gone when it ends".into(),
     };
     let server = if url == "http://127.0.0.1:8620" { String::new() } else { format!(" --server {url}") };

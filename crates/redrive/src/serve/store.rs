@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rand::Rng;
+use redrive_schedule_redis::{Schedule, Scheduled};
 use redrive_store::memory::MemoryStore;
 use redrive_store::{NodeId, Store};
 use redrive_store_postgres::PostgresStore;
@@ -24,9 +25,18 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         }
         StoreKind::Postgres(address) => {
             let store = PostgresStore::open(postgres_options(config, address)?).await;
-            Ok(Arc::new(store.with_context(|| format!("cannot open the store {address}"))?))
+            with_schedule(config, Arc::new(store.with_context(|| format!("cannot open the store {address}"))?))
         }
     }
+}
+
+/// The store with a schedule in Redis in front of it, if there is to be one. A Redis that is not there is no reason not
+/// to start: the store does without, and the schedule is built when Redis comes.
+fn with_schedule(config: &Config, store: Arc<PostgresStore>) -> anyhow::Result<Arc<dyn Store>> {
+    let Some(address) = &config.schedule else { return Ok(store) };
+    let options = redrive_schedule_redis::Options { prefix: config.schedule_prefix.clone(), ..Default::default() };
+    let schedule = Schedule::new(address.clone(), options).context("cannot use schedule_prefix")?;
+    Ok(Arc::new(Scheduled::new(store, schedule).context("cannot use the schedule")?))
 }
 
 /// How the configuration says that this database is to be used.
