@@ -22,7 +22,7 @@ use redrive_core::{Dependency, Lane, TenantId};
 /// changed while an index is in use: two versions that disagree would not see each other's tasks.
 pub(crate) const PARTITIONS: u16 = 256;
 
-/// One of the [`PARTITIONS`].
+/// A part of the index: lanes are spread over 256 of them by their names, and each is complete or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(u16);
 

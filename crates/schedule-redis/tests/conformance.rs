@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redrive_schedule_redis::Scheduled;
-use redrive_store::conformance::Fresh;
+use redrive_store::conformance::{Fresh, facts};
 use redrive_testbed::{Database, Postgres, Redis};
 use support::scheduled::{in_use, postgres, scheduled};
 
@@ -38,14 +38,10 @@ mod with_redis {
     redrive_store::conformance!(fresh);
 }
 
-mod without_redis {
-    use super::*;
-
-    async fn fresh() -> Fresh {
-        // Nothing listens there.
-        let (store, database) = store("redis://127.0.0.1:1").await;
-        Fresh::keeping(store, database)
-    }
-
-    redrive_store::conformance!(fresh);
+/// Then every call is the store's own, which has the whole suite in its crate: here it is the long one.
+#[tokio::test]
+async fn without_redis_a_long_random_life_ends_as_the_model_says() {
+    // Nothing listens there.
+    let (store, _database) = store("redis://127.0.0.1:1").await;
+    facts::a_long_random_life_ends_as_the_model_says(&store).await;
 }

@@ -135,7 +135,7 @@ impl Store for Scheduled {
         Ok(expired)
     }
 
-    /// What the store says, compared with the index on the way: see [`suspects`](crate::suspects).
+    /// What the store says, compared with the index on the way: see the module `suspects`.
     async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         let lanes = self.state.store.pending_lanes(after, limit).await?;
         self.state.look(&lanes).await;
