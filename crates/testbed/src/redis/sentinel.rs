@@ -46,7 +46,7 @@ impl RedisSentinel {
 
     /// The URL of the server that the sentinel now calls the master.
     pub fn master_url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.master_port())
+        url_of(self.master_port())
     }
 
     /// Both servers, whichever is the master.
@@ -63,17 +63,21 @@ impl RedisSentinel {
     /// Waits until the sentinel calls another server the master, and that server knows it.
     pub fn wait_for_failover_from(&self, old_master_url: &str) {
         wait_until("the sentinel has failed over", || {
-            let port = self.master_port();
-            // The sentinel cuts its clients off when it promotes a server, so there may be no answer.
+            // While it promotes a server the sentinel cuts its clients off, so there may be no answer.
+            let Some(port) = self.named_master() else { return false };
             let role = call::call(port, &["ROLE"]).unwrap_or_default();
-            self.master_url() != old_master_url && role.starts_with("master")
+            url_of(port) != old_master_url && role.starts_with("master")
         });
     }
 
     fn master_port(&self) -> u16 {
-        let said = self.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE]);
-        let port = said.lines().nth(1).and_then(|port| port.parse().ok());
-        port.unwrap_or_else(|| panic!("the sentinel does not name a master: {said}"))
+        self.named_master().expect("a sentinel that names a master")
+    }
+
+    /// Whom the sentinel calls the master, if it answers.
+    fn named_master(&self) -> Option<u16> {
+        let said = call::call(self.sentinel.port(), &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE]).ok()?;
+        said.lines().nth(1)?.parse().ok()
     }
 
     fn knows_replica(&self) -> bool {
@@ -87,6 +91,10 @@ impl RedisSentinel {
         let outcome = call::call(self.sentinel.port(), words);
         outcome.unwrap_or_else(|error| panic!("{words:?} for the sentinel: {error}"))
     }
+}
+
+fn url_of(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
 }
 
 fn start_sentinel(master: u16) -> Server {
