@@ -170,7 +170,8 @@ impl Cluster {
                 if let State::Paused(process, from) = &self.nodes[at].state {
                     let from = *from;
                     process.signal(Signal::CONT)?;
-                    self.ledger.write().pauses.push(Pause { from, until: now_us() });
+                    let node = self.nodes[at].name.clone();
+                    self.ledger.write().pauses.push(Pause { node, from, until: now_us() });
                     self.change(at, State::Up);
                 }
             }

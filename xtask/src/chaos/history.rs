@@ -164,8 +164,10 @@ pub enum FaultKind {
 }
 
 /// A node stood still.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
+    /// Its name.
+    pub node: String,
     /// From when.
     pub from: u64,
     /// Until it was let go on.

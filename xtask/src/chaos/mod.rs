@@ -15,6 +15,7 @@ mod node;
 mod report;
 mod rules;
 mod story;
+mod takeovers;
 mod trouble;
 
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ use addresses::Addresses;
 use caller::Callers;
 use cluster::Cluster;
 use history::{History, Ledger};
+use takeovers::{LastTakeover, SlowTakeovers};
 use trouble::Trouble;
 
 /// How often nodes and faults are seen to.
@@ -175,7 +177,9 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<us
     ledger.write().lease_margin_ms = node::LEASE_MARGIN_MS;
     let noting = Arc::clone(&ledger);
     let faults = Arc::new(FaultyTarget::new(options.seed, move |arrival| noting.write().arrivals.push(arrival)));
-    let target = Server::start("target", Arc::clone(&faults))?;
+    let last_takeover = Arc::new(LastTakeover::default());
+    let slow = SlowTakeovers::new(Arc::clone(&faults), Arc::clone(&last_takeover));
+    let target = Server::start("target", Arc::new(slow))?;
 
     let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: true, settings: &SETTINGS });
     let redis = options.schedule.map(|Schedule::Redis| Redis::start());
@@ -199,7 +203,8 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<us
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let calling = runtime.spawn(caller::run(Arc::clone(&callers), options.callers));
 
-    make_trouble(options, &mut cluster, &ledger, || calling.is_finished())?;
+    let trouble = Trouble::new(options.seed, last_takeover);
+    make_trouble(options, trouble, &mut cluster, &ledger, || calling.is_finished())?;
     faults.heal();
     callers.stop.store(true, Ordering::Release);
     let (mut history, settled) = runtime.block_on(async {
@@ -223,10 +228,15 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<us
 }
 
 /// Breaks things for as long as it was asked for, then mends everything.
-fn make_trouble(options: &Options, cluster: &mut Cluster, ledger: &Ledger, is_over: impl Fn() -> bool) -> Result<()> {
+fn make_trouble(
+    options: &Options,
+    mut trouble: Trouble,
+    cluster: &mut Cluster,
+    ledger: &Ledger,
+    is_over: impl Fn() -> bool,
+) -> Result<()> {
     let begin = Instant::now();
     let mut said = begin;
-    let mut trouble = Trouble::new(options.seed);
     while begin.elapsed() < options.trouble && !is_over() {
         cluster.tend()?;
         trouble.tick(cluster)?;

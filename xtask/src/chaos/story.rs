@@ -12,7 +12,7 @@ pub fn of_task(history: &History, id: &str, logs: &[(String, String)]) -> Vec<St
     let faults = history.faults.iter().filter(|fault| (span.0..=span.1).contains(&fault.at));
     facts.extend(faults.map(|fault| (fault.at, format!("    {}", fault.what))));
     let pauses = history.pauses.iter().filter(|pause| (span.0..=span.1).contains(&pause.until));
-    facts.extend(pauses.map(|pause| (pause.until, "    a node goes on".to_owned())));
+    facts.extend(pauses.map(|pause| (pause.until, format!("    {} goes on", pause.node))));
     facts.sort();
     let begin = history.faults.first().map_or(span.0, |fault| fault.at.min(span.0));
     let mut lines: Vec<String> =

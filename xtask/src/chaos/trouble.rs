@@ -3,12 +3,14 @@
 //! One thread does it all. Each fault takes hold of one thing (a node, a node's way to PostgreSQL, PostgreSQL, Redis) until
 //! it is mended, and several hold at once. Not here: what a fault does to a node, which is in `cluster`.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fastrand::Rng;
 
 use super::cluster::{Cluster, Thing};
+use super::takeovers::LastTakeover;
 
 /// The wait between two faults.
 const NEXT_FAULT_MS: std::ops::Range<u64> = 100..900;
@@ -17,6 +19,8 @@ const DOWN_MS: std::ops::Range<u64> = 0..2_000;
 /// How long a node stands still: mostly past its leases and until others have taken them over (their rescuers look every
 /// five seconds), sometimes not.
 const PAUSE_MS: std::ops::Range<u64> = 300..9_000;
+/// A node that stood still for this long has no lease left.
+const PAST_ITS_LEASES: Duration = Duration::from_millis(2_100);
 /// How long PostgreSQL is away, not counting its recovery.
 const SERVER_DOWN_MS: std::ops::Range<u64> = 0..1_500;
 /// How long PostgreSQL stands still.
@@ -68,29 +72,41 @@ struct Strike {
     /// What it takes hold of, and for how long.
     thing: Thing,
     span: Duration,
+    /// Whether it ends as soon as somebody else has taken over what it left.
+    is_sly: bool,
 }
 
 /// Draws faults, and mends them when their time is over.
 pub struct Trouble {
     random: Rng,
     next: Instant,
-    /// What is broken, and until when.
-    holds: Vec<(Thing, Instant)>,
+    holds: Vec<Hold>,
+    last_takeover: Arc<LastTakeover>,
+}
+
+/// Something is broken.
+struct Hold {
+    thing: Thing,
+    until: Instant,
+    /// From when on a takeover ends it, if one does.
+    sly_from: Option<Instant>,
 }
 
 impl Trouble {
     /// Trouble that begins now.
-    pub fn new(seed: u64) -> Self {
-        Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new() }
+    pub fn new(seed: u64, last_takeover: Arc<LastTakeover>) -> Self {
+        Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new(), last_takeover }
     }
 
     /// Does what is due.
     pub fn tick(&mut self, cluster: &mut Cluster) -> Result<()> {
         let now = Instant::now();
-        let due: Vec<Thing> = self.holds.iter().filter(|(_, until)| *until <= now).map(|(thing, _)| *thing).collect();
-        self.holds.retain(|(_, until)| *until > now);
-        for thing in due {
-            cluster.mend(thing)?;
+        let is_taken_over = self.last_takeover.is_under_way();
+        let is_due = |hold: &mut Hold| {
+            hold.until <= now || (is_taken_over && hold.sly_from.is_some_and(|sly_from| sly_from <= now))
+        };
+        for hold in self.holds.extract_if(.., is_due) {
+            cluster.mend(hold.thing)?;
         }
         if now >= self.next {
             self.strike(cluster)?;
@@ -100,8 +116,8 @@ impl Trouble {
     }
 
     fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
-        let Strike { kind, node, thing, span } = self.draw(cluster.size(), cluster.has_schedule());
-        if self.holds.iter().any(|(held, _)| *held == thing) {
+        let Strike { kind, node, thing, span, is_sly } = self.draw(cluster.size(), cluster.has_schedule());
+        if self.holds.iter().any(|hold| hold.thing == thing) {
             return Ok(());
         }
         let has_struck = match kind {
@@ -119,7 +135,8 @@ impl Trouble {
             Kind::ScheduleKill => cluster.kill_schedule(),
         };
         if has_struck {
-            self.holds.push((thing, Instant::now() + span));
+            let now = Instant::now();
+            self.holds.push(Hold { thing, until: now + span, sly_from: is_sly.then_some(now + PAST_ITS_LEASES) });
         }
         Ok(())
     }
@@ -139,7 +156,8 @@ impl Trouble {
             Kind::Flush => (Thing::Schedule, 0..1),
             Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
         };
-        Strike { kind, node, thing, span: self.span(span) }
+        let (span, is_sly) = (self.span(span), self.random.bool() && kind == Kind::Pause);
+        Strike { kind, node, thing, span, is_sly }
     }
 
     fn draw_kind(&mut self, has_schedule: bool) -> Kind {
@@ -168,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_short_run_means_to_break_everything_that_can_be_broken() {
-        let mut trouble = Trouble::new(SHORT.seed);
+        let mut trouble = Trouble::new(SHORT.seed, Arc::default());
         let (mut at, mut kinds) = (Duration::ZERO, Vec::new());
         while at < SHORT.trouble {
             kinds.push(trouble.draw(SHORT.nodes, false).kind);

@@ -14,7 +14,7 @@ const LEASE: u64 = 2 * SECOND;
 /// refused, replayed and refused again: a dead letter. Task `c` was cancelled in flight. Another request was tried under
 /// the key of `a`.
 fn truth() -> History {
-    let pauses = vec![Pause { from: SECOND, until: 9 * SECOND }];
+    let pauses = vec![Pause { node: "node 1".to_owned(), from: SECOND, until: 9 * SECOND }];
     let mut history = History { lease_margin_ms: 1_000, pauses, ..History::default() };
     for (id, status, runs, attempts) in [
         ("a", "SUCCEEDED", 1, vec![attempt(1, 900, "unknown", None), attempt(2, 6_000, "success", Some(200))]),
