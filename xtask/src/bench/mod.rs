@@ -43,8 +43,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     crate::process::guard(options.time_limit())?;
     let redrive = binaries::target_dir()?.join("release/redrive");
-    let has_postgres = options.store == options::Store::Postgres;
-    let world = World::new(redrive, options.serve_argument.clone(), has_postgres)?;
+    let world = World::new(redrive, options)?;
     let results = measure(&world, options)?.judged();
     if options.json {
         println!("{}", serde_json::to_string_pretty(&results)?);
@@ -66,6 +65,7 @@ fn measure(world: &World, options: &Options) -> Result<Results> {
     let load = options.load();
     let has_postgres = options.store == options::Store::Postgres;
     let mut results = Results::new(machine::Machine::measure(&world.dir)?);
+    results.has_redis = world.redis.is_some();
     if !options.skip_pipeline {
         measure_pipelines(world, options, &mut results)?;
     }

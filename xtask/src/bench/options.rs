@@ -32,6 +32,9 @@ pub struct Options {
     /// Measure this store as well: beside the ceiling, the memory and the embedded store, which are always measured
     #[arg(long, value_enum, default_value_t = Store::Sqlite)]
     pub store: Store,
+    /// With --store postgres: keep the schedule in Redis; a server of its own is started
+    #[arg(long, value_enum)]
+    pub schedule: Option<Schedule>,
     /// With --store postgres: how many nodes share the database, one measurement for each number
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3], value_name = "N,…")]
     pub nodes: Vec<usize>,
@@ -75,6 +78,13 @@ pub enum Store {
     Sqlite,
     /// PostgreSQL: a server of its own is started, which syncs its commits
     Postgres,
+}
+
+/// Where nodes look for due work, if not in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Schedule {
+    /// In Redis
+    Redis,
 }
 
 /// What preloaded tasks are.

@@ -60,7 +60,8 @@ fn print_pipeline(results: &Results) {
     if results.variants.is_empty() {
         return;
     }
-    println!("\npipeline: submit → deliver → settle (median of rounds)");
+    let schedule = if results.has_redis { "; postgres with its schedule in Redis" } else { "" };
+    println!("\npipeline: submit → deliver → settle (median of rounds{schedule})");
     let mut table = Table::new(&[
         "",
         "tasks/s",

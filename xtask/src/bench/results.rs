@@ -18,6 +18,8 @@ use super::world::Variant;
 pub struct Results {
     /// The machine before the first round.
     pub machine: Machine,
+    /// Whether the shared store had its schedule in Redis.
+    pub has_redis: bool,
     /// Every variant's rounds.
     pub variants: Vec<Measured>,
     /// Their throughputs compared.
@@ -96,6 +98,7 @@ impl Results {
     pub fn new(machine: Machine) -> Self {
         Results {
             machine,
+            has_redis: false,
             variants: Vec::new(),
             ratios: None,
             due_to_wire: None,

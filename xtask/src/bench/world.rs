@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
 use redrive_testbed::postgres::Options as PostgresOptions;
-use redrive_testbed::{Database, Postgres};
+use redrive_testbed::{Database, Postgres, Redis};
 
 use super::deliveries::Deliveries;
+use super::options::{Options, Store};
 use crate::api::Api;
 use crate::binaries::scratch_dir;
 use crate::http::Server;
@@ -66,16 +67,24 @@ pub struct World {
     pub target: Server,
     /// The database of the shared store, if it is measured.
     pub postgres: Option<Postgres>,
+    /// The schedule in front of it, if there is to be one.
+    pub redis: Option<Redis>,
 }
 
 impl World {
     /// Starts a target beside the given binary.
-    pub fn new(redrive: PathBuf, serve_arguments: Vec<String>, has_postgres: bool) -> Result<Self> {
+    pub fn new(redrive: PathBuf, options: &Options) -> Result<Self> {
+        let has_postgres = options.store == Store::Postgres;
+        if options.schedule.is_some() && !has_postgres {
+            bail!("--schedule redis stands in front of --store postgres");
+        }
         let deliveries = Arc::new(Deliveries::default());
         let target = Server::start("target", Arc::clone(&deliveries))?;
         let dir = scratch_dir("bench/run")?;
         let postgres = has_postgres.then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS }));
-        Ok(World { redrive, serve_arguments, dir, deliveries, target, postgres })
+        let redis = options.schedule.map(|_| Redis::start());
+        let serve_arguments = options.serve_argument.clone();
+        Ok(World { redrive, serve_arguments, dir, deliveries, target, postgres, redis })
     }
 
     /// The CPU time that the database has used so far, if `variant` has one.
@@ -112,6 +121,9 @@ impl World {
             let mut command = Command::new(&self.redrive);
             command.args(["serve", "--listen", "127.0.0.1:0", "--store", database.url(), "--node"]);
             command.arg(format!("bench-{number}")).args(&self.serve_arguments);
+            if let Some(redis) = &self.redis {
+                command.args(["--schedule", &redis.url(), "--schedule-prefix", database.name()]);
+            }
             let mut node = Service::start(command, &self.dir.join(format!("node-{number}.log")), None)?;
             match &mut service {
                 Some(service) => service.nodes.append(&mut node.nodes),
