@@ -70,7 +70,7 @@ async fn live(store: &PostgresStore, first: u64, now: Timestamp) -> Result<(), B
     }
     let lane = LaneRoom { lane: lane()?, room: 10_000 };
     claimed.extend(store.claim(vec![lane.clone()], TERMS, now).await?.claimed);
-    let (again, ends): (Vec<_>, Vec<_>) = claimed.iter().partition(|claimed| claimed.task.id.tail() % 3 == 0);
+    let (again, ends): (Vec<_>, Vec<_>) = claimed.iter().partition(|claimed| claimed.task.id.tail().is_multiple_of(3));
     store.settle(ends.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
     store.settle(again.iter().map(|claimed| settlement(claimed, now, true)).collect()).await?;
     let second = store.claim(vec![lane], TERMS, now).await?.claimed;
@@ -114,7 +114,7 @@ fn new_task(n: u64, now: Timestamp) -> Result<NewTask, Box<dyn Error>> {
         labels: Default::default(),
     };
     let fingerprint = redrive_core::request::Fingerprinter::default().part(&n.to_le_bytes()).finish();
-    let start = if n % 2 == 0 { Start::Claimed(TERMS, now) } else { Start::Pending };
+    let start = if n.is_multiple_of(2) { Start::Claimed(TERMS, now) } else { Start::Pending };
     Ok(NewTask { task, request: Arc::new(request), fingerprint, start })
 }
 

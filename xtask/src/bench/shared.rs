@@ -58,7 +58,7 @@ pub fn measure_ended(world: &World, load: &Load, rounds: usize, tasks: u64) -> R
     Ok(Ended {
         tasks,
         disk_bytes,
-        store_ratio: ratio.clone(),
+        store_ratio: ratio,
         store_empty: Spread::of(pipeline_empty.iter().copied()),
         store_full: Spread::of(pipeline_full.iter().copied()),
         pipeline_ratio: ratio,
