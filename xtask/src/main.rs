@@ -57,11 +57,12 @@ enum Command {
     ///   cargo xtask crash --kills 5 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Crash(crash::Arguments),
-    /// Break several nodes and the PostgreSQL under them, at random under load, and prove that they kept their promises
+    /// Break several nodes and the PostgreSQL under them, and prove that they kept their promises
     ///
-    /// Nodes are killed, stopped and made to stand still past their leases; PostgreSQL is killed, stopped and made to
-    /// stand still; connections are cut, also after their answers were lost. Then all is well again and everything must
-    /// settle by itself. A ledger outside judges the invariants by their numbers in ARCHITECTURE.md.
+    /// At random under load, nodes are killed, stopped and made to stand still past their leases;
+    /// PostgreSQL is killed, stopped and made to stand still; connections are cut, also after their
+    /// answers were lost. Then all is well again, and everything must settle by itself. A ledger
+    /// outside judges the invariants by their numbers in ARCHITECTURE.md.
     ///
     /// Examples:
     ///   cargo xtask chaos --nodes 3

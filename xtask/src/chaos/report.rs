@@ -1,6 +1,6 @@
 //! What a chaos run tells people: how far it is, what it saw, and which invariant was broken by what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,6 +32,10 @@ pub fn progress(elapsed: Duration, ledger: &Ledger) {
 pub fn figures(history: &History, settled: Duration, took: Duration) {
     let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
     let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
+    let sent: BTreeSet<(&str, u32)> =
+        history.arrivals.iter().map(|arrival| (arrival.task.as_str(), arrival.attempt)).collect();
+    let unsent = history.end.kept.iter().flat_map(|(id, kept)| kept.attempts.iter().map(move |attempt| (id, attempt)));
+    let unsent = unsent.filter(|(id, attempt)| !sent.contains(&(id.as_str(), attempt.attempt_number))).count();
     let takeovers = history.end.kept.values().flat_map(|kept| kept.attempts.windows(2));
     let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
     let replays = history.end.kept.values().map(|kept| kept.task.run as usize - 1).sum();
@@ -53,6 +57,7 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
         ("arrivals at the target", history.arrivals.len()),
         ("attempts logged", attempts().count()),
         ("attempts cut off (unknown)", unknown),
+        ("attempts logged that never arrived", unsent),
         ("takeovers after one", takeovers),
         ("sends that a pause held up beyond their lease", held_up_by_a_pause(history)),
         ("replays", replays),
