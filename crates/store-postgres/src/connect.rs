@@ -40,6 +40,7 @@ impl Address {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(UNACKNOWLEDGED_FOR);
         }
+        config.keepalives_idle(UNACKNOWLEDGED_FOR).keepalives_interval(UNACKNOWLEDGED_FOR / 2).keepalives_retries(3);
         if says_settings {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
             let settings = SESSION.iter().chain(&KEEPALIVE).map(|(name, value)| format!("-c {name}={value}"));

@@ -3,8 +3,8 @@
 //! Nobody waits for anybody: a row that another process is just claiming is skipped. What is left in each lane is asked
 //! right behind, in a statement of its own, which sees what this one did.
 
-use futures_util::future::try_join;
-use redrive_core::{Lane, Timestamp};
+use futures_util::future::join;
+use redrive_core::Timestamp;
 use redrive_store::{Claimed, Claims, Known, LaneDue, LaneRoom, LeaseTerms};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -95,14 +95,16 @@ pub(crate) async fn claim(
         (&rooms as _, Type::INT8_ARRAY),
     ];
     let left = [(&tenants as _, Type::TEXT_ARRAY), (&dependencies as _, Type::TEXT_ARRAY)];
-    let (claimed, left) = try_join(connection.query(CLAIM, &claim), connection.query(LEFT, &left)).await?;
-    let claimed = claimed.iter().map(read).collect::<Result<_, _>>()?;
-    let lanes = lanes.iter().zip(&left).map(|(room, row)| read_left(&room.lane, row)).collect::<Result<_, _>>()?;
+    let (claimed, left) = join(connection.query(CLAIM, &claim), connection.query(LEFT, &left)).await;
+    let claimed = claimed?.iter().map(read).collect::<Result<_, _>>()?;
+    // What was claimed must be answered. A lane of which nothing is known has its next turn at once, and is asked then.
+    let left = left.unwrap_or_default();
+    let read_left = |(at, room): (usize, &LaneRoom)| {
+        let next_due = left.get(at).map_or(Ok(Some(now)), |row| Cells::of(row).optional_timestamp())?;
+        Ok(LaneDue { lane: room.lane.clone(), next_due })
+    };
+    let lanes = lanes.iter().enumerate().map(read_left).collect::<Result<_, Failure>>()?;
     Ok(Claims { claimed, lanes })
-}
-
-fn read_left(lane: &Lane, row: &Row) -> Result<LaneDue, Failure> {
-    Ok(LaneDue { lane: lane.clone(), next_due: Cells::of(row).optional_timestamp()? })
 }
 
 /// Reads a task with its lease and its request.

@@ -4,7 +4,7 @@ use redrive_core::{TaskId, Timestamp};
 use redrive_store::{CleanFrom, Cleaned};
 use tokio_postgres::types::Type;
 
-use crate::codec::{Cells, Uuid};
+use crate::codec::{Cells, Uuid, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::newest_task;
@@ -33,8 +33,8 @@ LEFT JOIN LATERAL (
 ) AS ended ON true
 ORDER BY looked.id";
 
-/// A dead letter may be replayed at this very moment: whoever replays it locks its note, and only what is still ended
-/// goes. `status` is that of the end.
+/// A dead letter may be replayed at this very moment, and may even have ended again since it was looked at: whoever
+/// replays it locks its note, and only what is ended by now, and was so before the moment in question, goes.
 const REMOVE: &str = "
 WITH old AS MATERIALIZED (
     SELECT given.tenant, given.id, tasks.policy, tasks.policy_version
@@ -43,6 +43,12 @@ WITH old AS MATERIALIZED (
         SELECT tasks.policy, tasks.policy_version FROM redrive.tasks
         WHERE tasks.tenant = given.tenant AND tasks.id = given.id
           AND NOT EXISTS (SELECT FROM redrive.live WHERE live.tenant = given.tenant AND live.id = given.id)
+          AND (
+              SELECT log.ended_at FROM redrive.log
+              WHERE log.tenant = given.tenant AND log.id = given.id
+              ORDER BY log.token DESC
+              LIMIT 1
+          ) < $3
         FOR UPDATE
     ) AS tasks
 ), notes AS (
@@ -90,7 +96,7 @@ pub(crate) async fn clean(
     if let Some(newest) = newest.filter(|newest| old.iter().any(|seen| seen.id == *newest)) {
         newest_task::remember(connection, newest).await?;
     }
-    let removed = if old.is_empty() { 0 } else { remove(connection, &old).await? };
+    let removed = if old.is_empty() { 0 } else { remove(connection, &old, ended_before).await? };
     let next = last.filter(|last| newest.is_some_and(|newest| *last < newest)).map(CleanFrom::After);
     if next.is_none() {
         connection.query(REMOVE_VERSIONS, &[]).await?;
@@ -115,12 +121,13 @@ async fn look(connection: &Connection, after: Uuid, limit: usize) -> Result<Vec<
         .collect()
 }
 
-async fn remove(connection: &Connection, old: &[Seen]) -> Result<usize, Failure> {
+async fn remove(connection: &Connection, old: &[Seen], ended_before: Timestamp) -> Result<usize, Failure> {
     let tenants: Vec<&str> = old.iter().map(|seen| seen.tenant.as_str()).collect();
     let ids: Vec<Uuid> = old.iter().map(|seen| seen.id.into()).collect();
     let given = [(&tenants as _, Type::TEXT_ARRAY), (&ids as _, Type::UUID_ARRAY)];
     connection.query(LOCK_NOTES, &given).await?;
-    let rows = connection.query(REMOVE, &given).await?;
+    let [tenants, ids] = given;
+    let rows = connection.query(REMOVE, &[tenants, ids, (&millis(ended_before), Type::INT8)]).await?;
     rows.first().map_or(Ok(0), |row| Cells::of(row).narrow())
 }
 

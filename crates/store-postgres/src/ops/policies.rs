@@ -106,6 +106,9 @@ pub(crate) async fn pin(connection: &Connection, tenant: &TenantId, version: &Po
     Ok(!found.is_empty())
 }
 
+/// Whoever makes a version takes its turn on this row; so does whoever deletes all of them.
+const LOCK_POLICY: &str = "SELECT FROM redrive.policies WHERE tenant = $1 AND policy = $2 FOR UPDATE";
+
 const LOCK_VERSIONS: &str = "
 SELECT version FROM redrive.policy_versions
 WHERE tenant = $1 AND policy = $2 AND NOT deleted
@@ -117,7 +120,8 @@ SELECT coalesce(sum(tasks), 0)::bigint FROM redrive.task_counts
 WHERE tenant = $1 AND policy = $2 AND status IN (2, 3)";
 
 /// Ended tasks still name their version: the rows go once these have been cleaned away.
-const MARK: &str = "UPDATE redrive.policy_versions SET deleted = true WHERE tenant = $1 AND policy = $2";
+const MARK: &str = "
+UPDATE redrive.policy_versions SET deleted = true WHERE tenant = $1 AND policy = $2 AND version <= $3";
 
 /// Runs inside a transaction.
 pub(crate) async fn delete(
@@ -128,7 +132,8 @@ pub(crate) async fn delete(
 ) -> Result<DeletePolicy, Failure> {
     let (tenant, id) = (tenant.as_str(), id.as_str());
     let key = [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
-    // From here on nobody can pin a version, and who did has committed.
+    connection.query(LOCK_POLICY, &key).await?;
+    // From here on nobody can make or pin a version, and who did has committed.
     let versions = connection.query(LOCK_VERSIONS, &key).await?;
     let Some(current) = versions.last().map(|row| Cells::of(row).narrow()).transpose()? else {
         return Ok(DeletePolicy::NotFound);
@@ -141,7 +146,8 @@ pub(crate) async fn delete(
     if pinned > 0 {
         return Ok(DeletePolicy::Pinned(pinned));
     }
-    connection.query(MARK, &key).await?;
+    let [tenant, id] = key;
+    connection.query(MARK, &[tenant, id, (&i64::from(current), Type::INT8)]).await?;
     Ok(DeletePolicy::Done)
 }
 

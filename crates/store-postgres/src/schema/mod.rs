@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::pool::{Pool, call, transact};
+use crate::pool::{Pool, call};
 
 /// One step of the schema.
 struct Version {
@@ -72,7 +72,13 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
     if found.is_some_and(|(version, _)| version >= CURRENT) {
         return Ok(State { version: found.map_or(0, |(version, _)| version), program: CURRENT });
     }
-    transact!(*pool, |connection| bring_up_to_date(connection))
+    // Not within the time that other calls have: there may be much to do, here or in the process that does it first.
+    let mut lent = pool.lend().await?;
+    lent.begin().await?;
+    let outcome = bring_up_to_date(&lent).await;
+    let outcome = lent.end(outcome).await;
+    lent.came_to(&outcome);
+    outcome
 }
 
 /// Whether this program can use the schema as it is.

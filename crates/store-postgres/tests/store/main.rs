@@ -6,6 +6,7 @@ mod conformance;
 mod faults;
 mod outbox;
 mod pooled;
+mod races;
 mod schema;
 mod several;
 mod support;

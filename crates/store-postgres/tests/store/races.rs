@@ -1,0 +1,71 @@
+//! Two transactions that meet: whichever comes first, the other sees it.
+
+use redrive_core::{PolicyId, Status, policy};
+use redrive_store::conformance::samples::*;
+use redrive_store::{CleanFrom, DeletePolicy, Expected, Store};
+use tokio_postgres::Client;
+
+use crate::support::{Opened, open, plain};
+
+/// Waits until somebody waits for a lock in this database.
+async fn until_somebody_waits(opened: &Opened) {
+    let client: Client = plain(opened.database.url()).await;
+    let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    while client.query(waiting, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected() {
+    let opened = open("one").await;
+    let id = PolicyId::default_policy();
+    opened.store.put_policy(acme(), id.clone(), policy::Spec::default(), Expected::Absent, at(0)).await.unwrap();
+    let mut client = plain(opened.database.url()).await;
+    let changing = client.transaction().await.unwrap();
+    changing
+        .batch_execute(
+            "UPDATE redrive.policies SET newest = 2 WHERE tenant = 'acme';
+             INSERT INTO redrive.policy_versions (tenant, policy, version, created_at, spec)
+             VALUES ('acme', 'default', 2, 0, '{\"maxAttempts\":2}')",
+        )
+        .await
+        .unwrap();
+    let store = opened.store.clone();
+    let deleting =
+        tokio::spawn(
+            async move { store.delete_policy(acme(), PolicyId::default_policy(), Expected::Version(1)).await },
+        );
+    until_somebody_waits(&opened).await;
+    changing.commit().await.unwrap();
+    assert_eq!(deleting.await.unwrap().unwrap(), DeletePolicy::Conflict(2));
+    assert_eq!(opened.store.policy(acme(), id).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() {
+    let opened = open("one").await;
+    let dead = keep_and_end(&*opened.store, task(1), Status::Failed, at(10)).await.task;
+    let mut client = plain(opened.database.url()).await;
+    let replaying = client.transaction().await.unwrap();
+    replaying.execute("SELECT FROM redrive.dead_letters FOR UPDATE", &[]).await.unwrap();
+    let store = opened.store.clone();
+    let cleaning = tokio::spawn(async move { store.clean(at(50), CleanFrom::Start, 10).await });
+    until_somebody_waits(&opened).await;
+    // What a replay and a second end leave behind.
+    replaying
+        .batch_execute(
+            "UPDATE redrive.dead_letters SET run = 2, ended_at = ended_at + 1000;
+             INSERT INTO redrive.log (tenant, id, token, number, status, reason, ended_at, attempt_number,
+                 attempts_before, run, run_started_at, deadline_at, cancel_requested)
+             SELECT tenant, id, token + 1, number + 1, status, reason, ended_at + 1000, attempt_number + 1,
+                 attempt_number, 2, run_started_at, deadline_at, false
+             FROM redrive.log",
+        )
+        .await
+        .unwrap();
+    replaying.commit().await.unwrap();
+    assert_eq!(cleaning.await.unwrap().unwrap().removed, 0);
+    assert_eq!(now_of(&*opened.store, &dead).await.run, 2);
+    assert_eq!(opened.store.unannounced(at(9_000_000), 10).await.unwrap().len(), 1);
+}
