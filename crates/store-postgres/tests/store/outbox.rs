@@ -1,6 +1,6 @@
 //! `redrive.enqueue`: a task in the caller's own transaction.
 
-use crate::support::{Opened, open, plain};
+use crate::support::{Opened, open, plain, until_listening};
 use redrive_core::{PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, Store};
 use tokio_postgres::error::SqlState;
@@ -143,7 +143,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
 #[tokio::test]
 async fn other_processes_are_told_when_it_commits() {
     let (opened, mut client) = world().await;
-    crate::support::until_listening(&opened, 1).await;
+    until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
         async move { store.shared().unwrap().heard().await }
@@ -154,4 +154,21 @@ async fn other_processes_are_told_when_it_commits() {
     let heard = heard.await.unwrap();
     assert_eq!(heard.len(), 1);
     assert_eq!(heard[0].lane.to_string(), "default/http://a.b");
+}
+
+#[tokio::test]
+async fn a_transaction_that_wants_to_tell_nobody_does_not() {
+    let (opened, client) = world().await;
+    until_listening(&opened, 1).await;
+    let heard = tokio::spawn({
+        let store = opened.store.clone();
+        async move { store.shared().unwrap().heard().await }
+    });
+    for (notify, url) in [("off", "http://quiet/"), ("on", "http://loud/")] {
+        client.batch_execute(&format!("SET redrive.notify = {notify}")).await.unwrap();
+        client.query_one("SELECT redrive.enqueue(target_url => $1)", &[&url]).await.unwrap();
+    }
+    let lanes: Vec<String> = heard.await.unwrap().iter().map(|news| news.lane.to_string()).collect();
+    assert_eq!(lanes, ["default/http://loud"]);
+    assert_eq!(pending(&opened).await, 2);
 }
