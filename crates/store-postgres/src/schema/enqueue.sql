@@ -185,10 +185,11 @@ BEGIN
 END
 $$;
 
+-- With the rights of the schema's owner: whoever may USE the schema may enqueue, and needs no right to the tables.
 CREATE FUNCTION redrive.enqueue_bytes(
     given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
     given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb
-) RETURNS uuid LANGUAGE plpgsql AS $$
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lane text;
     fields jsonb;

@@ -172,3 +172,23 @@ async fn a_transaction_that_wants_to_tell_nobody_does_not() {
     assert_eq!(lanes, ["default/http://loud"]);
     assert_eq!(pending(&opened).await, 2);
 }
+
+#[tokio::test]
+async fn whoever_may_use_the_schema_may_enqueue_and_read_nothing() {
+    let (opened, client) = world().await;
+    let role = format!("app_of_{}", opened.database.name());
+    client.batch_execute(&format!("CREATE ROLE {role}; SET ROLE {role}")).await.unwrap();
+    let enqueue = "SELECT redrive.enqueue(target_url => 'http://a.b/', idempotency_key => 'k', body => 'x')::text";
+    let refused = client.query_one(enqueue, &[]).await.unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+    client
+        .batch_execute(&format!("RESET ROLE; GRANT USAGE ON SCHEMA redrive TO {role}; SET ROLE {role}"))
+        .await
+        .unwrap();
+    let first: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
+    let again: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
+    let read = client.query("SELECT FROM redrive.tasks", &[]).await.unwrap_err();
+    client.batch_execute(&format!("RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(read.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+}
