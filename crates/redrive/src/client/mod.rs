@@ -42,7 +42,7 @@ pub struct Client {
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// What the server answered; always a success, anything else is an error.
+/// What the server answered; a success unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Its status code.
@@ -78,7 +78,17 @@ impl Client {
 
     /// Posts `body` to `path`.
     pub async fn post(&mut self, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
-        self.call(Method::POST, path, Some(body)).await
+        self.call(Method::POST, path, Some(body.into())).await
+    }
+
+    /// Posts `body` to `path`, and answers whatever the server does. For what may be posted twice: over a kept connection
+    /// that the server has closed meanwhile, it is.
+    pub async fn post_again(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let kept = self.connection.is_some();
+        match self.ask(Method::POST, path, Some(body.clone())).await {
+            Err(error) if kept && is_unreachable(&error) => self.ask(Method::POST, path, Some(body)).await,
+            other => other,
+        }
     }
 
     /// Deletes `path`.
@@ -86,10 +96,8 @@ impl Client {
         self.call(Method::DELETE, path, None).await
     }
 
-    async fn call(&mut self, method: Method, path: &str, body: Option<Vec<u8>>) -> anyhow::Result<Answer> {
-        let request = self.request(method, path, body)?;
-        let answer = timeout(ANSWER_TIMEOUT, self.exchange(request)).await;
-        let answer = answer.unwrap_or_else(|_| Err(self.unreachable("no answer within a minute")))?;
+    async fn call(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
+        let answer = self.ask(method, path, body).await?;
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -97,6 +105,12 @@ impl Client {
         let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
         let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
         Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
+    }
+
+    async fn ask(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
+        let request = self.request(method, path, body)?;
+        let answer = timeout(ANSWER_TIMEOUT, self.exchange(request)).await;
+        answer.unwrap_or_else(|_| Err(self.unreachable("no answer within a minute")))
     }
 
     async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {
@@ -129,7 +143,7 @@ impl Client {
         Ok(sender)
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> anyhow::Result<Request<Full<Bytes>>> {
+    fn request(&self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Request<Full<Bytes>>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address.prefix))
@@ -139,7 +153,7 @@ impl Client {
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        request.body(Full::from(body.unwrap_or_default())).context("the request cannot be written down")
+        request.body(Full::new(body.unwrap_or_default())).context("the request cannot be written down")
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> anyhow::Error {
