@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, migrate, nodes, policies, send, serve, tasks};
+use crate::commands::{completions, config, migrate, nodes, outbox, policies, send, serve, tasks};
 use crate::exit::{EXIT_CODES, Exit, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
@@ -37,6 +37,9 @@ enum Command {
     Policies(policies::Command),
     /// Look at the processes over the store
     Nodes(nodes::Args),
+    /// Move rows of an outbox table into Redrive
+    #[command(subcommand)]
+    Outbox(outbox::Command),
     /// Bring the schema of a PostgreSQL store up to date
     Migrate(migrate::Args),
     /// Show what configuration is in force and where each value came from
@@ -85,6 +88,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
         Command::Nodes(args) => nodes::run(args),
+        Command::Outbox(command) => outbox::run(command),
         Command::Migrate(args) => migrate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

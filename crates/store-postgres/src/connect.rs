@@ -1,22 +1,42 @@
-//! Connecting: what the address says, TLS, and what the session is told.
+//! Connecting: what the address says, TLS, and what the session is told. Also for whoever has a PostgreSQL of another kind
+//! to ask, with the same addresses.
 
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
-use tokio_postgres::{Client, Config, Connection as Driver, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connection::{KEEPALIVE, SESSION};
-use crate::failure::Failure;
+use crate::failure::told;
 
 /// How long sent bytes may stay unacknowledged before the peer is taken for gone.
 const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(10);
 
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address makes no sense.
+    #[error("the address cannot be read{0}; it looks like postgres://user:password@host:5432/database")]
+    Address(String),
+    /// TLS could not be set up.
+    #[error("setting up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// There is nobody, or somebody who says no.
+    #[error("{}", told(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// It took too long.
+    #[error("not within {0:?}")]
+    TimedOut(Duration),
+}
+
 /// Where to connect to, and how.
 #[derive(Clone)]
-pub(crate) struct Address {
+pub struct Address {
     config: Config,
     tls: Option<MakeRustlsConnect>,
     timeout: Duration,
@@ -25,15 +45,18 @@ pub(crate) struct Address {
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// The half of a connection that moves bytes: somebody must drive it.
-pub(crate) enum Driven {
+pub enum Driven {
+    /// Bytes as they are.
     Plain(Box<Driver<Socket, NoTlsStream>>),
+    /// Bytes in TLS.
     Tls(Box<Driver<Socket, TlsStream>>),
 }
 
 impl Address {
-    /// Reads an address. `says_settings` where a session is ours for as long as it lasts.
-    pub(crate) fn read(url: &str, name: &str, says_settings: bool, timeout: Duration) -> Result<Self, Failure> {
-        let mut config: Config = url.parse().map_err(|error| Failure::Unreachable(cannot_read(&error)))?;
+    /// Reads an address. `name` is what the server calls the connection, `says_settings` is for a session that is ours
+    /// for as long as it lasts, `timeout` is for connecting.
+    pub fn read(url: &str, name: &str, says_settings: bool, timeout: Duration) -> Result<Self, ConnectError> {
+        let mut config: Config = url.parse().map_err(|error| ConnectError::Address(why(&error)))?;
         if config.get_application_name().is_none() {
             config.application_name(name);
         }
@@ -53,7 +76,8 @@ impl Address {
         Ok(Address { config, tls, timeout })
     }
 
-    pub(crate) async fn connect(&self) -> Result<(Client, Driven), Failure> {
+    /// A new connection.
+    pub async fn connect(&self) -> Result<(Client, Driven), ConnectError> {
         let connecting = async {
             match &self.tls {
                 None => {
@@ -67,14 +91,28 @@ impl Address {
             }
         };
         match tokio::time::timeout(self.timeout, connecting).await {
-            Ok(Ok(connected)) => Ok(connected),
-            Ok(Err(error)) => Err(Failure::Unreachable(Failure::Postgres(error).to_string())),
-            Err(_) => Err(Failure::Unreachable(format!("not within {:?}", self.timeout))),
+            Ok(connected) => connected.map_err(ConnectError::Postgres),
+            Err(_) => Err(ConnectError::TimedOut(self.timeout)),
         }
     }
 }
 
 impl Driven {
+    /// Moves bytes until the server says something unasked, such as a notification; `None` when the connection has ended.
+    pub async fn next(&mut self) -> Option<Result<AsyncMessage, tokio_postgres::Error>> {
+        poll_fn(|context| self.poll_message(context)).await
+    }
+
+    pub(crate) fn poll_message(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<AsyncMessage, tokio_postgres::Error>>> {
+        match self {
+            Driven::Plain(driver) => driver.poll_message(context),
+            Driven::Tls(driver) => driver.poll_message(context),
+        }
+    }
+
     /// Moves bytes until the connection ends.
     pub(crate) async fn run(self) {
         let ended = match self {
@@ -88,18 +126,15 @@ impl Driven {
 }
 
 /// The message of the crate, which names the option but never repeats a password.
-fn cannot_read(error: &tokio_postgres::Error) -> String {
+fn why(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
-    let why = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    format!("the address cannot be read{why}; it looks like postgres://user:password@host:5432/database")
+    error.source().map(|source| format!(": {source}")).unwrap_or_default()
 }
 
-fn trusting_the_system() -> Result<ClientConfig, Failure> {
+fn trusting_the_system() -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::Unreachable(format!("setting up TLS: {error}")))?;
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

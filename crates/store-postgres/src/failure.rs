@@ -3,6 +3,8 @@
 use redrive_store::Error;
 use tokio_postgres::error::SqlState;
 
+use crate::connect::ConnectError;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -14,7 +16,7 @@ pub(crate) enum Failure {
     TimedOut(std::time::Duration),
     /// It could not be connected to.
     #[error("connecting to PostgreSQL: {0}")]
-    Unreachable(String),
+    Unreachable(#[from] ConnectError),
     /// A value that nobody here can have written.
     #[error("{0}")]
     Corrupt(String),
@@ -78,8 +80,8 @@ impl Failure {
     }
 }
 
-/// The server's own words where there are some: the crate's say only that there was an error.
-fn told(error: &tokio_postgres::Error) -> String {
+/// What went wrong, in the server's own words where there are some: the crate's say only that there was an error.
+pub fn told(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
         (Some(told), _) => format!("{} (SQLSTATE {})", told.message(), told.code().code()),

@@ -23,7 +23,7 @@
 mod adding_up;
 mod batch;
 mod codec;
-mod connect;
+pub mod connect;
 mod connection;
 mod failure;
 mod news;
@@ -35,6 +35,7 @@ mod schema;
 mod shared;
 mod store;
 
+pub use failure::told;
 pub use open::{OpenError, migrate};
 pub use options::Options;
 pub use schema::State as SchemaState;

@@ -150,19 +150,14 @@ impl News {
         let (client, driven) = address.connect().await?;
         let listen = format!("LISTEN {CHANNEL}");
         let listening = client.batch_execute(&listen);
-        match driven {
-            Driven::Plain(mut driver) => self.drive(listening, |context| driver.poll_message(context)).await,
-            Driven::Tls(mut driver) => self.drive(listening, |context| driver.poll_message(context)).await,
-        }
+        self.drive(listening, driven).await
     }
 
     /// Moves bytes until the connection ends, and passes on what comes in.
     async fn drive(
         &self,
         listening: impl Future<Output = Result<(), tokio_postgres::Error>>,
-        mut poll: impl FnMut(
-            &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Option<Result<AsyncMessage, tokio_postgres::Error>>>,
+        mut driven: Driven,
     ) -> Result<(), Failure> {
         let mut listening = Box::pin(listening);
         let mut is_listening = false;
@@ -174,7 +169,7 @@ impl News {
                         return std::task::Poll::Ready(Some(Err(error)));
                     }
                 }
-                poll(context)
+                driven.poll_message(context)
             })
             .await;
             match message {

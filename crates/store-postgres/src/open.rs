@@ -3,6 +3,7 @@
 use redrive_store::Error;
 
 use crate::connect::Address;
+use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
 use crate::schema::{self, State};
@@ -57,7 +58,7 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
     let name = format!("redrive {}", options.node);
     let read = |url: &str, is_session| {
         Address::read(url, &name, is_session, options.connect_timeout)
-            .map_err(|failure| failure.into_error("opening the store"))
+            .map_err(|error| Failure::from(error).into_error("opening the store"))
     };
     let listen = match (&options.listen_url, options.is_pooled) {
         (Some(url), _) => Some(read(url, true)?),

@@ -48,7 +48,7 @@ pub struct Client {
     connection: Option<SendRequest<Sent>>,
 }
 
-/// What the server answered; always a success, anything else is an error.
+/// What the server answered; a success unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Its status code.
@@ -64,6 +64,17 @@ impl Answer {
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
         serde_json::from_slice(&self.body).context("the server's answer is not what a Redrive server answers")
     }
+}
+
+/// An answer that is not a success, as an error.
+fn success(answer: Answer) -> anyhow::Result<Answer> {
+    if answer.status.is_success() {
+        return Ok(answer);
+    }
+    let problem = Problem::read(&answer);
+    let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
+    let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+    Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
 }
 
 impl Client {
@@ -84,7 +95,17 @@ impl Client {
 
     /// Posts `body` to `path`.
     pub async fn post(&mut self, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
-        self.call(Method::POST, path, Some(body)).await
+        self.call(Method::POST, path, Some(body.into())).await
+    }
+
+    /// Posts `body` to `path`, and answers whatever the server does. For what may be posted twice: over a kept connection
+    /// that the server has closed meanwhile, it is.
+    pub async fn post_again(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let kept = self.connection.is_some();
+        match self.ask(Method::POST, path, Some(body.clone())).await {
+            Err(error) if kept && is_unreachable(&error) => self.ask(Method::POST, path, Some(body)).await,
+            other => other,
+        }
     }
 
     /// Uploads a body that a later submission refers to; says how.
@@ -95,7 +116,7 @@ impl Client {
             body_ref: String,
         }
         let request = self.request(Method::POST, "/blobs", "application/octet-stream", upload.into())?;
-        let stored: Stored = self.answered(request, UPLOAD_TIMEOUT).await?.read()?;
+        let stored: Stored = success(self.answered(request, UPLOAD_TIMEOUT).await?)?.read()?;
         Ok(stored.body_ref)
     }
 
@@ -104,9 +125,14 @@ impl Client {
         self.call(Method::DELETE, path, None).await
     }
 
-    async fn call(&mut self, method: Method, path: &str, body: Option<Vec<u8>>) -> anyhow::Result<Answer> {
+    async fn call(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
+        success(self.ask(method, path, body).await?)
+    }
+
+    /// Whatever the server answers.
+    async fn ask(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
         let content_type = if body.is_some() { "application/json" } else { "" };
-        let body = Sent::Whole(Full::from(body.unwrap_or_default()));
+        let body = Sent::Whole(Full::new(body.unwrap_or_default()));
         let request = self.request(method, path, content_type, body)?;
         self.answered(request, ANSWER_TIMEOUT).await
     }
@@ -114,14 +140,7 @@ impl Client {
     async fn answered(&mut self, request: Request<Sent>, within: Duration) -> anyhow::Result<Answer> {
         let answer = timeout(within, self.exchange(request)).await;
         let late = || self.unreachable(format!("no answer within {} s", within.as_secs()));
-        let answer = answer.unwrap_or_else(|_| Err(late()))?;
-        if answer.status.is_success() {
-            return Ok(answer);
-        }
-        let problem = Problem::read(&answer);
-        let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
-        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
-        Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
+        answer.unwrap_or_else(|_| Err(late()))
     }
 
     async fn exchange(&mut self, request: Request<Sent>) -> anyhow::Result<Answer> {

@@ -9,7 +9,7 @@ use crate::client::{Address, Client};
 use crate::output::Output;
 
 /// Where a server is if nobody says.
-const DEFAULT_SERVER: &str = "http://127.0.0.1:8620";
+pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8620";
 
 /// Which server, and whether people or programs read the answer.
 #[derive(Debug, Clone, clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Connection {
 }
 
 /// An empty variable counts as not set.
-fn parse_server(text: &str) -> Result<Address, String> {
+pub(super) fn parse_server(text: &str) -> Result<Address, String> {
     if text.is_empty() { DEFAULT_SERVER } else { text }.parse()
 }
 

@@ -6,6 +6,7 @@ mod connection;
 mod listing;
 pub(crate) mod migrate;
 pub(crate) mod nodes;
+pub(crate) mod outbox;
 mod pairs;
 pub(crate) mod policies;
 pub(crate) mod send;

@@ -15,7 +15,7 @@ const PREFIX: &str = "REDRIVE_";
 const CONFIG: &str = "REDRIVE_CONFIG";
 
 /// Variables that are no settings of the service.
-const OTHERS: [&str; 2] = [CONFIG, "REDRIVE_SERVER"];
+const OTHERS: [&str; 3] = [CONFIG, "REDRIVE_OUTBOX_FROM", "REDRIVE_SERVER"];
 
 /// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have it.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ thread_local! {
 
 /// xoshiro256++, a generator per thread. Not for secrets: it spreads retries out and makes ids and keys differ.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ThreadEntropy;
+pub(crate) struct ThreadEntropy;
 
 impl Entropy for ThreadEntropy {
     fn bits(&self) -> u64 {

@@ -5,14 +5,14 @@ use std::io::{self, IsTerminal};
 use anyhow::{Context, anyhow};
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::config::{Config, LogFormat};
+use crate::config::LogFormat;
 
-/// Starts writing events.
-pub(super) fn start(config: &Config) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.log_level).context("cannot use log.level")?;
+/// Starts writing the events that the filter `level` lets through.
+pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(level).context("cannot use log.level")?;
     let coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
-    let started = match config.log_format {
+    let started = match format {
         LogFormat::Text => builder.with_ansi(coloured).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };

@@ -6,7 +6,7 @@
 mod blobs;
 mod entropy;
 mod greeting;
-mod logging;
+pub(crate) mod logging;
 mod open_files;
 mod signals;
 mod store;
@@ -33,10 +33,9 @@ use crate::config::{Config, StoreKind};
 use crate::exit::Exit;
 use crate::output::{Output, duration, notice};
 
+pub(crate) use entropy::ThreadEntropy;
+pub(crate) use signals::Signals;
 pub(crate) use store::postgres_options;
-
-use entropy::ThreadEntropy;
-use signals::Signals;
 
 /// How often it is said what a stop waits for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -46,7 +45,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the service until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
-    logging::start(&config)?;
+    logging::start(&config.log_level, config.log_format)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.worker_threads {
         builder.worker_threads(threads);

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks the service to stop, the second does not ask.
+//! SIGINT and SIGTERM: the first asks the process to stop, the second does not ask.
 
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,21 @@ use crate::output::notice;
 /// Signals this close together are one: `timeout` and some shells signal both the process and its group.
 const ONE_AND_THE_SAME: Duration = Duration::from_millis(150);
 
-/// The signals that stop the service.
-pub(super) struct Signals {
+/// The signals that stop a process.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
     /// Takes the signals over from the operating system's default, which is to die.
-    pub(super) fn install() -> anyhow::Result<Self> {
+    pub(crate) fn install() -> anyhow::Result<Self> {
         let install = |kind| signal(kind).context("cannot listen for signals");
         Ok(Signals { interrupt: install(SignalKind::interrupt())?, terminate: install(SignalKind::terminate())? })
     }
 
     /// The name of the next signal.
-    pub(super) async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
@@ -33,7 +33,7 @@ impl Signals {
     }
 
     /// From now on a signal ends the process on the spot. What is durable already stays so.
-    pub(super) fn end_at_next(mut self) {
+    pub(crate) fn end_at_next(mut self) {
         tokio::spawn(async move {
             let first = Instant::now();
             let mut name = self.next().await;

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod help;
 mod lists;
+mod outbox;
 mod policies;
 mod send;
 mod shutdown;

@@ -1,6 +1,6 @@
 //! `redrive.enqueue`: a task in the caller's own transaction.
 
-use crate::support::{Opened, open, plain};
+use crate::support::{Opened, open, plain, until_listening};
 use redrive_core::{PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, Store};
 use tokio_postgres::error::SqlState;
@@ -143,7 +143,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
 #[tokio::test]
 async fn other_processes_are_told_when_it_commits() {
     let (opened, mut client) = world().await;
-    crate::support::until_listening(&opened, 1).await;
+    until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
         async move { store.shared().unwrap().heard().await }
@@ -154,4 +154,41 @@ async fn other_processes_are_told_when_it_commits() {
     let heard = heard.await.unwrap();
     assert_eq!(heard.len(), 1);
     assert_eq!(heard[0].lane.to_string(), "default/http://a.b");
+}
+
+#[tokio::test]
+async fn a_transaction_that_wants_to_tell_nobody_does_not() {
+    let (opened, client) = world().await;
+    until_listening(&opened, 1).await;
+    let heard = tokio::spawn({
+        let store = opened.store.clone();
+        async move { store.shared().unwrap().heard().await }
+    });
+    for (notify, url) in [("off", "http://quiet/"), ("on", "http://loud/")] {
+        client.batch_execute(&format!("SET redrive.notify = {notify}")).await.unwrap();
+        client.query_one("SELECT redrive.enqueue(target_url => $1)", &[&url]).await.unwrap();
+    }
+    let lanes: Vec<String> = heard.await.unwrap().iter().map(|news| news.lane.to_string()).collect();
+    assert_eq!(lanes, ["default/http://loud"]);
+    assert_eq!(pending(&opened).await, 2);
+}
+
+#[tokio::test]
+async fn whoever_may_use_the_schema_may_enqueue_and_read_nothing() {
+    let (opened, client) = world().await;
+    let role = format!("app_of_{}", opened.database.name());
+    client.batch_execute(&format!("CREATE ROLE {role}; SET ROLE {role}")).await.unwrap();
+    let enqueue = "SELECT redrive.enqueue(target_url => 'http://a.b/', idempotency_key => 'k', body => 'x')::text";
+    let refused = client.query_one(enqueue, &[]).await.unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+    client
+        .batch_execute(&format!("RESET ROLE; GRANT USAGE ON SCHEMA redrive TO {role}; SET ROLE {role}"))
+        .await
+        .unwrap();
+    let first: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
+    let again: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
+    let read = client.query("SELECT FROM redrive.tasks", &[]).await.unwrap_err();
+    client.batch_execute(&format!("RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(read.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
 }

@@ -1,14 +1,18 @@
 //! What the tests are played in: a running service, targets to send to, and the command line.
 
+mod business;
+mod call;
 mod program;
 #[path = "../../../../blobs/tests/support/s3.rs"]
 pub(crate) mod s3;
 mod service;
 mod target;
 
+pub(crate) use business::{Business, TABLE};
+pub(crate) use call::post;
 pub(crate) use program::{Ended, Program, redrive};
 pub(crate) use service::Service;
-pub(crate) use target::{Reply, Target};
+pub(crate) use target::{Arrival, Reply, Target};
 
 use std::time::Duration;
 

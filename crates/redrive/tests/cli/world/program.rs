@@ -75,6 +75,12 @@ impl Program {
         assert!(sent.success());
     }
 
+    /// Ends it on the spot, as when its machine is lost.
+    pub(crate) fn kill(self) {
+        self.signal("KILL");
+        self.end();
+    }
+
     /// Waits for the end.
     pub(crate) fn end(mut self) -> Ended {
         let status = self.wait();

@@ -82,9 +82,14 @@ impl Target {
         self.arrivals.recv_timeout(PATIENCE).expect("no request arrived")
     }
 
-    /// How many requests have arrived that nobody has looked at.
+    /// The requests that have arrived and that nobody has looked at.
+    pub(crate) fn arrived(&self) -> Vec<Arrival> {
+        self.arrivals.try_iter().collect()
+    }
+
+    /// How many those are.
     pub(crate) fn unseen(&self) -> usize {
-        self.arrivals.try_iter().count()
+        self.arrived().len()
     }
 
     /// Lets one held request be answered.

@@ -1,0 +1,49 @@
+//! Both drivers against a real server, by one suite of facts.
+
+#![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+
+mod driver;
+mod suite;
+mod world;
+
+/// Each fact as a test of this driver's.
+macro_rules! facts_hold_for {
+    ($driver:ident: $($fact:ident)*) => {
+        $(#[tokio::test]
+        async fn $fact() {
+            crate::suite::$fact::<crate::driver::$driver>().await;
+        })*
+    };
+}
+
+macro_rules! facts {
+    ($($fact:ident)*) => {
+        mod tokio_postgres {
+            facts_hold_for!(TokioPostgres: $($fact)*);
+        }
+        mod sqlx {
+            facts_hold_for!(Sqlx: $($fact)*);
+        }
+    };
+}
+
+facts! {
+    the_task_exists_if_and_only_if_the_transaction_commits
+    what_is_enqueued_is_what_will_be_sent
+    what_is_left_out_has_a_default
+    the_same_key_and_request_is_the_same_task
+    what_is_refused_has_its_own_error_and_the_servers_words
+    a_database_without_the_schema_is_the_drivers_error
+}
+
+/// A task of a runtime with several threads can enqueue.
+#[allow(dead_code, reason = "that it compiles is the fact")]
+fn futures_may_move_between_threads(
+    transaction: &::tokio_postgres::Transaction<'_>,
+    connection: &mut ::sqlx::PgConnection,
+    enqueue: &redrive_outbox::Enqueue,
+) {
+    fn may_move(_: impl Send) {}
+    may_move(redrive_outbox::tokio_postgres::enqueue(transaction, enqueue));
+    may_move(redrive_outbox::sqlx::enqueue(connection, enqueue));
+}

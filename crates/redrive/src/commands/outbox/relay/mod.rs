@@ -1,0 +1,130 @@
+//! `redrive outbox relay`: moves rows of an outbox table into Redrive, in order, exactly once by key.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `moving` | the loop: read, hand over, delete |
+//! | `source` | the database that the rows come from |
+//! | `row`, `key` | what a row is as a submission, and its key |
+//! | `redrive` | the server that they go to |
+//! | `pause`, `size`, `stop` | how long to wait, how much at once, when to end |
+//!
+//! A row is deleted after Redrive has acknowledged it, never before. Whatever dies in between, the row is still there, is
+//! handed over again with the same key, and Redrive answers with the task that it has.
+
+mod key;
+mod moving;
+mod pause;
+mod redrive;
+mod row;
+mod size;
+mod source;
+mod stop;
+
+use std::time::Duration;
+
+use redrive_store_postgres::connect;
+
+use super::name::TableName;
+use crate::client::Address as Server;
+use crate::commands::connection::{self, DEFAULT_SERVER, parse_server};
+use crate::config::{Address, LogFormat, parse_duration};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::serve::logging;
+use moving::Relay;
+use stop::Stop;
+
+/// What the source's server calls the session.
+const APPLICATION: &str = "redrive outbox relay";
+/// How long connecting to the source may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive outbox relay --from postgres://relay@localhost/shop --table app.outbox
+  redrive outbox relay --from postgres://relay@db/shop --table app.outbox --once   # for cron
+
+An address with a password belongs into the variable REDRIVE_OUTBOX_FROM: anybody on the machine
+can see the command lines of others.
+Rows are handed over in the order of their ids and deleted once Redrive has them. One that Redrive
+refuses stays, with the reason in its column `refused`, until somebody sets that to NULL.
+A second relay of the same table waits until the first has ended. The session must be one: connect
+past a transaction pooler. `redrive outbox table` prints the statements that make the table.
+
+Signals:
+  SIGINT and SIGTERM end it after the batch under way. A second signal ends it at once.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The database that the table is in
+    #[arg(long, value_name = "URL", env = "REDRIVE_OUTBOX_FROM", hide_env_values = true, value_parser = parse_address)]
+    from: Address,
+    /// The outbox table
+    #[arg(long, value_name = "SCHEMA.NAME")]
+    table: TableName,
+    /// The Redrive server to hand them to
+    #[arg(long, value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
+    server: Server,
+    /// A name for the database, part of the keys of rows that bring none [default: the server's own identity]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    source: Option<String>,
+    /// The most rows at once
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_batch)]
+    batch: usize,
+    /// How often to look for rows that nobody told of
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_duration)]
+    poll: Duration,
+    /// Move what is there, and end
+    #[arg(long)]
+    once: bool,
+    /// What is logged: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", env = "REDRIVE_LOG_LEVEL", default_value = "info")]
+    log_level: String,
+    /// How it is logged: text for people, json for programs
+    #[arg(long, value_name = "text|json", env = "REDRIVE_LOG_FORMAT", default_value = "text", value_parser = parse_format)]
+    log_format: LogFormat,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    logging::start(&args.log_level, args.log_format)?;
+    let from = connect::Address::read(args.from.secret(), APPLICATION, true, CONNECT_TIMEOUT);
+    let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
+    let (once, from_shown) = (args.once, args.from.to_string());
+    connection::run(async {
+        let output = Output::standard();
+        let stop = Stop::install()?;
+        if !once {
+            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server))?;
+        }
+        let mut relay = Relay::new(from, args, stop);
+        let ended = relay.run().await;
+        if ended.is_ok() || relay.has_moved() {
+            output.line(relay.summary())?;
+        }
+        let is_cut_short = once && relay.was_stopped();
+        ended.map(|()| if is_cut_short { Exit::Interrupted } else { Exit::Done })
+    })
+}
+
+/// Never an error: one would show what was given, and there may be a password in it.
+fn parse_address(text: &str) -> Result<Address, std::convert::Infallible> {
+    Ok(Address::new(text))
+}
+
+fn parse_batch(text: &str) -> Result<usize, String> {
+    /// What a server takes in one request.
+    const MOST: usize = 1_000;
+    text.parse()
+        .ok()
+        .filter(|rows| (1..=MOST).contains(rows))
+        .ok_or_else(|| format!("must be a number from 1 to {MOST}"))
+}
+
+fn parse_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "" | "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("must be text or json".to_owned()),
+    }
+}

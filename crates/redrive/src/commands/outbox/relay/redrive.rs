@@ -1,0 +1,168 @@
+//! Handing rows to Redrive, and what its answer means for them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use redrive_core::{Timestamp, retry_after};
+use serde::Deserialize;
+
+use crate::client::{Address, Answer, Client, Problem};
+use crate::exit::{Exit, exit_of};
+use crate::output::now_millis;
+
+const BATCH: &str = "/retry-tasks/batch";
+/// How much of a reason is kept.
+const LONGEST_REASON: usize = 1_000;
+
+/// The server that takes the rows.
+pub(super) struct Redrive {
+    client: Client,
+}
+
+/// What became of a batch.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answered {
+    /// Each row has its own judgement, in their order.
+    Each(Vec<Judgement>),
+    /// The batch as a whole is not acceptable: fewer rows may be.
+    Refused(String),
+    /// Not now.
+    Later(Later),
+}
+
+/// What became of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Judgement {
+    /// It is a task, durably: since now or since an earlier try.
+    Accepted,
+    /// It never will be one as it is.
+    Refused(String),
+    /// Not now.
+    Later(Later),
+}
+
+impl Judgement {
+    /// Of a row that was not mentioned.
+    pub(super) fn none() -> Self {
+        Judgement::Later(Later { reason: "the server did not say".to_owned(), asked: None, exit: Exit::Failed })
+    }
+}
+
+/// Why the server took nothing, and how long it wants to be left alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Later {
+    pub(super) reason: String,
+    pub(super) asked: Option<Duration>,
+    pub(super) exit: Exit,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    status: u16,
+    error: Option<Problem>,
+}
+
+impl Redrive {
+    pub(super) fn new(server: Address) -> Self {
+        Redrive { client: Client::new(server) }
+    }
+
+    /// Submits these submissions in their order. Doing that again is safe: each has a key.
+    pub(super) async fn submit(&mut self, submissions: &[String]) -> Answered {
+        let document = format!("{{\"tasks\":[{}]}}", submissions.join(","));
+        match self.client.post_again(BATCH, Bytes::from(document)).await {
+            Ok(answer) => read(&answer, submissions.len()),
+            Err(error) => {
+                let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
+                Answered::Later(Later { reason, asked: None, exit: exit_of(&error) })
+            }
+        }
+    }
+}
+
+fn read(answer: &Answer, rows: usize) -> Answered {
+    let later = |reason| Answered::Later(Later { reason, asked: asked(answer), exit: Exit::Failed });
+    let problem = || shortened(&Problem::read(answer).to_string());
+    match answer.status.as_u16() {
+        200 => match serde_json::from_slice::<Results>(&answer.body) {
+            Ok(Results { results }) if results.len() == rows => {
+                Answered::Each(results.into_iter().enumerate().map(|(at, one)| judge(at, one)).collect())
+            }
+            _ => later("the server's answer is not what a Redrive server answers to a batch".to_owned()),
+        },
+        400 | 413 | 422 => Answered::Refused(problem()),
+        _ => later(problem()),
+    }
+}
+
+fn judge(at: usize, one: One) -> Judgement {
+    // The place in the batch means nothing to whoever reads the row.
+    let place = format!("tasks[{at}].");
+    let said = one.error.map(|problem| problem.to_string()).unwrap_or_else(|| format!("status {}", one.status));
+    let reason = shortened(&said.replace(&place, ""));
+    match one.status {
+        200..=299 => Judgement::Accepted,
+        408 | 429 | 500.. => Judgement::Later(Later { reason, asked: None, exit: Exit::Failed }),
+        _ => Judgement::Refused(reason),
+    }
+}
+
+fn asked(answer: &Answer) -> Option<Duration> {
+    let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
+    retry_after::parse(header("retry-after")?, header("date"), Timestamp::from_millis(now_millis()))
+}
+
+fn shortened(reason: &str) -> String {
+    reason.chars().take(LONGEST_REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::{HeaderMap, StatusCode};
+
+    use super::*;
+
+    fn answer(status: u16, body: &str) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", "7".parse().unwrap());
+        Answer { status: StatusCode::from_u16(status).unwrap(), headers, body: Bytes::from(body.to_owned()) }
+    }
+
+    #[test]
+    fn each_row_is_judged_by_its_own_status() {
+        let problem = r#"{"title":"A value cannot be","detail":"tasks[2].targetUrl must not contain spaces"}"#;
+        let body = format!(
+            r#"{{"results":[{{"status":201,"task":{{}}}},{{"status":200,"task":{{}}}},
+                {{"status":422,"error":{problem}}},{{"status":503,"error":{{"title":"no"}}}}]}}"#
+        );
+        let Answered::Each(judged) = read(&answer(200, &body), 4) else { panic!() };
+        let refused = Judgement::Refused("A value cannot be: targetUrl must not contain spaces".into());
+        let later = Judgement::Later(Later { reason: "no".into(), asked: None, exit: Exit::Failed });
+        assert_eq!(judged, [Judgement::Accepted, Judgement::Accepted, refused, later]);
+    }
+
+    #[test]
+    fn only_what_a_redrive_server_says_counts() {
+        for (status, body) in [(200, "<html>"), (200, r#"{"results":[]}"#), (201, r#"{"results":[{"status":201}]}"#)] {
+            assert!(matches!(read(&answer(status, body), 1), Answered::Later(_)), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_refused_for_what_is_in_it_and_put_off_for_everything_else() {
+        for status in [400, 413, 422] {
+            let expected =
+                Answered::Refused(format!("the server answered {}: x", StatusCode::from_u16(status).unwrap()));
+            assert_eq!(read(&answer(status, "x"), 1), expected);
+        }
+        for status in [301, 401, 403, 404, 405, 408, 415, 429, 500, 502, 503, 507] {
+            let Answered::Later(later) = read(&answer(status, "x"), 1) else { panic!("{status}") };
+            assert_eq!(later.asked, Some(Duration::from_secs(7)), "{status}");
+        }
+    }
+}

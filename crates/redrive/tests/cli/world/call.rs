@@ -1,0 +1,22 @@
+//! One request to a server, as the bytes say it.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+/// Posts a JSON document to `path` of the server at `authority`, and says the status and the document that came back.
+pub(crate) fn post(authority: &str, path: &str, body: &str) -> (u16, Value) {
+    let length = body.len();
+    let mut stream = TcpStream::connect(authority).unwrap();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let answer = std::io::read_to_string(&mut stream).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+}
