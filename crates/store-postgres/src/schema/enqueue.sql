@@ -196,7 +196,7 @@ DECLARE
     labels jsonb := coalesce(given_labels, '{}');
     key text := coalesce(given_key, gen_random_uuid()::text);
     now_ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
-    not_before_ms bigint := floor(extract(epoch FROM given_not_before) * 1000);
+    not_before_ms bigint := CASE WHEN isfinite(given_not_before) THEN floor(extract(epoch FROM given_not_before) * 1000) END;
     due_ms bigint;
     print bytea;
     rules record;
@@ -210,6 +210,10 @@ BEGIN
         PERFORM redrive.refuse('method must be a method such as POST');
     ELSIF key !~ '^[!-~]{1,64}$' THEN
         PERFORM redrive.refuse('idempotency_key must be 1 to 64 visible ASCII characters');
+    ELSIF given_policy IS NULL OR given_policy !~ '^[A-Za-z0-9._:-]{1,100}$' THEN
+        PERFORM redrive.refuse('policy_id must be 1 to 100 letters, digits, ''.'', ''_'', ''-'' and '':''');
+    ELSIF NOT isfinite(given_not_before) THEN
+        PERFORM redrive.refuse('not_before must be a moment');
     ELSIF given_tenant IS NULL OR given_tenant !~ '^[A-Za-z0-9._:-]{1,64}$' THEN
         PERFORM redrive.refuse('tenant must be 1 to 64 letters, digits, ''.'', ''_'', ''-'' and '':''');
     ELSIF given_dependency !~ '^[!-~]+$' OR length(given_dependency) > 300 THEN
@@ -258,7 +262,7 @@ BEGIN
         IF owner.id IS NULL THEN
             RAISE EXCEPTION 'redrive.enqueue: the key was taken and is free again; try once more'
                 USING ERRCODE = 'serialization_failure';
-        ELSIF owner.fingerprint <> print THEN
+        ELSIF owner.fingerprint IS DISTINCT FROM print THEN
             RAISE EXCEPTION 'redrive.enqueue: the idempotency key % belongs to another request (task %)',
                 quote_literal(key), owner.id USING ERRCODE = 'RD001';
         END IF;

@@ -110,6 +110,8 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ("target_url => 'http://a.b', labels => '{\"a b\": \"x\"}'", "labels must have names of 1 to 64"),
         ("target_url => 'http://a.b', dependency => ''", "dependency must be 1 to 300 visible"),
         ("target_url => 'http://a.b', body => repeat('x', 1048577)", "body must be at most 1048576 bytes, got 1048577"),
+        ("target_url => 'http://a.b', policy_id => NULL", "policy_id must be 1 to 100 letters"),
+        ("target_url => 'http://a.b', not_before => 'infinity'", "not_before must be a moment"),
         ("target_url => 'http://a.b', not_before => now() + '2 days'", "not_before must leave time for an attempt"),
     ] {
         let refused = client.query_one(&format!("SELECT redrive.enqueue({arguments})"), &[]).await.unwrap_err();
