@@ -66,8 +66,9 @@ pub enum Body {
     Empty,
     /// A text: `text/plain; charset=utf-8`.
     Text(String),
-    /// A JSON document, written without spaces: `application/json`. Names are in alphabetical order (unless something in
-    /// the program switches on `serde_json`'s `preserve_order`), so that the same value is the same request.
+    /// A JSON document, written without spaces: `application/json`. Names are in the order that `serde_json` gives them,
+    /// the alphabetical one unless something in the program switches on its `preserve_order`. It counts when a key is
+    /// used again.
     Json(serde_json::Value),
     /// Bytes of any kind: no content type.
     Bytes(Vec<u8>),

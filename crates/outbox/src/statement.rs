@@ -72,7 +72,7 @@ mod tests {
         for (body, bytes, implied) in [
             (Body::Empty, &b""[..], None),
             (Body::Text("hé".into()), "hé".as_bytes(), Some("text/plain; charset=utf-8")),
-            (Body::Json(json!({"b": 1, "a": [null]})), br#"{"a":[null],"b":1}"#, Some("application/json")),
+            (Body::Json(json!({"a": [null], "b": 1})), br#"{"a":[null],"b":1}"#, Some("application/json")),
             (Body::Bytes(vec![0, 255]), &[0, 255], None),
         ] {
             let plain = Written::of(&Enqueue { body: body.clone(), ..Enqueue::new("x") });
