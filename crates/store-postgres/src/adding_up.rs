@@ -22,9 +22,9 @@ impl AddingUp {
         self.ring.notify_one();
     }
 
-    /// Runs until the store is closed.
+    /// Runs for as long as it is let.
     pub(crate) async fn run(self, pool: Pool) {
-        while !pool.is_closed() {
+        loop {
             self.ring.notified().await;
             tokio::time::sleep(ADD_UP_AFTER).await;
             if let Err(failure) = call!(pool, |connection| counts::add_up(connection)) {

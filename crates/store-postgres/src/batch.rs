@@ -5,13 +5,18 @@
 //! timer, and no window to tune.
 //!
 //! A batch is one transaction. If PostgreSQL refuses what is in it, each call is tried alone, so that nobody fails for
-//! another's sake.
+//! another's sake. That goes on beside the next batches, and so does finding out what became of a batch whose answer was
+//! lost: nobody waits for another's trouble either.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream;
 use redrive_store::Error;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -23,8 +28,16 @@ const QUEUE: usize = 16_384;
 const MAX_ITEMS: usize = 512;
 /// The most bytes in one statement, give or take one call.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How often a batch whose fate is unknown is tried again. What it did the first time is found by its ids.
-const DOUBTS: usize = 3;
+/// For how long is found out what became of a batch before its callers are told that nobody knows. A server that was
+/// killed is back by then, or another has taken its place.
+const FIND_OUT_FOR: Duration = Duration::from_secs(20);
+/// The pauses between two tries at that.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How many calls of one batch are tried alone at a time.
+const ALONE: usize = 8;
+/// The most batches of one writer that are seen through beside the others; then the others wait.
+const APART: usize = 16;
 
 /// What a batch does: one kind of call.
 pub(crate) trait Work: Send + Sync + 'static {
@@ -48,6 +61,20 @@ pub(crate) trait Work: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Self::Answer>, Failure>> + Send;
 }
 
+/// Connections for batches, and for what is seen through apart.
+#[derive(Clone)]
+pub(crate) struct Pools {
+    pub(crate) batches: Pool,
+    pub(crate) apart: Pool,
+}
+
+impl Pools {
+    pub(crate) fn close(&self) {
+        self.batches.close();
+        self.apart.close();
+    }
+}
+
 /// The way to the writers of one kind of call.
 pub(crate) struct Batches<W: Work> {
     queue: mpsc::Sender<Call<W>>,
@@ -63,12 +90,12 @@ struct Call<W: Work> {
 
 impl<W: Work> Batches<W> {
     /// Starts this many writers, among `writing`.
-    pub(crate) fn start(pool: &Pool, writers: usize, work: W, writing: &mut Writing) -> Self {
+    pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing) -> Self {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let incoming = Arc::new(Mutex::new(incoming));
         let work = Arc::new(work);
         for _ in 0..writers.max(1) {
-            writing.spawn(write_until_closed(pool.clone(), incoming.clone(), work.clone()));
+            writing.spawn(write_until_closed(pools.clone(), incoming.clone(), work.clone()));
         }
         Batches { queue }
     }
@@ -83,14 +110,22 @@ impl<W: Work> Batches<W> {
     }
 }
 
-async fn write_until_closed<W: Work>(pool: Pool, incoming: Arc<Mutex<mpsc::Receiver<Call<W>>>>, work: Arc<W>) {
+async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Receiver<Call<W>>>>, work: Arc<W>) {
+    let mut apart = JoinSet::new();
     loop {
         let calls = next_batch(&mut *incoming.lock().await).await;
         if calls.is_empty() {
-            return;
+            break;
         }
-        write(&pool, &*work, calls).await;
+        if let Some(left) = write(&pools.batches, &*work, calls).await {
+            while apart.len() >= APART {
+                apart.join_next().await;
+            }
+            apart.spawn(left.see_through(pools.apart.clone(), work.clone()));
+        }
+        while apart.try_join_next().is_some() {}
     }
+    while apart.join_next().await.is_some() {}
 }
 
 /// The first call that comes, and whatever is queued behind it.
@@ -108,9 +143,99 @@ async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call
     calls
 }
 
-async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) {
-    let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
-    match run(pool, work, &items).await {
+/// What a batch left open.
+enum Left<W: Work> {
+    /// One of the calls was refused, and so none was written.
+    Refused(Vec<Call<W>>),
+    /// Nobody knows whether they were written.
+    InDoubt(Vec<Call<W>>),
+}
+
+/// Writes a batch and answers its calls, but for those that would hold up the next batch.
+async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Left<W>> {
+    let outcome = {
+        let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
+        call!(*pool, |connection| work.run(connection, &items))
+    };
+    match outcome {
+        Err(failure) if failure.is_refusal() && calls.len() > 1 => {
+            tracing::warn!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
+            Some(Left::Refused(calls))
+        }
+        Err(failure) if W::CAN_REPEAT && failure.is_in_doubt() => {
+            tracing::warn!(%failure, calls = calls.len(), doing = W::DOING, "finding out what happened");
+            Some(Left::InDoubt(calls))
+        }
+        outcome => {
+            answer_all(calls, outcome);
+            None
+        }
+    }
+}
+
+impl<W: Work> Left<W> {
+    async fn see_through(self, pool: Pool, work: Arc<W>) {
+        let (calls, is_in_doubt) = match self {
+            Left::Refused(calls) => (calls, false),
+            Left::InDoubt(calls) => {
+                let outcome = {
+                    let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
+                    run_until_known(&pool, &*work, &items, Doubt { is_in_doubt: true, is_alone: calls.len() == 1 })
+                        .await
+                };
+                match outcome {
+                    Err(failure) if failure.is_refusal() && calls.len() > 1 => (calls, true),
+                    outcome => return answer_all(calls, outcome),
+                }
+            }
+        };
+        let (pool, work) = (&pool, &*work);
+        let alone = |call: Call<W>| async move {
+            let outcome = {
+                let items: Vec<&W::Item> = call.items.iter().collect();
+                run_until_known(pool, work, &items, Doubt { is_in_doubt, is_alone: true }).await
+            };
+            answer(call, outcome.map_err(|failure| failure.into_error(W::DOING)));
+        };
+        stream::iter(calls).for_each_concurrent(ALONE, alone).await;
+    }
+}
+
+/// What is known of calls before they are run once more.
+struct Doubt {
+    /// Whether they may have been written already.
+    is_in_doubt: bool,
+    /// Whether it is one call. Others can be tried each alone.
+    is_alone: bool,
+}
+
+/// Runs it and, where nobody knows what became of it, runs it again until somebody does: what it did the first time is
+/// found by its ids.
+async fn run_until_known<W: Work>(
+    pool: &Pool,
+    work: &W,
+    items: &[&W::Item],
+    Doubt { mut is_in_doubt, is_alone }: Doubt,
+) -> Result<Vec<W::Answer>, Failure> {
+    let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+    loop {
+        let failure = match call!(*pool, |connection| work.run(connection, items)) {
+            Err(failure) => failure,
+            known => return known,
+        };
+        is_in_doubt |= failure.is_in_doubt();
+        let may_pass = failure.is_passing() || is_alone && failure.is_lock_timeout();
+        if !(W::CAN_REPEAT && is_in_doubt && may_pass) || begun.elapsed() >= FIND_OUT_FOR {
+            return Err(failure);
+        }
+        tracing::debug!(%failure, doing = W::DOING, "still finding out what happened");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn answer_all<W: Work>(calls: Vec<Call<W>>, outcome: Result<Vec<W::Answer>, Failure>) {
+    match outcome {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             for call in calls {
@@ -118,32 +243,11 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) {
                 answer(call, Ok(answers.by_ref().take(count).collect()));
             }
         }
-        Err(failure) if failure.is_refusal() && calls.len() > 1 => {
-            tracing::warn!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
-            for call in calls {
-                let items: Vec<&W::Item> = call.items.iter().collect();
-                let outcome = run(pool, work, &items).await.map_err(|failure| failure.into_error(W::DOING));
-                answer(call, outcome);
-            }
-        }
         Err(failure) => {
             let error = failure.into_error(W::DOING);
             for call in calls {
                 answer(call, Err(error.clone()));
             }
-        }
-    }
-}
-
-async fn run<W: Work>(pool: &Pool, work: &W, items: &[&W::Item]) -> Result<Vec<W::Answer>, Failure> {
-    let mut doubts = 0;
-    loop {
-        match call!(*pool, |connection| work.run(connection, items)) {
-            Err(failure) if W::CAN_REPEAT && failure.is_in_doubt() && doubts < DOUBTS => {
-                tracing::warn!(%failure, doing = W::DOING, "the connection broke off; finding out what happened");
-                doubts += 1;
-            }
-            outcome => return outcome,
         }
     }
 }

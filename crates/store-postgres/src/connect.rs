@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::{KEEPALIVE, SESSION};
+use crate::connection::{KEEPALIVE, settings};
 use crate::failure::told;
 
 /// How long sent bytes may stay unacknowledged before the peer is taken for gone.
@@ -53,9 +53,14 @@ pub enum Driven {
 }
 
 impl Address {
-    /// Reads an address. `name` is what the server calls the connection, `says_settings` is for a session that is ours
-    /// for as long as it lasts, `timeout` is for connecting.
-    pub fn read(url: &str, name: &str, says_settings: bool, timeout: Duration) -> Result<Self, ConnectError> {
+    /// Reads an address. `name` is what the server calls the connection, `lock_timeout` is for a session that is ours for
+    /// as long as it lasts and is told how to behave, `timeout` is for connecting.
+    pub fn read(
+        url: &str,
+        name: &str,
+        lock_timeout: Option<Duration>,
+        timeout: Duration,
+    ) -> Result<Self, ConnectError> {
         let mut config: Config = url.parse().map_err(|error| ConnectError::Address(why(&error)))?;
         if config.get_application_name().is_none() {
             config.application_name(name);
@@ -64,9 +69,10 @@ impl Address {
             config.tcp_user_timeout(UNACKNOWLEDGED_FOR);
         }
         config.keepalives_idle(UNACKNOWLEDGED_FOR).keepalives_interval(UNACKNOWLEDGED_FOR / 2).keepalives_retries(3);
-        if says_settings {
+        if let Some(lock_timeout) = lock_timeout {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-            let settings = SESSION.iter().chain(&KEEPALIVE).map(|(name, value)| format!("-c {name}={value}"));
+            let keepalive = KEEPALIVE.map(|(name, value)| (name, value.to_owned()));
+            let settings = settings(lock_timeout).chain(keepalive).map(|(name, value)| format!("-c {name}={value}"));
             config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
         let tls = match config.get_ssl_mode() {

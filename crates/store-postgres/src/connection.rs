@@ -2,13 +2,17 @@
 //!
 //! The statements are written so that every table is reached through an index, a few rows at a time. PostgreSQL's planner
 //! would mostly find that out by itself, but it plans by statistics, and those of a queue are wrong whenever it has just
-//! filled or emptied: so it is told not to consider anything else.
+//! filled or emptied. So it is told not to consider most other ways; and a plan is used for [`Options::plans_last`] only,
+//! because in the end it goes by how large the tables are when it is made: one made for an empty table walks a full one.
+//!
+//! [`Options::plans_last`]: crate::Options::plans_last
 
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use futures_util::future::try_join3;
+use futures_util::future::{join, try_join3};
+use tokio::time::Instant;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -18,18 +22,22 @@ use crate::failure::Failure;
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Said once per session, or with every transaction where sessions are not ours.
-pub(crate) const SESSION: [(&str, &str); 8] = [
+const SESSION: [(&str, &str); 7] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("enable_bitmapscan", "off"),
     ("jit", "off"),
-    // Others' transactions are not ours to wait for: one that holds a key open must not hold up a whole batch.
-    ("lock_timeout", "2000"),
     // A process that vanished must not hold its locks: the server gives up what it has not heard the end of.
     ("idle_in_transaction_session_timeout", "30000"),
     ("statement_timeout", "60000"),
 ];
+
+/// All that is said. Others' transactions are not ours to wait for: one that holds a key open must not hold up a batch.
+pub(crate) fn settings(lock_timeout: Duration) -> impl Iterator<Item = (&'static str, String)> {
+    let said = SESSION.into_iter().map(|(name, value)| (name, value.to_owned()));
+    said.chain([("lock_timeout", lock_timeout.as_millis().to_string())])
+}
 
 /// Said only to a session of our own: how soon the server notices that this machine is gone.
 pub(crate) const KEEPALIVE: [(&str, &str); 3] =
@@ -44,21 +52,34 @@ pub(crate) struct Connection {
 }
 
 enum Mode {
-    /// The session is ours: statements are prepared once.
-    Session { statements: Mutex<HashMap<&'static str, Statement>> },
+    /// The session is ours: statements that are in use are prepared.
+    Session { statements: Mutex<HashMap<&'static str, Used>>, plans_last: Duration },
     /// Each transaction may meet another session.
     Pooled { begin: String },
 }
 
+/// What is known of a statement.
+#[derive(Clone)]
+enum Used {
+    /// It was run then. If it comes again soon, preparing it is worth while.
+    Once(Instant),
+    /// It was prepared then.
+    Prepared(Instant, Statement),
+}
+
 impl Connection {
-    pub(crate) fn new(client: Client, is_pooled: bool) -> Self {
-        let mode = match is_pooled {
-            false => Mode::Session { statements: Mutex::default() },
-            true => {
-                let settings = SESSION.map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
-                Mode::Pooled { begin: format!("BEGIN; {}", settings.concat()) }
-            }
-        };
+    /// A connection with a session of its own, whose plans are used for this long.
+    pub(crate) fn session(client: Client, plans_last: Duration) -> Self {
+        Self::new(client, Mode::Session { statements: Mutex::default(), plans_last })
+    }
+
+    /// A connection by way of a transaction pooler.
+    pub(crate) fn pooled(client: Client, lock_timeout: Duration) -> Self {
+        let settings = settings(lock_timeout).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
+        Self::new(client, Mode::Pooled { begin: format!("BEGIN; {}", settings.collect::<String>()) })
+    }
+
+    fn new(client: Client, mode: Mode) -> Self {
         Connection { client, mode, is_in_transaction: false }
     }
 
@@ -69,49 +90,77 @@ impl Connection {
 
     /// Runs one statement as a transaction of its own, or inside the one that is open.
     pub(crate) async fn query(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Vec<Row>, Failure> {
-        match &self.mode {
-            Mode::Session { .. } => self.query_prepared(sql, arguments).await,
-            Mode::Pooled { .. } if self.is_in_transaction => Ok(self.client.query_typed(sql, arguments).await?),
-            // Three messages on the wire, one after the other, without waiting in between.
-            Mode::Pooled { begin } => {
-                let (begin, run) = (self.client.batch_execute(begin), self.client.query_typed(sql, arguments));
-                let outcome = try_join3(begin, run, self.client.batch_execute("COMMIT")).await;
-                match outcome {
-                    Ok(((), rows, ())) => Ok(rows),
-                    Err(error) => {
-                        // The first error is the one that tells; the transaction it left behind is closed.
-                        if !self.client.is_closed() {
-                            self.client.batch_execute("ROLLBACK").await?;
-                        }
-                        Err(error.into())
-                    }
-                }
+        let statement = self.statement(sql, arguments).await?;
+        self.send(statement, sql, arguments).await
+    }
+
+    /// Runs one statement and, right behind it, without waiting for its answer, another, which sees what it did.
+    pub(crate) async fn query_and_then(
+        &self,
+        (sql, arguments): (&'static str, &[Argument<'_>]),
+        (then_sql, then_arguments): (&'static str, &[Argument<'_>]),
+    ) -> Result<(Vec<Row>, Result<Vec<Row>, Failure>), Failure> {
+        let first = self.statement(sql, arguments).await?;
+        let then = self.statement(then_sql, then_arguments).await?;
+        let sent = join(self.send(first, sql, arguments), self.send(then, then_sql, then_arguments)).await;
+        Ok((sent.0?, sent.1))
+    }
+
+    /// The statement as it is prepared, if that is worth while and the plan is not old.
+    async fn statement(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Option<Statement>, Failure> {
+        let Mode::Session { statements, plans_last } = &self.mode else { return Ok(None) };
+        let lock = || statements.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = lock().get(sql).cloned();
+        match used {
+            Some(Used::Prepared(at, statement)) if at.elapsed() < *plans_last => Ok(Some(statement)),
+            Some(Used::Once(at)) if at.elapsed() < *plans_last => {
+                let types: Vec<Type> = arguments.iter().map(|(_, kind)| kind.clone()).collect();
+                let statement = self.client.prepare_typed(sql, &types).await?;
+                lock().insert(sql, Used::Prepared(Instant::now(), statement.clone()));
+                Ok(Some(statement))
+            }
+            Some(_) | None => {
+                lock().insert(sql, Used::Once(Instant::now()));
+                Ok(None)
             }
         }
     }
 
-    async fn query_prepared(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Vec<Row>, Failure> {
-        let statement = match self.known(sql) {
-            Some(statement) => statement,
-            None => {
-                let types: Vec<Type> = arguments.iter().map(|(_, kind)| kind.clone()).collect();
-                let statement = self.client.prepare_typed(sql, &types).await?;
-                self.remember(sql, &statement);
-                statement
+    async fn send(
+        &self,
+        statement: Option<Statement>,
+        sql: &'static str,
+        arguments: &[Argument<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        match (statement, &self.mode) {
+            (Some(statement), _) => {
+                let values: Vec<_> = arguments.iter().map(|(value, _)| *value).collect();
+                Ok(self.client.query(&statement, &values).await?)
             }
-        };
-        let values: Vec<_> = arguments.iter().map(|(value, _)| *value).collect();
-        Ok(self.client.query(&statement, &values).await?)
+            (None, Mode::Pooled { begin }) if !self.is_in_transaction => {
+                self.send_as_transaction(begin, sql, arguments).await
+            }
+            (None, _) => Ok(self.client.query_typed(sql, arguments).await?),
+        }
     }
 
-    fn known(&self, sql: &'static str) -> Option<Statement> {
-        let Mode::Session { statements } = &self.mode else { return None };
-        statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
-    }
-
-    fn remember(&self, sql: &'static str, statement: &Statement) {
-        if let Mode::Session { statements } = &self.mode {
-            statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
+    /// Three messages on the wire, one after the other, without waiting in between.
+    async fn send_as_transaction(
+        &self,
+        begin: &str,
+        sql: &'static str,
+        arguments: &[Argument<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        let (begin, run) = (self.client.batch_execute(begin), self.client.query_typed(sql, arguments));
+        match try_join3(begin, run, self.client.batch_execute("COMMIT")).await {
+            Ok(((), rows, ())) => Ok(rows),
+            Err(error) => {
+                // The first error is the one that tells; the transaction it left behind is closed.
+                if !self.client.is_closed() {
+                    self.client.batch_execute("ROLLBACK").await?;
+                }
+                Err(error.into())
+            }
         }
     }
 

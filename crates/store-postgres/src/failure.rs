@@ -43,12 +43,27 @@ impl Failure {
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self {
             Failure::Postgres(error) => error.code().is_none_or(|code| {
-                // The server's own last words before it cuts the connection.
-                [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code)
+                // The server's own last words before it cuts the connection. What was cancelled may have been the second
+                // statement of a call whose first is committed.
+                [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::QUERY_CANCELED].contains(code)
             }),
             Failure::TimedOut(_) => true,
             Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
         }
+    }
+
+    /// Whether the same call may succeed in a while, whatever is in it.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Failure::Postgres(_) => !self.is_refusal(),
+            Failure::TimedOut(_) | Failure::Unreachable(_) => true,
+            Failure::Corrupt(_) | Failure::Closed => false,
+        }
+    }
+
+    /// Whether what it needs is held by another transaction, which may be the first try of the same call.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
     /// Whether this one call is at fault, and another may do: PostgreSQL refused what was in it, or what it needs is held

@@ -26,8 +26,8 @@ use crate::pool::{Pool, call};
 
 /// The channel; also in the function `redrive.enqueue`.
 const CHANNEL: &str = "redrive_due";
-/// The most that is gathered before it is said: PostgreSQL takes 8,000 bytes in one notification.
-const LANES_AT_ONCE: usize = 16;
+/// The most bytes in one notification: PostgreSQL refuses 8,000.
+const MAX_TEXT: usize = 7_900;
 /// How long news is gathered.
 const SAY_EVERY: Duration = Duration::from_millis(50);
 /// How long a lane that was told of is not told of again.
@@ -100,14 +100,11 @@ impl News {
         all
     }
 
-    /// Says what there is to say, until the store is closed.
+    /// Says what there is to say, for as long as it is let.
     pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
         loop {
             self.ring.notified().await;
             tokio::time::sleep(SAY_EVERY).await;
-            if pool.is_closed() {
-                return;
-            }
             while let Some(text) = self.next_text() {
                 if let Err(failure) = call!(pool, |connection| notify(connection, &text)) {
                     tracing::debug!(%failure, "telling other processes of new work");
@@ -116,29 +113,40 @@ impl News {
         }
     }
 
+    /// As many lanes as fit into one notification. One that fits into none is found by looking.
     fn next_text(&self) -> Option<String> {
         let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut items = Vec::new();
-        while items.len() < LANES_AT_ONCE
-            && let Some((lane, due)) = unsaid.lanes.pop_first()
-        {
-            items.push(Item {
-                node: Some(self.node.clone()),
-                tenant: lane.tenant.to_string(),
-                dependency: lane.dependency.to_string(),
-                due: due.as_millis(),
-            });
+        let mut items: Vec<String> = Vec::new();
+        let mut length = "[]".len();
+        while let Some((lane, due)) = unsaid.lanes.pop_first() {
+            let item = self.item(&lane, due);
+            length += item.len() + ",".len();
+            if length > MAX_TEXT && !items.is_empty() {
+                unsaid.lanes.insert(lane, due);
+                break;
+            }
+            items.push(item);
             unsaid.said.insert(lane, Instant::now());
         }
         if unsaid.said.len() > REMEMBERED {
             unsaid.said.retain(|_, said| said.elapsed() < QUIET_FOR);
         }
-        if items.is_empty() { None } else { serde_json::to_string(&items).ok() }
+        if items.is_empty() { None } else { Some(format!("[{}]", items.join(","))) }
     }
 
-    /// Listens, on a connection of its own, until the store is closed.
-    pub(crate) async fn listen(self: Arc<Self>, address: Address, pool: Pool) {
-        while !pool.is_closed() {
+    fn item(&self, lane: &Lane, due: Timestamp) -> String {
+        serde_json::json!(Item {
+            node: Some(self.node.clone()),
+            tenant: lane.tenant.to_string(),
+            dependency: lane.dependency.to_string(),
+            due: due.as_millis(),
+        })
+        .to_string()
+    }
+
+    /// Listens, on a connection of its own, for as long as it is let.
+    pub(crate) async fn listen(self: Arc<Self>, address: Address) {
+        loop {
             if let Err(failure) = self.listen_once(&address).await {
                 tracing::warn!(%failure, "listening for other processes' news failed, trying again");
             }

@@ -2,6 +2,7 @@
 
 use redrive_store::Error;
 
+use crate::batch::Pools;
 use crate::connect::Address;
 use crate::failure::Failure;
 use crate::options::Options;
@@ -25,8 +26,13 @@ pub enum OpenError {
 /// The oldest PostgreSQL that is supported, as its `server_version_num`.
 const OLDEST_SERVER: i32 = 140_000;
 
+/// How many connections see through what a batch left open.
+const APART: usize = 2;
+
 pub(crate) struct Ways {
     pub(crate) pool: Pool,
+    /// For the writers of batches, and for what is seen through apart from them.
+    pub(crate) writers: Pools,
     /// For LISTEN, if there is a way to a session.
     pub(crate) listen: Option<Address>,
 }
@@ -56,18 +62,30 @@ pub async fn migrate(options: &Options) -> Result<State, OpenError> {
 
 fn ways(options: &Options) -> Result<Ways, OpenError> {
     let name = format!("redrive {}", options.node);
-    let read = |url: &str, is_session| {
-        Address::read(url, &name, is_session, options.connect_timeout)
+    let read = |url: &str, is_session, lock_timeout| {
+        Address::read(url, &name, Some(lock_timeout).filter(|_| is_session), options.connect_timeout)
             .map_err(|error| Failure::from(error).into_error("opening the store"))
     };
     let listen = match (&options.listen_url, options.is_pooled) {
-        (Some(url), _) => Some(read(url, true)?),
-        (None, false) => Some(read(&options.url, true)?),
+        (Some(url), _) => Some(read(url, true, options.lock_timeout)?),
+        (None, false) => Some(read(&options.url, true, options.lock_timeout)?),
         (None, true) => None,
     };
-    let address = read(&options.url, !options.is_pooled)?;
-    let pool = Pool::new(address, options.is_pooled, options.connections, options.call_timeout);
-    Ok(Ways { pool, listen })
+    let pool = |connections, lock_timeout| {
+        let address = read(&options.url, !options.is_pooled, lock_timeout)?;
+        Ok::<_, OpenError>(Pool::new(address, options, connections, lock_timeout))
+    };
+    // As many that write submissions as settlements.
+    let writers = 2 * options.writers.max(1);
+    let others = options.connections.saturating_sub(writers + APART).max(2);
+    Ok(Ways {
+        pool: pool(others, options.lock_timeout)?,
+        writers: Pools {
+            batches: pool(writers, options.batch_lock_timeout)?,
+            apart: pool(APART, options.batch_lock_timeout)?,
+        },
+        listen,
+    })
 }
 
 async fn check_server(pool: &Pool) -> Result<(), OpenError> {

@@ -17,14 +17,21 @@ pub struct Options {
     pub is_pooled: bool,
     /// This process.
     pub node: NodeId,
-    /// The most connections, the one for LISTEN not included.
+    /// The most connections, the one for LISTEN not included. Each writer has one of them, what a batch leaves open has two,
+    /// and the other calls have the rest, of which there are two at least.
     pub connections: usize,
     /// How many transactions write submissions at a time, and as many settlements.
     pub writers: usize,
     /// How long a call may take before it is given up.
     pub call_timeout: Duration,
+    /// How long a call waits for what another transaction holds.
+    pub lock_timeout: Duration,
+    /// The same for a batch, in which many calls would wait for one of them: then each is tried alone.
+    pub batch_lock_timeout: Duration,
     /// How long connecting may take.
     pub connect_timeout: Duration,
+    /// How long a session uses a plan that PostgreSQL made: for how long the tables may have become much larger since.
+    pub plans_last: Duration,
     /// Whether to bring the schema up to date on opening; otherwise an old one is an error that says what to run.
     pub migrate: bool,
 }
@@ -40,7 +47,10 @@ impl Options {
             connections: 12,
             writers: 2,
             call_timeout: Duration::from_secs(30),
+            lock_timeout: Duration::from_secs(5),
+            batch_lock_timeout: Duration::from_millis(250),
             connect_timeout: Duration::from_secs(5),
+            plans_last: Duration::from_secs(1),
             migrate: true,
         }
     }

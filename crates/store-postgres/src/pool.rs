@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::connect::Address;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::options::Options;
 
 /// How often a call that met another transaction is tried.
 pub(crate) const TRIES: usize = 5;
@@ -67,6 +68,8 @@ pub(crate) struct Pool {
 struct Shared {
     address: Address,
     is_pooled: bool,
+    plans_last: Duration,
+    lock_timeout: Duration,
     call_timeout: Duration,
     /// The one used last comes first: its statements are prepared, and the others may rest.
     idle: Mutex<Vec<Connection>>,
@@ -84,12 +87,15 @@ pub(crate) struct Lent {
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address, is_pooled: bool, connections: usize, call_timeout: Duration) -> Self {
+    /// This many connections, which wait this long for what other transactions hold.
+    pub(crate) fn new(address: Address, options: &Options, connections: usize, lock_timeout: Duration) -> Self {
         Pool {
             shared: Arc::new(Shared {
                 address,
-                is_pooled,
-                call_timeout,
+                is_pooled: options.is_pooled,
+                plans_last: options.plans_last,
+                lock_timeout,
+                call_timeout: options.call_timeout,
                 idle: Mutex::default(),
                 permits: Arc::new(Semaphore::new(connections.max(1))),
                 is_closed: AtomicBool::new(false),
@@ -114,7 +120,10 @@ impl Pool {
             None => {
                 let (client, driven) = self.shared.address.connect().await?;
                 tokio::spawn(driven.run());
-                Connection::new(client, self.shared.is_pooled)
+                match self.shared.is_pooled {
+                    false => Connection::session(client, self.shared.plans_last),
+                    true => Connection::pooled(client, self.shared.lock_timeout),
+                }
             }
         };
         Ok(Lent { connection: Some(connection), is_usable: false, pool: self.clone(), _permit: permit })

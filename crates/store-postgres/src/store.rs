@@ -13,9 +13,10 @@ use redrive_store::{
     Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled,
     Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
+use tokio::task::JoinSet;
 
 use crate::adding_up::AddingUp;
-use crate::batch::{Batches, Work, Writing};
+use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::news::News;
@@ -27,12 +28,16 @@ use crate::pool::{Pool, call, transact};
 /// A store in a PostgreSQL database that other processes use as well.
 pub struct PostgresStore {
     pub(crate) pool: Pool,
+    /// For the writers.
+    pools: Pools,
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
     adding_up: AddingUp,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
     writing: tokio::sync::Mutex<Writing>,
+    /// What goes on beside the calls: it ends with the store.
+    background: tokio::sync::Mutex<JoinSet<()>>,
 }
 
 struct Writers {
@@ -80,22 +85,31 @@ impl Work for Settles {
 impl PostgresStore {
     /// Opens the store and, unless told otherwise, brings its schema up to date. Needs tokio's runtime.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Ways { pool, listen } = open(&options).await?;
+        let Ways { pool, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
         let news = News::new(node.as_str());
         let adding_up = AddingUp::default();
-        tokio::spawn(news.clone().say(pool.clone()));
+        let mut background = JoinSet::new();
+        background.spawn(news.clone().say(pool.clone()));
         if let Some(address) = listen {
-            tokio::spawn(news.clone().listen(address, pool.clone()));
+            background.spawn(news.clone().listen(address));
         }
-        tokio::spawn(adding_up.clone().run(pool.clone()));
+        background.spawn(adding_up.clone().run(pool.clone()));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pool, options.writers, Submits { node: node.clone() }, &mut writing),
-            settles: Batches::start(&pool, options.writers, Settles, &mut writing),
+            submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing),
+            settles: Batches::start(&pools, options.writers, Settles, &mut writing),
         });
-        let (writers, writing) = (Mutex::new(Some(writers)), tokio::sync::Mutex::new(writing));
-        Ok(PostgresStore { pool, node, news, adding_up, writers, writing })
+        Ok(PostgresStore {
+            pool,
+            pools,
+            node,
+            news,
+            adding_up,
+            writers: Mutex::new(Some(writers)),
+            writing: tokio::sync::Mutex::new(writing),
+            background: tokio::sync::Mutex::new(background),
+        })
     }
 
     fn writers(&self) -> Result<Arc<Writers>, Error> {
@@ -328,6 +342,8 @@ impl Store for PostgresStore {
         drop(writers);
         let mut writing = self.writing.lock().await;
         while writing.join_next().await.is_some() {}
+        self.background.lock().await.shutdown().await;
+        self.pools.close();
         self.pool.close();
     }
 }

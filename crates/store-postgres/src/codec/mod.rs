@@ -13,7 +13,7 @@ pub(crate) use answer::answer;
 pub(crate) use attempt::{attempt, attempt_columns};
 pub(crate) use cells::Cells;
 pub(crate) use id::Uuid;
-pub(crate) use request::{EncodedRequest, json, request, request_columns};
+pub(crate) use request::{EncodedRequest, json, labels, request, request_columns};
 pub(crate) use scalar::{micros, millis, status, status_code, whole_millis};
 pub(crate) use task::{LIVE_TASK_COLUMN_COUNT, TaskRow, any_task, live_task};
 pub(crate) use text::{escape, unescape};

@@ -37,8 +37,12 @@ pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
         headers: parsed(cells)?.unwrap_or_default(),
         body: body(cells)?,
         overrides: parsed(cells)?,
-        labels: parsed::<BTreeMap<_, _>>(cells)?.unwrap_or_default(),
+        labels: labels(cells)?,
     })
+}
+
+pub(crate) fn labels(cells: &mut Cells<'_>) -> Result<BTreeMap<String, String>, Failure> {
+    Ok(parsed(cells)?.unwrap_or_default())
 }
 
 /// The columns that [`request`] expects, from `tasks`.

@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Uuid, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::ops::find;
+use crate::ops::find::{self, Locked};
 
 const BRING: &str = "UPDATE redrive.live SET due_at = $3 WHERE tenant = $1 AND id = $2";
 
@@ -18,17 +18,18 @@ pub(crate) async fn bring_forward(
     id: TaskId,
     now: Timestamp,
 ) -> Result<BroughtForward, Failure> {
-    let Some(mut task) = find::lock_live(connection, tenant, id).await? else {
-        let ended = find::state(connection, tenant, id).await?;
-        return Ok(ended.map_or(BroughtForward::NotFound, |row| BroughtForward::AlreadyEnded(Box::new(row.task))));
+    let mut task = match find::lock(connection, tenant, id).await? {
+        Locked::Live(task) => task,
+        Locked::Ended(task) => return Ok(BroughtForward::AlreadyEnded(task)),
+        Locked::NotFound => return Ok(BroughtForward::NotFound),
     };
     if task.status == Status::InFlight {
-        return Ok(BroughtForward::InFlight(Box::new(task)));
+        return Ok(BroughtForward::InFlight(task));
     }
     if task.next_attempt_at.is_none_or(|due| due > now) {
         let (tenant, id, now_millis) = (tenant.as_str(), Uuid::from(id), millis(now));
         connection.query(BRING, &[(&tenant, Type::TEXT), (&id, Type::UUID), (&now_millis, Type::INT8)]).await?;
         task.next_attempt_at = Some(now);
     }
-    Ok(BroughtForward::Done(Box::new(task)))
+    Ok(BroughtForward::Done(task))
 }

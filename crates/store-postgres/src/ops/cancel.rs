@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Uuid, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::ops::find;
+use crate::ops::find::{self, Locked};
 
 /// The line of the end has a token of its own, above that of every claim: nothing was sent under it.
 const END: &str = "
@@ -35,9 +35,10 @@ pub(crate) async fn cancel(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Cancelled, Failure> {
-    let Some(mut task) = find::lock_live(connection, tenant, id).await? else {
-        let ended = find::state(connection, tenant, id).await?;
-        return Ok(ended.map_or(Cancelled::NotFound, |row| Cancelled::AlreadyEnded(Box::new(row.task))));
+    let mut task = match find::lock(connection, tenant, id).await? {
+        Locked::Live(task) => task,
+        Locked::Ended(task) => return Ok(Cancelled::AlreadyEnded(task)),
+        Locked::NotFound => return Ok(Cancelled::NotFound),
     };
     let (name, key) = (tenant.as_str(), Uuid::from(id));
     let key = [(&name as _, Type::TEXT), (&key as _, Type::UUID)];
@@ -54,5 +55,5 @@ pub(crate) async fn cancel(
         task.ended_at = Some(now);
         task.next_attempt_at = None;
     }
-    Ok(Cancelled::Done(Box::new(task)))
+    Ok(Cancelled::Done(task))
 }

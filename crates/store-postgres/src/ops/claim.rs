@@ -3,7 +3,6 @@
 //! Nobody waits for anybody: a row that another process is just claiming is skipped. What is left in each lane is asked
 //! right behind, in a statement of its own, which sees what this one did.
 
-use futures_util::future::join;
 use redrive_core::Timestamp;
 use redrive_store::{Claimed, Claims, Known, LaneDue, LaneRoom, LeaseTerms};
 use tokio_postgres::Row;
@@ -95,8 +94,8 @@ pub(crate) async fn claim(
         (&rooms as _, Type::INT8_ARRAY),
     ];
     let left = [(&tenants as _, Type::TEXT_ARRAY), (&dependencies as _, Type::TEXT_ARRAY)];
-    let (claimed, left) = join(connection.query(CLAIM, &claim), connection.query(LEFT, &left)).await;
-    let claimed = claimed?.iter().map(read).collect::<Result<_, _>>()?;
+    let (claimed, left) = connection.query_and_then((CLAIM, &claim), (LEFT, &left)).await?;
+    let claimed = readable(&claimed);
     // What was claimed must be answered. A lane of which nothing is known has its next turn at once, and is asked then.
     let left = left.unwrap_or_default();
     let read_left = |(at, room): (usize, &LaneRoom)| {
@@ -107,8 +106,18 @@ pub(crate) async fn claim(
     Ok(Claims { claimed, lanes })
 }
 
+/// The tasks that can be understood. One that cannot be, because a newer program wrote it, holds up none of the others: its
+/// lease runs out, and who understands it takes it over.
+pub(crate) fn readable(rows: &[Row]) -> Vec<Claimed> {
+    let read = rows.iter().map(read);
+    read.filter_map(|claimed| {
+        claimed.inspect_err(|failure| tracing::error!(%failure, "a task in the store cannot be understood")).ok()
+    })
+    .collect()
+}
+
 /// Reads a task with its lease and its request.
-pub(crate) fn read(row: &Row) -> Result<Claimed, Failure> {
+fn read(row: &Row) -> Result<Claimed, Failure> {
     let TaskRow { task, lease, .. } = TaskRow::read(row)?;
     let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("task {}", task.id), what);
     let request = request(&mut Cells::from(row, LIVE_TASK_COLUMN_COUNT)).map_err(|failure| place(&failure))?;
@@ -155,5 +164,5 @@ pub(crate) async fn claim_known(
             ],
         )
         .await?;
-    rows.iter().map(read).collect()
+    Ok(readable(&rows))
 }

@@ -74,8 +74,29 @@ const LOCK: &str = concat!(
       FOR UPDATE OF live"
 );
 
-/// The task if it has not ended, locked until the end of the transaction.
-pub(crate) async fn lock_live(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<Task>, Failure> {
-    let rows = connection.query(LOCK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
-    Ok(rows.first().map(TaskRow::read).transpose()?.map(|row| row.task))
+/// A task that somebody wants to change.
+pub(crate) enum Locked {
+    /// It has not ended, and is locked until the end of the transaction.
+    Live(Box<Task>),
+    Ended(Box<Task>),
+    NotFound,
+}
+
+/// How often a task that is neither live nor ended is looked for: each time it was just replayed.
+const LOOKS: usize = 5;
+
+/// Locks the task if it has not ended.
+pub(crate) async fn lock(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Locked, Failure> {
+    for _ in 0..LOOKS {
+        let rows = connection.query(LOCK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
+        if let Some(row) = rows.first() {
+            return Ok(Locked::Live(Box::new(TaskRow::read(row)?.task)));
+        }
+        match state(connection, tenant, id).await? {
+            None => return Ok(Locked::NotFound),
+            Some(row) if row.task.status.is_ended() => return Ok(Locked::Ended(Box::new(row.task))),
+            Some(_) => {}
+        }
+    }
+    Err(Failure::corrupt(format_args!("task {id}"), "is live and is not"))
 }

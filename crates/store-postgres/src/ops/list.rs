@@ -3,19 +3,25 @@
 //! Dead letters and what has not ended have tables of their own. Everything else walks the tasks themselves and stops
 //! after [`ROWS_PER_PAGE`]: an index for every question would be paid for by every task.
 
-use redrive_core::Status;
+use std::collections::BTreeMap;
+
+use redrive_core::{Body, Status};
 use redrive_store::{TaskDetail, TaskPage, TaskQuery};
 use tokio_postgres::types::Type;
 
-use crate::codec::{Cells, Uuid, any_task, millis, request_columns, status_code};
+use crate::codec::{Cells, Uuid, any_task, labels, millis, request_columns, status_code};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 
 /// The most rows that one page looks at before it says "go on from here".
 const ROWS_PER_PAGE: usize = 10_000;
-/// How many tasks are read at once: bodies come with them.
+/// How many tasks are looked at, at once.
 const STEP: usize = 500;
+/// How many are read at once: bodies come with them.
+const WHOLE_STEP: usize = 50;
+/// The most bytes of bodies in one page, give or take a step; it is shorter then.
+const BYTES_PER_PAGE: usize = 16 * 1024 * 1024;
 
 /// The ids that a walk looks at, newest first.
 macro_rules! walk {
@@ -29,63 +35,90 @@ const WALK_DEAD_LETTERS: &str = walk!("redrive.dead_letters");
 const WALK_LIVE: &str = walk!("redrive.live");
 /// What is in flight is little, so that sorting it by id is no matter.
 const WALK_IN_FLIGHT: &str = "
-SELECT id FROM (SELECT tenant, id FROM redrive.live WHERE lease_until IS NOT NULL ORDER BY lease_until) AS leased
+WITH leased AS MATERIALIZED (
+    SELECT tenant, id FROM redrive.live WHERE lease_until IS NOT NULL ORDER BY lease_until
+)
+SELECT id FROM leased
 WHERE tenant = $1 AND id < $2
 ORDER BY id DESC
 LIMIT $3";
+
+/// Those of some ids that the query is about, with their labels.
+const MATCH: &str = concat!(
+    "SELECT tasks.id, tasks.labels
+     FROM unnest($2::uuid[]) AS wanted (id)
+     JOIN LATERAL (
+         SELECT tasks.id, tasks.tenant, tasks.labels FROM redrive.tasks
+         WHERE tasks.tenant = $1 AND tasks.id = wanted.id
+           AND ($3::text IS NULL OR tasks.dependency = $3)
+           AND ($4::text IS NULL OR tasks.policy = $4)
+           AND tasks.created_at >= $5 AND tasks.created_at < $6
+         LIMIT 1
+     ) AS tasks ON true",
+    any_task!(join),
+    "WHERE cardinality($7::smallint[]) = 0
+        OR (CASE WHEN live.id IS NULL THEN ended.status WHEN live.lease_until IS NULL THEN 2 ELSE 3 END) = ANY ($7)
+     ORDER BY tasks.id DESC"
+);
 
 const DETAILS: &str = concat!(
     "SELECT ",
     detail_columns!(),
     " FROM unnest($2::uuid[]) AS wanted (id)
       JOIN LATERAL (
-          SELECT * FROM redrive.tasks
-          WHERE tasks.tenant = $1 AND tasks.id = wanted.id
-            AND ($3::text IS NULL OR tasks.dependency = $3)
-            AND ($4::text IS NULL OR tasks.policy = $4)
-            AND tasks.created_at >= $5 AND tasks.created_at < $6
-          LIMIT 1
+          SELECT * FROM redrive.tasks WHERE tasks.tenant = $1 AND tasks.id = wanted.id LIMIT 1
       ) AS tasks ON true",
     any_task!(join),
-    "      WHERE cardinality($7::smallint[]) = 0
-         OR (CASE WHEN live.id IS NULL THEN ended.status WHEN live.lease_until IS NULL THEN 2 ELSE 3 END) = ANY ($7)
-      ORDER BY tasks.id DESC"
+    "      ORDER BY tasks.id DESC"
 );
 
 pub(crate) async fn tasks(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, Failure> {
-    let below = query.below.map_or(Uuid::HIGHEST, Uuid::from);
-    let tenant = query.tenant.as_str();
-    let walked = connection
-        .query(
-            walk(&query.statuses),
-            &[(&tenant, Type::TEXT), (&below, Type::UUID), (&(ROWS_PER_PAGE as i64 + 1), Type::INT8)],
-        )
-        .await?;
-    let mut ids: Vec<Uuid> = walked.iter().map(|row| Cells::of(row).get()).collect::<Result<_, _>>()?;
-    // One more than is looked at tells whether there are more.
-    let is_more = ids.len() > ROWS_PER_PAGE;
-    ids.truncate(ROWS_PER_PAGE);
     let limit = query.limit.max(1);
+    // One more than is looked at tells whether there are more.
+    let looked_at = if is_about_all(query) { limit } else { ROWS_PER_PAGE };
+    let mut ids = walk(connection, query, looked_at + 1).await?;
+    let is_more = ids.len() > looked_at;
+    ids.truncate(looked_at);
     let mut found = Vec::new();
-    // A small step first: without filters the first few rows are the page, and one more says that there is a next one.
-    let first = ids.len().min(limit.saturating_add(1)).min(STEP);
-    let (first, rest) = ids.split_at(first);
+    // A small step first: without filters the first few rows are the page.
+    let (first, rest) = ids.split_at(ids.len().min(limit).min(STEP));
     for step in std::iter::once(first).chain(rest.chunks(STEP)) {
-        let details = details(connection, query, step).await?;
-        found.extend(details.into_iter().filter(|detail| has_labels(detail, query)));
+        found.extend(matching(connection, query, step).await?);
         if found.len() > limit {
             break;
         }
     }
-    let next = match found.len() > limit {
-        true => found.get(limit - 1).map(|last: &TaskDetail| last.task.id),
-        false => ids.last().filter(|_| is_more).and_then(|last| last.task_id()),
+    let mut next = match found.get(limit) {
+        Some(_) => found.get(limit - 1).copied(),
+        None => ids.last().filter(|_| is_more).copied(),
     };
     found.truncate(limit);
-    Ok(TaskPage { tasks: found, next })
+    let (mut tasks, mut bytes) = (Vec::with_capacity(found.len()), 0);
+    for step in found.chunks(WHOLE_STEP) {
+        let details = details(connection, query, step).await?;
+        bytes += details.iter().map(bytes_of).sum::<usize>();
+        tasks.extend(details);
+        if bytes > BYTES_PER_PAGE && step.last() != found.last() {
+            next = step.last().copied();
+            break;
+        }
+    }
+    Ok(TaskPage { tasks, next: next.and_then(|last| last.task_id()) })
 }
 
-fn walk(statuses: &[Status]) -> &'static str {
+/// Whether every task that the walk finds is one that the query is about.
+fn is_about_all(query: &TaskQuery) -> bool {
+    let TaskQuery { tenant: _, statuses, dependency, policy, labels, created_from, created_before, below: _, limit: _ } =
+        query;
+    statuses.is_empty()
+        && dependency.is_none()
+        && policy.is_none()
+        && labels.is_empty()
+        && created_from.is_none()
+        && created_before.is_none()
+}
+
+fn way(statuses: &[Status]) -> &'static str {
     let are_all = |is: fn(Status) -> bool| !statuses.is_empty() && statuses.iter().all(|status| is(*status));
     if are_all(Status::is_dead_letter) {
         WALK_DEAD_LETTERS
@@ -98,12 +131,24 @@ fn walk(statuses: &[Status]) -> &'static str {
     }
 }
 
-async fn details(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<TaskDetail>, Failure> {
+async fn walk(connection: &Connection, query: &TaskQuery, limit: usize) -> Result<Vec<Uuid>, Failure> {
+    let below = query.below.map_or(Uuid::HIGHEST, Uuid::from);
+    let (tenant, limit) = (query.tenant.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let walked = connection
+        .query(way(&query.statuses), &[(&tenant, Type::TEXT), (&below, Type::UUID), (&limit, Type::INT8)])
+        .await?;
+    walked.iter().map(|row| Cells::of(row).get()).collect()
+}
+
+async fn matching(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<Uuid>, Failure> {
+    if ids.is_empty() || is_about_all(query) {
+        return Ok(ids.to_vec());
+    }
     let statuses: Vec<i16> = query.statuses.iter().map(|status| status_code(*status)).collect();
     let (from, before) = (query.created_from.map_or(0, millis), query.created_before.map_or(i64::MAX, millis));
     let rows = connection
         .query(
-            DETAILS,
+            MATCH,
             &[
                 (&query.tenant.as_str(), Type::TEXT),
                 (&ids, Type::UUID_ARRAY),
@@ -115,9 +160,30 @@ async fn details(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Re
             ],
         )
         .await?;
-    rows.iter().map(read_detail).collect()
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut cells = Cells::of(row);
+        let id: Uuid = cells.get()?;
+        if query.labels.is_empty() || has_labels(&labels(&mut cells)?, query) {
+            found.push(id);
+        }
+    }
+    Ok(found)
 }
 
-fn has_labels(detail: &TaskDetail, query: &TaskQuery) -> bool {
-    query.labels.iter().all(|(name, value)| detail.request.labels.get(name) == Some(value))
+fn has_labels(labels: &BTreeMap<String, String>, query: &TaskQuery) -> bool {
+    query.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
+}
+
+async fn details(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<TaskDetail>, Failure> {
+    let rows = connection.query(DETAILS, &[(&query.tenant.as_str(), Type::TEXT), (&ids, Type::UUID_ARRAY)]).await?;
+    let details: Vec<_> = rows.iter().map(read_detail).collect::<Result<_, _>>()?;
+    // Since it was looked at, a task may have gone on.
+    let is_asked_for = |status| query.statuses.is_empty() || query.statuses.contains(&status);
+    Ok(details.into_iter().filter(|detail| is_asked_for(detail.task.status)).collect())
+}
+
+fn bytes_of(detail: &TaskDetail) -> usize {
+    let length = |body: &Body| body.inline().map_or(0, bytes::Bytes::len);
+    length(&detail.request.body) + detail.answer.as_ref().map_or(0, |answer| length(&answer.body))
 }

@@ -84,9 +84,10 @@ const SETTLE: &str = "
 WITH stored AS MATERIALIZED (
     SELECT wanted.tenant, wanted.body_ref
     FROM (
-        SELECT DISTINCT tenant, body_ref FROM unnest($1::text[], $21::text[]) AS given (tenant, body_ref)
+        SELECT DISTINCT tenant COLLATE \"C\" AS tenant, body_ref COLLATE \"C\" AS body_ref
+        FROM unnest($1::text[], $21::text[]) AS given (tenant, body_ref)
         WHERE body_ref IS NOT NULL
-        ORDER BY tenant, body_ref
+        ORDER BY 1, 2
     ) AS wanted
     CROSS JOIN LATERAL (
         SELECT FROM redrive.blobs

@@ -70,7 +70,9 @@ WITH given AS MATERIALIZED (
 ), stored AS MATERIALIZED (
     SELECT wanted.tenant, wanted.body_ref
     FROM (
-        SELECT DISTINCT tenant, body_ref FROM given WHERE body_ref IS NOT NULL ORDER BY tenant, body_ref
+        SELECT DISTINCT tenant COLLATE \"C\" AS tenant, body_ref COLLATE \"C\" AS body_ref FROM given
+        WHERE body_ref IS NOT NULL
+        ORDER BY 1, 2
     ) AS wanted
     CROSS JOIN LATERAL (
         SELECT FROM redrive.blobs

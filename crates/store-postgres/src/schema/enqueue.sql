@@ -185,11 +185,13 @@ BEGIN
 END
 $$;
 
--- With the rights of the schema's owner: whoever may USE the schema may enqueue, and needs no right to the tables.
+-- With the rights of the schema's owner: whoever may USE the schema may enqueue, and needs no right to the tables. Without
+-- scans of whole tables, whatever the caller's session thinks of how full they are.
 CREATE FUNCTION redrive.enqueue_bytes(
     given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
     given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb
-) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     lane text;
     fields jsonb;

@@ -64,7 +64,7 @@ CREATE TABLE redrive.live (
     PRIMARY KEY (tenant, id)
 );
 CREATE INDEX live_due ON redrive.live (tenant, dependency, due_at, id) WHERE lease_until IS NULL;
-CREATE INDEX live_leased ON redrive.live (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX live_leased ON redrive.live (lease_until, id) WHERE lease_until IS NOT NULL;
 -- It churns: every row dies soon. Vacuumed early, often, and without resting.
 ALTER TABLE redrive.live SET (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,

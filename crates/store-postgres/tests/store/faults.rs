@@ -18,13 +18,17 @@ struct Proxied {
 }
 
 async fn proxied() -> Proxied {
-    let database = Postgres::shared().fresh_database();
+    proxied_to(Postgres::shared().fresh_database()).await
+}
+
+async fn proxied_to(database: Database) -> Proxied {
     let address = database.url().split(['@', '/']).find_map(|part| part.parse::<SocketAddr>().ok()).unwrap();
     let proxy = Proxy::start(address);
     let url = database.url().replace(&address.to_string(), &proxy.address().to_string());
-    let options = Options { call_timeout: Duration::from_secs(5), ..Options::new(url, node("one")) };
+    // No statement is prepared apart, so that what gets lost later is the answer to the statement itself.
+    let call_timeout = Duration::from_secs(5);
+    let options = Options { call_timeout, plans_last: Duration::ZERO, ..Options::new(url, node("one")) };
     let store = Arc::new(PostgresStore::open(options).await.unwrap());
-    // Every statement is prepared by now, so that what gets lost later is the answer to the statement itself.
     let known = keep_and_claim(&*store, task(900).to("elsewhere")).await;
     settle(&*store, succeed(&known, at(5))).await;
     Proxied { store, proxy, database }
@@ -75,6 +79,28 @@ async fn a_submit_that_never_arrived_is_made_again() {
     world.proxy.cut_all();
     assert_eq!(submitting.await.unwrap().unwrap(), [Submitted::Created(None)]);
     assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submit_whose_answer_died_with_the_server_finds_out_when_the_server_is_back() {
+    let postgres = Postgres::start();
+    let world = proxied_to(postgres.fresh_database()).await;
+    world.proxy.lose_answers();
+    let submitting = tokio::spawn({
+        let store = world.store.clone();
+        async move { store.submit(vec![task(1).claimed(at(0)).0]).await }
+    });
+    until_there(&world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
+    until_lost(&world.proxy).await;
+    postgres.kill();
+    world.proxy.restore();
+    world.proxy.cut_all();
+    // Other callers are told at once that there is nobody: they do not wait for the one in doubt.
+    let other = world.store.submit(vec![task(2).0]).await;
+    assert!(matches!(other, Err(Error::Unavailable(_))), "{other:?}");
+    postgres.start_again();
+    let answer = submitting.await.unwrap().unwrap();
+    assert!(matches!(answer[..], [Submitted::Created(Some(_))]), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

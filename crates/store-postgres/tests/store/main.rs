@@ -7,6 +7,7 @@ mod faults;
 mod outbox;
 mod pooled;
 mod races;
+mod reads;
 mod schema;
 mod several;
 mod support;

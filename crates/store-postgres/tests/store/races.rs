@@ -1,11 +1,19 @@
 //! Two transactions that meet: whichever comes first, the other sees it.
 
+use std::time::Duration;
+
 use redrive_core::{PolicyId, Status, policy};
 use redrive_store::conformance::samples::*;
-use redrive_store::{CleanFrom, DeletePolicy, Expected, Store};
+use redrive_store::{Cancelled, CleanFrom, DeletePolicy, Expected, Store};
+use redrive_store_postgres::Options;
 use tokio_postgres::Client;
 
-use crate::support::{Opened, open, plain};
+use crate::support::{Opened, open_with, plain};
+
+/// A store that waits for whoever holds what it needs for as long as the test takes.
+async fn patient() -> Opened {
+    open_with("one", |options| Options { lock_timeout: Duration::from_secs(25), ..options }).await
+}
 
 /// Waits until somebody waits for a lock in this database.
 async fn until_somebody_waits(opened: &Opened) {
@@ -18,7 +26,7 @@ async fn until_somebody_waits(opened: &Opened) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected() {
-    let opened = open("one").await;
+    let opened = patient().await;
     let id = PolicyId::default_policy();
     opened.store.put_policy(acme(), id.clone(), policy::Spec::default(), Expected::Absent, at(0)).await.unwrap();
     let mut client = plain(opened.database.url()).await;
@@ -44,7 +52,7 @@ async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() {
-    let opened = open("one").await;
+    let opened = patient().await;
     let dead = keep_and_end(&*opened.store, task(1), Status::Failed, at(10)).await.task;
     let mut client = plain(opened.database.url()).await;
     let replaying = client.transaction().await.unwrap();
@@ -68,4 +76,34 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
     assert_eq!(cleaning.await.unwrap().unwrap().removed, 0);
     assert_eq!(now_of(&*opened.store, &dead).await.run, 2);
     assert_eq!(opened.store.unannounced(at(9_000_000), 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_being_replayed_is_cancelled_all_the_same() {
+    let opened = patient().await;
+    let dead = keep_and_end(&*opened.store, task(1), Status::Failed, at(10)).await.task;
+    // A lock on the whole table stands between looking for a live task and looking for one that ended.
+    let mut client = plain(opened.database.url()).await;
+    let holding = client.transaction().await.unwrap();
+    holding.batch_execute("LOCK TABLE redrive.log IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let (store, id) = (opened.store.clone(), dead.id);
+    let cancelling = tokio::spawn(async move { store.cancel(acme(), id, at(30)).await });
+    until_somebody_waits(&opened).await;
+    // What a replay leaves behind, short of the log.
+    plain(opened.database.url())
+        .await
+        .batch_execute(
+            "INSERT INTO redrive.live (tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at,
+                 deadline_at, attempt_timeout_ms, policy_version, cancel_requested, dependency, policy)
+             SELECT tenant, id, created_at, 1, 1, 1, 2, created_at, created_at + 10000, attempt_timeout_ms,
+                 policy_version, false, dependency, policy
+             FROM redrive.tasks;
+             DELETE FROM redrive.dead_letters",
+        )
+        .await
+        .unwrap();
+    holding.rollback().await.unwrap();
+    let cancelled = cancelling.await.unwrap().unwrap();
+    let Cancelled::Done(task) = cancelled else { panic!("{cancelled:?}") };
+    assert_eq!((task.status, task.run), (Status::Cancelled, 2));
 }

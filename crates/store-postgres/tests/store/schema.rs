@@ -1,6 +1,7 @@
 //! Bringing the schema up to date, and living beside a newer program.
 
 use crate::support::{node, open, plain};
+use redrive_store::Store;
 use redrive_store::conformance::samples::*;
 use redrive_store_postgres::{Options, PostgresStore, migrate};
 use redrive_testbed::Postgres;
@@ -74,4 +75,21 @@ async fn an_address_that_cannot_be_used_is_told_without_its_password() {
         let error = PostgresStore::open(Options::new(url, node("one"))).await.unwrap_err().to_string();
         assert!(error.contains(told) && !error.contains("s3cret"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_task_that_only_a_newer_program_understands_holds_up_none_of_the_others() {
+    let opened = open("old").await;
+    let store = &*opened.store;
+    keep(store, (1..=5).map(task)).await;
+    let client = plain(opened.database.url()).await;
+    let newer = format!("UPDATE redrive.live SET error_kind = 'solar_flare' WHERE id IN ('{}', '{}')", id(1), id(3));
+    client.batch_execute(&newer).await.unwrap();
+    let readable = [id(2), id(4), id(5)];
+    let claimed: Vec<_> = claim(store, billing(), 5, at(5)).await.into_iter().map(|claimed| claimed.task.id).collect();
+    assert_eq!(claimed, readable);
+    // Also when a whole page of what has run out is of that kind: the first lease to run out is theirs.
+    client.batch_execute("UPDATE redrive.live SET lease_until = 1 WHERE error_kind IS NOT NULL").await.unwrap();
+    let expired = store.expired(at(9_000_000), 2).await.unwrap();
+    assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), readable[..2]);
 }

@@ -168,3 +168,15 @@ async fn a_lane_is_held_back_for_all_until_the_latest_time_that_anybody_said() {
     assert_eq!(one.held(at(10), 10).await.unwrap(), [hold("b", 20)]);
     assert_eq!(one.held(at(6), 1).await.unwrap(), [hold("b", 20)]);
 }
+
+#[tokio::test]
+async fn a_page_with_much_in_it_is_shorter_and_leads_on() {
+    let opened = open("one").await;
+    let store = &*opened.store;
+    // One byte short of what a body may be where there is no place for large ones.
+    let body = vec![7; 1024 * 1024 - 1];
+    keep(store, (1..=60).map(|n| task(n).body(body.clone()))).await;
+    let page = store.tasks(everything(acme())).await.unwrap();
+    assert_eq!((page.tasks.len(), page.next), (50, Some(id(11))));
+    assert_eq!(list(store, everything(acme())).await.len(), 60);
+}

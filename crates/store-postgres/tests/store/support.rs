@@ -20,9 +20,14 @@ pub(crate) fn node(name: &str) -> NodeId {
 
 /// A store on a fresh database, for the node with this name.
 pub(crate) async fn open(name: &str) -> Opened {
+    open_with(name, |options| options).await
+}
+
+/// The same, with other settings.
+pub(crate) async fn open_with(name: &str, change: impl FnOnce(Options) -> Options) -> Opened {
     let database = Postgres::shared().fresh_database();
-    let store = Arc::new(PostgresStore::open(Options::new(database.url(), node(name))).await.unwrap());
-    Opened { store, database }
+    let options = change(Options::new(database.url(), node(name)));
+    Opened { store: Arc::new(PostgresStore::open(options).await.unwrap()), database }
 }
 
 /// One more store on the same database.

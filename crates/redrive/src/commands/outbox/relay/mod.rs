@@ -38,6 +38,8 @@ use stop::Stop;
 const APPLICATION: &str = "redrive outbox relay";
 /// How long connecting to the source may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a statement there waits for what another transaction holds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,7 +90,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     logging::start(&args.log_level, args.log_format)?;
-    let from = connect::Address::read(args.from.secret(), APPLICATION, true, CONNECT_TIMEOUT);
+    let from = connect::Address::read(args.from.secret(), APPLICATION, Some(LOCK_TIMEOUT), CONNECT_TIMEOUT);
     let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
     connection::run(async {

@@ -1,0 +1,330 @@
+//! How much each call reads: what it asks for, not what there is. In rows as PostgreSQL counts them, because a plan that
+//! walks a table is quick on a small one.
+//!
+//! The hard moment is a queue that was empty for long and has just filled: what the planner knows of it is wrong, and the
+//! plans that sessions remember were made for nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use redrive_core::{IdempotencyKey, Reason, Status};
+use redrive_store::conformance::samples::*;
+use redrive_store::conformance::workload;
+use redrive_store::{Announced, Blob, Claimed, CleanFrom, Known, LaneRoom, Store, Token};
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::{Database, Postgres};
+use tokio_postgres::Client;
+
+use crate::support::{node, open_with, plain};
+
+/// How many tasks wait.
+const PENDING: u64 = 20_000;
+/// How many are in flight, behind those.
+const IN_FLIGHT: u64 = 200;
+/// How many have ended badly, behind those.
+const DEAD: u64 = 10_000;
+const FIRST_IN_FLIGHT: u64 = PENDING + 1;
+const FIRST_DEAD: u64 = PENDING + IN_FLIGHT + 1;
+/// What a call may read for each row that it asks for: a few tables, a few indexes.
+const READS_PER_ROW: i64 = 12;
+
+/// A call, and about how many rows it asks for. It is made with an empty database, and with a full one.
+struct Call {
+    name: &'static str,
+    asks_for: i64,
+    run: fn(Arc<PostgresStore>, Round) -> BoxFuture<'static, ()>,
+}
+
+/// When a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    /// There is nothing yet.
+    Empty,
+    /// For the first time with the database full.
+    First,
+    /// Once more.
+    Again,
+}
+
+macro_rules! call {
+    ($name:literal, $asks_for:expr, |$store:ident, $round:pat_param| $work:expr) => {
+        Call {
+            name: $name,
+            asks_for: $asks_for,
+            run: |$store, $round| {
+                Box::pin(async move {
+                    $work;
+                })
+            },
+        }
+    };
+}
+
+/// A claim of task `n` that was made when it was filled in.
+fn claimed(n: u64) -> Claimed {
+    let new = task(n).claimed(at(0)).0;
+    let mut held = new.task.clone();
+    (held.status, held.attempt_number) = (Status::InFlight, 1);
+    let lease = redrive_store::Lease { token: Token(1), since: at(0), until: at(15_000) };
+    Claimed { task: held, request: new.request, lease }
+}
+
+fn calls() -> Vec<Call> {
+    let in_flight = IN_FLIGHT.cast_signed();
+    vec![
+        call!("submit", 20, |store, round| {
+            // Of a tenant without policies nothing is kept: so the database stays empty until it is filled.
+            let tenant = if round == Round::Empty { "nobody" } else { TENANT };
+            submit(&*store, (0..20).map(|n| task(500_000 + n).of(tenant))).await
+        }),
+        call!("claim", 16, |store, round| {
+            let rooms = vec![LaneRoom { lane: billing(), room: 16 }, LaneRoom { lane: lane(TENANT, "idle"), room: 16 }];
+            let claims = store.claim(rooms, TERMS, at(5)).await.unwrap();
+            assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { 16 });
+        }),
+        call!("claim known", 16, |store, round| {
+            let known = (1..=16).map(|n| Known { tenant: acme(), id: id(1_000 + n), token: Token(0) }).collect();
+            let claimed = store.shared().unwrap().claim_known(known, TERMS, at(5)).await.unwrap();
+            assert_eq!(claimed.len(), if round == Round::First { 16 } else { 0 });
+        }),
+        call!("settle", 16, |store, _| {
+            let ends = (0..16).map(|n| (n, claimed(FIRST_IN_FLIGHT + n))).map(|(n, claimed)| match n % 3 {
+                0 => succeed(&claimed, at(9)),
+                1 => retry(&claimed, at(9), at(99)),
+                _ => end(&claimed, Status::Failed, Some(Reason::NotRetryable), at(9)),
+            });
+            store.settle(ends.collect()).await.unwrap()
+        }),
+        call!("expired", 16, |store, _| store.expired(at(20_000), 16).await.unwrap()),
+        call!("pending lanes", 8, |store, _| store.pending_lanes(None, 8).await.unwrap()),
+        call!("waiting", 16, |store, _| {
+            store.shared().unwrap().waiting(Some((acme(), id(9_000))), 16).await.unwrap()
+        }),
+        call!("cancel", 1, |store, _| store.cancel(acme(), id(3_000), at(9)).await.unwrap()),
+        call!("bring forward", 1, |store, _| store.bring_forward(acme(), id(3_001), at(9)).await.unwrap()),
+        call!("replay", 1, |store, _| store.replay(acme(), id(FIRST_DEAD + 5), at(9)).await.unwrap()),
+        call!("a task that waits", 1, |store, _| store.task(acme(), id(3_002)).await.unwrap()),
+        call!("a task that ended", 1, |store, _| store.task(acme(), id(FIRST_DEAD + 6)).await.unwrap()),
+        call!("attempts", 1, |store, _| store.attempts(acme(), id(FIRST_DEAD + 6), 0, 10).await.unwrap()),
+        call!("by key", 1, |store, _| {
+            store.by_key(acme(), IdempotencyKey::try_new("key-77").unwrap()).await.unwrap()
+        }),
+        call!("unannounced", 16, |store, _| store.unannounced(at(20_000), 16).await.unwrap()),
+        call!("announced", 16, |store, _| {
+            let dead = (0..16).map(|n| Announced { tenant: acme(), id: id(FIRST_DEAD + 100 + n), run: 1 });
+            store.announced(dead.collect()).await.unwrap()
+        }),
+        call!("clean", 16, |store, _| {
+            store.clean(at(20_000), CleanFrom::After(id(FIRST_DEAD + 500)), 16).await.unwrap()
+        }),
+        call!("newest task", 1, |store, _| store.newest_task().await.unwrap()),
+        call!("adopt a blob", 1, |store, _| { store.adopt_blob(acme(), stored("content 7", 2), at(9)).await.unwrap() }),
+        call!("a blob", 1, |store, _| store.blob(acme(), stored("content 8", 1).hash).await.unwrap()),
+        call!("condemn blobs", 16, |store, _| store.condemn_blobs(at(20_000), None, 16).await.unwrap()),
+        call!("forget blobs", 16, |store, _| {
+            let blobs = (0..16).map(|n| Blob { tenant: acme(), body: stored(&format!("content {}", 100 + n), 1) });
+            store.forget_blobs(blobs.collect()).await.unwrap()
+        }),
+        call!("a page of all", 16, |store, _| page(&store, &[]).await),
+        call!("a page of dead letters", 16, |store, _| page(&store, &[Status::Failed, Status::Exhausted]).await),
+        call!("a page of what waits", 16, |store, _| page(&store, &[Status::Pending]).await),
+        call!("a page of what is in flight", in_flight, |store, _| page(&store, &[Status::InFlight]).await),
+        call!("processes", in_flight, |store, _| store.shared().unwrap().nodes().await.unwrap()),
+    ]
+}
+
+/// The ids of a page are read ahead of it, up to the most that a page looks at: those are not counted here.
+async fn page(store: &PostgresStore, statuses: &[Status]) {
+    let below = match statuses {
+        [Status::InFlight] => None,
+        [Status::Pending] => Some(id(17)),
+        [] => Some(id(17)),
+        _ => Some(id(FIRST_DEAD + 16)),
+    };
+    store
+        .tasks(redrive_store::TaskQuery { statuses: statuses.to_vec(), below, limit: 16, ..everything(acme()) })
+        .await
+        .unwrap();
+}
+
+/// Rows like those of one task, for these ids: what the store would have written, without asking it.
+async fn copy(client: &Client, template: u64, table: &str, columns: &str, first: u64, count: u64) {
+    let ids: Vec<String> = (first..first + count).map(|n| id(n).to_string()).collect();
+    let sql = format!(
+        "INSERT INTO redrive.{table} SELECT (jsonb_populate_record(template, to_jsonb(copied) - 'n')).*
+         FROM redrive.{table} AS template
+         CROSS JOIN LATERAL (
+             SELECT id::uuid AS id, $3::bigint + place - 1 AS n FROM unnest($2::text[]) WITH ORDINALITY AS given (id, place)
+         ) AS given
+         CROSS JOIN LATERAL (SELECT given.id, given.n {columns}) AS copied
+         WHERE template.id = $1::text::uuid"
+    );
+    client.execute(&sql, &[&id(template).to_string(), &ids, &first.cast_signed()]).await.unwrap();
+}
+
+const KEY: &str = ", 'key-' || given.n AS idempotency_key";
+
+/// Fills the database beside the stores that are open.
+async fn fill(database: &Database, client: &Client) {
+    let filler = PostgresStore::open(Options::new(database.url(), node("filler"))).await.unwrap();
+    keep_and_end(&filler, task(900_003), Status::Exhausted, at(9)).await;
+    keep(&filler, [task(900_001), task(900_002).claimed(at(0))]).await;
+    filler.close().await;
+    copy(client, 900_001, "tasks", KEY, 1, PENDING + IN_FLIGHT + DEAD).await;
+    copy(client, 900_001, "live", "", 1, PENDING).await;
+    copy(client, 900_002, "live", "", FIRST_IN_FLIGHT, IN_FLIGHT).await;
+    copy(client, 900_003, "log", "", FIRST_DEAD, DEAD).await;
+    copy(client, 900_003, "dead_letters", "", FIRST_DEAD, DEAD).await;
+    let blobs: Vec<_> = (0..5_000).map(|n| stored(&format!("content {n}"), 1)).collect();
+    let bodies: Vec<String> = blobs.iter().map(redrive_core::BodyRef::to_record).collect();
+    let hashes: Vec<String> = blobs.iter().map(|blob| blob.hash.to_string()).collect();
+    let sql = "INSERT INTO redrive.blobs SELECT 'acme', body, hash, 1800000000000 FROM unnest($1::text[], $2::text[]) AS given (body, hash)";
+    client.execute(sql, &[&bodies, &hashes]).await.unwrap();
+}
+
+/// Rows read so far by sessions that have ended, by scan. How many counts there are, and policies, is another matter: they are few.
+async fn rows_read(client: &Client) -> Vec<(String, i64)> {
+    let sql = "
+        SELECT coalesce(indexrelname, relname), rows::bigint FROM (
+            SELECT NULL AS indexrelname, relname, seq_tup_read AS rows FROM pg_stat_user_tables WHERE schemaname = 'redrive'
+            UNION ALL
+            SELECT indexrelname, relname, idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = 'redrive'
+        ) AS scans
+        WHERE relname NOT IN ('task_counts', 'policies', 'policy_versions', 'schema_versions', 'meta') ORDER BY 1";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Waits until the sessions with this name are gone: only then all that they read is counted.
+async fn until_gone(client: &Client, name: &str) {
+    let there = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
+    while !client.query(there, &[&name]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What was read beyond what was asked for, in words.
+fn too_much(name: &str, asks_for: i64, before: &[(String, i64)], after: &[(String, i64)]) -> Option<String> {
+    let read = after.iter().zip(before).map(|((scan, after), (_, before))| (scan, after - before));
+    let read: Vec<_> = read.filter(|(_, rows)| *rows > 0).collect();
+    let rows: i64 = read.iter().map(|(_, rows)| rows).sum();
+    (rows > READS_PER_ROW * (asks_for + 1)).then(|| format!("{name} asks for {asks_for} and reads {rows}: {read:?}"))
+}
+
+const ENQUEUE_NEW: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'acme', idempotency_key => 'new')";
+/// A key that the filled database has for another request.
+const ENQUEUE_AGAIN: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'acme', idempotency_key => 'key-77')";
+
+/// A call, the store that makes it, and that store's name.
+type Reader = (String, Call, Arc<PostgresStore>);
+
+/// One store for each call, with one session, whose plans last this long.
+async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
+    let mut readers = Vec::new();
+    for (n, call) in calls().into_iter().enumerate() {
+        let name = format!("reader-{n}");
+        let options = Options { connections: 1, plans_last, ..Options::new(database.url(), node(&name)) };
+        readers.push((name, call, Arc::new(PostgresStore::open(options).await.unwrap())));
+    }
+    readers
+}
+
+/// Has each call made in these rounds and holds it to what it asks for, each time.
+async fn hold_to_what_is_asked_for(client: &Client, readers: Vec<Reader>, rounds: &[Round]) {
+    let mut wrong = Vec::new();
+    for (name, call, store) in readers {
+        let before = rows_read(client).await;
+        for round in rounds {
+            (call.run)(store.clone(), *round).await;
+        }
+        store.close().await;
+        until_gone(client, &format!("redrive {name}")).await;
+        // What earlier rounds ended stays in the way until nobody can see it any more.
+        let in_the_way = if rounds.len() > 1 { 4 } else { 1 };
+        let asks_for = call.asks_for * i64::try_from(rounds.len()).unwrap() * in_the_way;
+        wrong.extend(too_much(call.name, asks_for, &before, &rows_read(client).await));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A database with a schema and a policy, and a connection beside the stores. What the planner knows is up to the test.
+async fn database() -> (Database, Client) {
+    let database = Postgres::shared().fresh_database();
+    let store = PostgresStore::open(Options::new(database.url(), node("first"))).await.unwrap();
+    allow(&store, acme()).await;
+    store.close().await;
+    let client = plain(database.url()).await;
+    for table in TABLES {
+        let sql = format!("ALTER TABLE redrive.{table} SET (autovacuum_enabled = off)");
+        client.batch_execute(&sql).await.unwrap();
+    }
+    (database, client)
+}
+
+const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
+
+/// Sessions settle on their plans while there is nothing, and go on when there is much.
+async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &Client) {
+    let plans_last = Duration::from_millis(100);
+    let readers = readers(database, plans_last).await;
+    for (_, call, store) in &readers {
+        for _ in 0..8 {
+            (call.run)(store.clone(), Round::Empty).await;
+        }
+    }
+    let enqueuer = plain(database.url()).await;
+    enqueuer.batch_execute("SET application_name = 'redrive enqueuer'").await.unwrap();
+    for _ in 0..8 {
+        enqueuer.batch_execute(ENQUEUE_AGAIN).await.unwrap();
+    }
+    for table in TABLES {
+        client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
+    }
+    let settled = Instant::now();
+    fill(database, client).await;
+    while settled.elapsed() < plans_last {
+        tokio::task::yield_now().await;
+    }
+    let before = rows_read(client).await;
+    enqueuer.batch_execute(ENQUEUE_NEW).await.unwrap();
+    enqueuer.batch_execute(ENQUEUE_AGAIN).await.unwrap_err();
+    drop(enqueuer);
+    until_gone(client, "redrive enqueuer").await;
+    assert_eq!(too_much("enqueue", 2, &before, &rows_read(client).await), None);
+    hold_to_what_is_asked_for(client, readers, &[Round::First]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_read_what_they_ask_for_when_a_new_database_has_just_filled() {
+    let (database, client) = database().await;
+    hold_to_what_is_asked_for_when_it_fills(&database, &client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_read_what_they_ask_for_when_a_database_was_emptied_and_has_filled_again() {
+    let (database, client) = database().await;
+    fill(&database, &client).await;
+    client.batch_execute("ANALYZE").await.unwrap();
+    for table in TABLES {
+        client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
+        client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
+    }
+    hold_to_what_is_asked_for_when_it_fills(&database, &client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_read_what_they_ask_for_however_often_they_are_made() {
+    let (database, client) = database().await;
+    fill(&database, &client).await;
+    // One by itself, one that prepares, five that PostgreSQL plans anew, and a few that use the plan it has settled on.
+    let rounds = [&[Round::First][..], &[Round::Again; 11][..]].concat();
+    let readers = readers(&database, Duration::from_secs(3_600)).await;
+    hold_to_what_is_asked_for(&client, readers, &rounds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_random_life_ends_as_the_model_says_however_soon_plans_are_made_anew() {
+    let change = |options| Options { plans_last: Duration::from_millis(3), ..options };
+    let opened = open_with("one", change).await;
+    workload::run(&*opened.store, 2, 1_000).await;
+}
