@@ -48,6 +48,7 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
     Ok(redrive_store_postgres::Options {
         listen_url: config.postgres.listen_url.as_ref().map(|url| url.secret().to_owned()),
         is_pooled: config.postgres.pooler == Pooler::Transaction,
+        extra_ca: config.transport.extra_ca.clone(),
         connections: config.postgres.connections,
         migrate: config.postgres.migrate,
         ..redrive_store_postgres::Options::new(address.secret(), node)
