@@ -10,7 +10,7 @@
 //! lane is claimed from the store, which costs little and is right all the same. It may also be one of many: then the
 //! turn finds only tasks that the index does not have, and the lane stays a suspect for another turn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redrive_core::{Lane, Timestamp};
@@ -21,17 +21,31 @@ const LIMIT: usize = 10_000;
 /// Lanes, and from when on each has to be claimed from the store.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    lanes: Mutex<BTreeMap<Lane, Timestamp>>,
+    lanes: Mutex<Lanes>,
+}
+
+#[derive(Default)]
+struct Lanes {
+    due: BTreeMap<Lane, Timestamp>,
+    /// The same, the other way round.
+    in_order: BTreeSet<(Timestamp, Lane)>,
 }
 
 impl Suspects {
     /// The store has a task of this lane, due then, that the index may not have.
     pub(crate) fn suspect(&self, lane: &Lane, due: Timestamp) {
         let mut lanes = self.lanes();
-        if let Some(known) = lanes.get_mut(lane) {
-            *known = due.min(*known);
-        } else if lanes.len() < LIMIT {
-            lanes.insert(lane.clone(), due);
+        if lanes.due.get(lane).is_some_and(|known| *known <= due) {
+            return;
+        }
+        lanes.remove(lane);
+        lanes.due.insert(lane.clone(), due);
+        lanes.in_order.insert((due, lane.clone()));
+        // The one that is due last has the most time to be found again.
+        if lanes.due.len() > LIMIT
+            && let Some((_, last)) = lanes.in_order.pop_last()
+        {
+            lanes.due.remove(&last);
         }
     }
 
@@ -41,11 +55,19 @@ impl Suspects {
 
     /// From when on the lane has to be claimed from the store, if it is a suspect.
     pub(crate) fn due(&self, lane: &Lane) -> Option<Timestamp> {
-        self.lanes().get(lane).copied()
+        self.lanes().due.get(lane).copied()
     }
 
-    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Lane, Timestamp>> {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lanes {
+    fn remove(&mut self, lane: &Lane) {
+        if let Some(due) = self.due.remove(lane) {
+            self.in_order.remove(&(due, lane.clone()));
+        }
     }
 }
 
@@ -72,9 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_too_many() {
+    fn of_too_many_those_that_are_due_last_are_left_out() {
         let suspects = Suspects::default();
-        (0..LIMIT + 10).for_each(|number| suspects.suspect(&lane(&number.to_string()), Timestamp::default()));
-        assert_eq!(suspects.lanes().len(), LIMIT);
+        let number_of = |number: usize| Timestamp::from_millis(number as u64);
+        (0..LIMIT + 10).rev().for_each(|number| suspects.suspect(&lane(&number.to_string()), number_of(number)));
+        assert_eq!((suspects.lanes().due.len(), suspects.lanes().in_order.len()), (LIMIT, LIMIT));
+        assert_eq!(suspects.due(&lane("0")), Some(number_of(0)));
+        assert_eq!(suspects.due(&lane(&LIMIT.to_string())), None);
     }
 }

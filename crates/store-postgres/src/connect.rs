@@ -11,7 +11,6 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::{OWN_SESSION, settings};
 use crate::failure::told;
 use crate::trust::{self, Wanted};
 
@@ -48,9 +47,8 @@ pub struct Address {
 pub struct Terms<'a> {
     /// What the server calls them.
     pub name: &'a str,
-    /// For sessions that are ours for as long as they last, and that are told how to behave: how long a statement waits
-    /// for what another transaction holds.
-    pub lock_timeout: Option<Duration>,
+    /// What sessions are told that are ours for as long as they last.
+    pub settings: &'a [(&'static str, String)],
     /// PEM files of authorities to trust besides the system's.
     pub extra_ca: &'a [PathBuf],
     /// How long connecting may take.
@@ -79,10 +77,9 @@ impl Address {
             config.tcp_user_timeout(UNACKNOWLEDGED_FOR);
         }
         config.keepalives_idle(UNACKNOWLEDGED_FOR).keepalives_interval(UNACKNOWLEDGED_FOR / 2).keepalives_retries(3);
-        if let Some(lock_timeout) = terms.lock_timeout {
+        if !terms.settings.is_empty() {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-            let own = OWN_SESSION.map(|(name, value)| (name, value.to_owned()));
-            let settings = settings(lock_timeout).chain(own).map(|(name, value)| format!("-c {name}={value}"));
+            let settings = terms.settings.iter().map(|(name, value)| format!("-c {name}={value}"));
             config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
         if verifies {

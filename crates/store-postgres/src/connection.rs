@@ -21,22 +21,49 @@ use crate::failure::Failure;
 /// A statement's argument and its type.
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// What a connection is used for, and so what it is told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use {
+    pub(crate) finding: Finding,
+    /// How long a statement waits for what another transaction holds. Others' transactions are not ours to wait for: one
+    /// that holds a key open must not hold up a batch.
+    pub(crate) lock_timeout: Duration,
+    /// How long a statement may take: less than whoever waits for it does, so that he is told what became of it.
+    pub(crate) statement_timeout: Duration,
+}
+
+/// How statements find their rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Along an index, in its order, for as long as rows are wanted. Nothing is sorted that an index has in order.
+    InOrder,
+    /// One by one, by their keys. What was found may be sorted.
+    ByKey,
+}
+
+impl Finding {
+    fn settings(self) -> [(&'static str, &'static str); 2] {
+        let sort = if self == Finding::InOrder { "off" } else { "on" };
+        [("enable_sort", sort), ("enable_incremental_sort", sort)]
+    }
+}
+
 /// Said once per session, or with every transaction where sessions are not ours.
-const SESSION: [(&str, &str); 7] = [
+const SESSION: [(&str, &str); 6] = [
     ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
-    ("enable_bitmapscan", "off"),
     ("jit", "off"),
     // A process that vanished must not hold its locks: the server gives up what it has not heard the end of.
     ("idle_in_transaction_session_timeout", "30000"),
-    ("statement_timeout", "60000"),
 ];
 
-/// All that is said. Others' transactions are not ours to wait for: one that holds a key open must not hold up a batch.
-pub(crate) fn settings(lock_timeout: Duration) -> impl Iterator<Item = (&'static str, String)> {
-    let said = SESSION.into_iter().map(|(name, value)| (name, value.to_owned()));
-    said.chain([("lock_timeout", lock_timeout.as_millis().to_string())])
+/// All that is said.
+pub(crate) fn settings(used: Use) -> impl Iterator<Item = (&'static str, String)> {
+    let said = SESSION.into_iter().chain(used.finding.settings()).map(|(name, value)| (name, value.to_owned()));
+    let timeouts = [("lock_timeout", used.lock_timeout), ("statement_timeout", used.statement_timeout)];
+    said.chain(timeouts.map(|(name, time)| (name, time.as_millis().to_string())))
 }
 
 /// Said only to a session of our own: the statements are written for this isolation, whatever is the default for the role;
@@ -79,8 +106,8 @@ impl Connection {
     }
 
     /// A connection by way of a transaction pooler.
-    pub(crate) fn pooled(client: Client, lock_timeout: Duration) -> Self {
-        let settings = settings(lock_timeout).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
+    pub(crate) fn pooled(client: Client, used: Use) -> Self {
+        let settings = settings(used).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
         Self::new(
             client,
             Mode::Pooled { begin: format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", settings.collect::<String>()) },
@@ -175,6 +202,12 @@ impl Connection {
     /// Runs statements without arguments and without results.
     pub(crate) async fn execute(&self, sql: &str) -> Result<(), Failure> {
         Ok(self.client.batch_execute(sql).await?)
+    }
+
+    /// Inside a transaction: from here on rows are found by their keys.
+    pub(crate) async fn find_by_key(&self) -> Result<(), Failure> {
+        let settings = Finding::ByKey.settings().map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
+        self.execute(&settings.concat()).await
     }
 
     /// Opens a transaction; until it has ended nobody else may have this connection.

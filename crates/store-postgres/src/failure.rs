@@ -17,6 +17,9 @@ pub(crate) enum Failure {
     /// It could not be connected to.
     #[error("connecting to PostgreSQL: {0}")]
     Unreachable(#[from] ConnectError),
+    /// A part of it was committed before.
+    #[error("{0}")]
+    Halfway(Box<Failure>),
     /// A value that nobody here can have written.
     #[error("{0}")]
     Corrupt(String),
@@ -48,8 +51,14 @@ impl Failure {
                 [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::QUERY_CANCELED].contains(code)
             }),
             Failure::TimedOut(_) => true,
+            Failure::Halfway(_) => !self.is_conflict() && !self.is_refusal(),
             Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
         }
+    }
+
+    /// The same failure, after a part of the call was committed. Making the call again finds out which.
+    pub(crate) fn halfway(failure: Failure) -> Self {
+        Failure::Halfway(Box::new(failure))
     }
 
     /// Whether the same call may succeed in a while, whatever is in it.
@@ -57,6 +66,7 @@ impl Failure {
         match self {
             Failure::Postgres(_) => !self.is_refusal(),
             Failure::TimedOut(_) | Failure::Unreachable(_) => true,
+            Failure::Halfway(failure) => failure.is_passing(),
             Failure::Corrupt(_) | Failure::Closed => false,
         }
     }
@@ -76,6 +86,9 @@ impl Failure {
     /// The contract's error for this failure while `doing` something.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let text = format!("{doing}: {self}");
+        if let Failure::Halfway(failure) = self {
+            return failure.into_error(doing);
+        }
         match (&self, self.code()) {
             (Failure::Closed, _) => Error::Closed,
             (Failure::Corrupt(_), _) => Error::Corrupt(text),
@@ -90,9 +103,16 @@ impl Failure {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Failure::Postgres(error) => error.code(),
+            Failure::Halfway(failure) => failure.code(),
             _ => None,
         }
     }
+}
+
+/// What could be understood of a row; nothing, and a word in the log, of one that a newer program wrote. One row must not
+/// hold up all that were read with it.
+pub(crate) fn understood<T>(read: Result<T, Failure>) -> Option<T> {
+    read.inspect_err(|failure| tracing::error!(%failure, "something in the store cannot be understood")).ok()
 }
 
 /// What went wrong, in the server's own words where there are some: the crate's say only that there was an error.

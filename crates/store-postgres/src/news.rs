@@ -64,8 +64,8 @@ pub(crate) struct News {
 #[derive(Default)]
 struct Unsaid {
     lanes: BTreeMap<Lane, Timestamp>,
-    /// Lanes that were told of, and when.
-    said: BTreeMap<Lane, Instant>,
+    /// Lanes that were told of: when, and as due when.
+    said: BTreeMap<Lane, (Instant, Timestamp)>,
 }
 
 impl News {
@@ -83,8 +83,8 @@ impl News {
     /// Something of this lane is due and was not claimed in the same breath.
     pub(crate) fn tell(&self, lane: &Lane, due: Timestamp) {
         let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = unsaid.said.get(lane).is_some_and(|said| said.elapsed() < QUIET_FOR);
-        if is_known || unsaid.lanes.contains_key(lane) {
+        let is_known = unsaid.said.get(lane).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due);
+        if is_known || unsaid.lanes.get(lane).is_some_and(|known| *known <= due) {
             return;
         }
         unsaid.lanes.insert(lane.clone(), due);
@@ -126,10 +126,10 @@ impl News {
                 break;
             }
             items.push(item);
-            unsaid.said.insert(lane, Instant::now());
+            unsaid.said.insert(lane, (Instant::now(), due));
         }
         if unsaid.said.len() > REMEMBERED {
-            unsaid.said.retain(|_, said| said.elapsed() < QUIET_FOR);
+            unsaid.said.retain(|_, (said, _)| said.elapsed() < QUIET_FOR);
         }
         if items.is_empty() { None } else { Some(format!("[{}]", items.join(","))) }
     }

@@ -1,9 +1,12 @@
 //! Opening the store, and bringing its schema up to date by hand.
 
+use std::time::Duration;
+
 use redrive_store::Error;
 
 use crate::batch::Pools;
 use crate::connect::{Address, Terms};
+use crate::connection::{Finding, OWN_SESSION, Use, settings};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
@@ -28,9 +31,17 @@ const OLDEST_SERVER: i32 = 140_000;
 
 /// How many connections see through what a batch left open.
 const APART: usize = 2;
+/// How many connections keep the work going: for claims, for what has run out, for heartbeats. Readers wait for others.
+const GOING: usize = 3;
+/// The fewest connections for everything else.
+const OTHERS: usize = 2;
+/// How much sooner a statement is given up by the server than by who waits for its answer.
+const SOONER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Ways {
     pub(crate) pool: Pool,
+    /// For what keeps the work going.
+    pub(crate) going: Pool,
     /// For the writers of batches, and for what is seen through apart from them.
     pub(crate) writers: Pools,
     /// For LISTEN, if there is a way to a session.
@@ -61,36 +72,35 @@ pub async fn migrate(options: &Options) -> Result<State, OpenError> {
 }
 
 fn ways(options: &Options) -> Result<Ways, OpenError> {
-    let name = format!("redrive {}", options.node);
-    let read = |url: &str, is_session, lock_timeout| {
-        let terms = Terms {
-            name: &name,
-            lock_timeout: Some(lock_timeout).filter(|_| is_session),
-            extra_ca: &options.extra_ca,
-            timeout: options.connect_timeout,
-        };
-        Address::read(url, &terms).map_err(|error| Failure::from(error).into_error("opening the store"))
-    };
-    let listen = match (&options.listen_url, options.is_pooled) {
-        (Some(url), _) => Some(read(url, true, options.lock_timeout)?),
-        (None, false) => Some(read(&options.url, true, options.lock_timeout)?),
-        (None, true) => None,
-    };
-    let pool = |connections, lock_timeout| {
-        let address = read(&options.url, !options.is_pooled, lock_timeout)?;
-        Ok::<_, OpenError>(Pool::new(address, options, connections, lock_timeout))
+    let statement_timeout = options.call_timeout.saturating_sub(SOONER).max(options.call_timeout / 2);
+    let in_order = Use { finding: Finding::InOrder, lock_timeout: options.lock_timeout, statement_timeout };
+    let by_key = Use { finding: Finding::ByKey, lock_timeout: options.batch_lock_timeout, statement_timeout };
+    let pool = |connections, used| {
+        Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?, options, connections, used))
     };
     // As many that write submissions as settlements.
     let writers = 2 * options.writers.max(1);
-    let others = options.connections.saturating_sub(writers + APART).max(2);
     Ok(Ways {
-        pool: pool(others, options.lock_timeout)?,
-        writers: Pools {
-            batches: pool(writers, options.batch_lock_timeout)?,
-            apart: pool(APART, options.batch_lock_timeout)?,
+        pool: pool(options.connections.saturating_sub(writers + APART + GOING).max(OTHERS), in_order)?,
+        going: pool(GOING, in_order)?,
+        writers: Pools { batches: pool(writers, by_key)?, apart: pool(APART, by_key)? },
+        listen: match (&options.listen_url, options.is_pooled) {
+            (Some(url), _) => Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?),
+            (None, false) => Some(read(options, &options.url, in_order)?),
+            (None, true) => None,
         },
-        listen,
     })
+}
+
+/// Reads an address. Where sessions are ours, they are told what they are used for.
+fn read(options: &Options, url: &str, used: Use) -> Result<Address, OpenError> {
+    let own = OWN_SESSION.map(|(name, value)| (name, value.to_owned()));
+    let settings: Vec<_> = if options.is_pooled { Vec::new() } else { settings(used).chain(own).collect() };
+    let name = format!("redrive {}", options.node);
+    let terms =
+        Terms { name: &name, settings: &settings, extra_ca: &options.extra_ca, timeout: options.connect_timeout };
+    let address = Address::read(url, &terms);
+    Ok(address.map_err(|error| Failure::from(error).into_error("opening the store"))?)
 }
 
 async fn check_server(pool: &Pool) -> Result<(), OpenError> {

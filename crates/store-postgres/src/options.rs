@@ -21,7 +21,7 @@ pub struct Options {
     /// This process.
     pub node: NodeId,
     /// The most connections, the one for LISTEN not included. Each writer has one of them, what a batch leaves open has two,
-    /// and the other calls have the rest, of which there are two at least.
+    /// claims and heartbeats have three, and the other calls have the rest, of which there are two at least.
     pub connections: usize,
     /// How many transactions write submissions at a time, and as many settlements.
     pub writers: usize,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connect::Address;
-use crate::connection::Connection;
+use crate::connection::{Connection, Use};
 use crate::failure::Failure;
 use crate::options::Options;
 
@@ -69,7 +69,7 @@ struct Shared {
     address: Address,
     is_pooled: bool,
     plans_last: Duration,
-    lock_timeout: Duration,
+    used: Use,
     call_timeout: Duration,
     /// The one used last comes first: its statements are prepared, and the others may rest.
     idle: Mutex<Vec<Connection>>,
@@ -87,14 +87,14 @@ pub(crate) struct Lent {
 }
 
 impl Pool {
-    /// This many connections, which wait this long for what other transactions hold.
-    pub(crate) fn new(address: Address, options: &Options, connections: usize, lock_timeout: Duration) -> Self {
+    /// This many connections for this use.
+    pub(crate) fn new(address: Address, options: &Options, connections: usize, used: Use) -> Self {
         Pool {
             shared: Arc::new(Shared {
                 address,
                 is_pooled: options.is_pooled,
                 plans_last: options.plans_last,
-                lock_timeout,
+                used,
                 call_timeout: options.call_timeout,
                 idle: Mutex::default(),
                 permits: Arc::new(Semaphore::new(connections.max(1))),
@@ -122,7 +122,7 @@ impl Pool {
                 tokio::spawn(driven.run());
                 match self.shared.is_pooled {
                     false => Connection::session(client, self.shared.plans_last),
-                    true => Connection::pooled(client, self.shared.lock_timeout),
+                    true => Connection::pooled(client, self.shared.used),
                 }
             }
         };

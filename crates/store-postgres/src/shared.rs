@@ -18,7 +18,7 @@ impl Shared for PostgresStore {
 
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         let node = &self.node;
-        call!(self.pool, |connection| ops::nodes::beat(connection, node, &beat, now))
+        call!(self.going, |connection| ops::nodes::beat(connection, node, &beat, now))
             .map_err(|failure| failure.into_error("saying that this process lives"))
     }
 
@@ -37,7 +37,7 @@ impl Shared for PostgresStore {
             return Ok(Vec::new());
         }
         let node = self.node.as_str();
-        call!(self.pool, |connection| ops::claim::claim_known(connection, node, &known, lease, now))
+        call!(self.going, |connection| ops::claim::claim_known(connection, node, &known, lease, now))
             .map_err(|failure| failure.into_error("claiming known tasks"))
     }
 

@@ -28,6 +28,8 @@ use crate::pool::{Pool, call, transact};
 /// A store in a PostgreSQL database that other processes use as well.
 pub struct PostgresStore {
     pub(crate) pool: Pool,
+    /// For what keeps the work going.
+    pub(crate) going: Pool,
     /// For the writers.
     pools: Pools,
     pub(crate) node: NodeId,
@@ -51,7 +53,7 @@ struct Submits {
 
 impl Work for Submits {
     type Item = ops::submit::Prepared;
-    type Answer = Submitted;
+    type Answer = ops::submit::Answer;
     const DOING: &'static str = "submitting tasks";
     const CAN_REPEAT: bool = true;
 
@@ -59,7 +61,7 @@ impl Work for Submits {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Submitted>, Failure> {
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, Failure> {
         ops::submit::submit(connection, self.node.as_str(), items).await
     }
 }
@@ -85,7 +87,7 @@ impl Work for Settles {
 impl PostgresStore {
     /// Opens the store and, unless told otherwise, brings its schema up to date. Needs tokio's runtime.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Ways { pool, writers: pools, listen } = open(&options).await?;
+        let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
         let news = News::new(node.as_str());
         let adding_up = AddingUp::default();
@@ -102,6 +104,7 @@ impl PostgresStore {
         });
         Ok(PostgresStore {
             pool,
+            going,
             pools,
             node,
             news,
@@ -148,7 +151,7 @@ impl Store for PostgresStore {
         let is_pending = tasks.iter().any(|new| matches!(new.start, Start::Pending));
         let due: Vec<_> = if is_pending { tasks.iter().map(due_at_once).collect() } else { Vec::new() };
         let tasks = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
-        let answers = writers.submits.call(tasks).await?;
+        let answers = writers.submits.call(tasks).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.tell_of_unclaimed(due, &answers);
         self.adding_up.added();
         Ok(answers)
@@ -160,7 +163,7 @@ impl Store for PostgresStore {
             return Ok(Claims::default());
         }
         let node = self.node.as_str();
-        let claims = call!(self.pool, |connection| ops::claim::claim(connection, node, &lanes, lease, now))
+        let claims = call!(self.going, |connection| ops::claim::claim(connection, node, &lanes, lease, now))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.adding_up.added();
         Ok(claims)
@@ -207,17 +210,17 @@ impl Store for PostgresStore {
     }
 
     async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error> {
-        call!(self.pool, |connection| ops::announce::announced(connection, &dead_letters))
+        call!(self.pools.apart, |connection| ops::announce::announced(connection, &dead_letters))
             .map_err(|failure| failure.into_error("confirming alerts"))
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        call!(self.pool, |connection| ops::expired::expired(connection, now, limit))
+        call!(self.going, |connection| ops::expired::expired(connection, now, limit))
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
     async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        call!(self.pool, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
+        call!(self.going, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("finding pending lanes"))
     }
 
@@ -229,7 +232,9 @@ impl Store for PostgresStore {
     async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
         let owners = call!(self.pool, |connection| ops::by_key::owners(connection, &[(&tenant, &key)]))
             .map_err(|failure| failure.into_error("finding a key"))?;
-        Ok(owners.into_iter().next().flatten())
+        let Some(owner) = owners.into_iter().next().flatten() else { return Ok(None) };
+        let task = owner.task.map_err(|failure| failure.into_error("finding a key"))?;
+        Ok(Some((task, owner.fingerprint)))
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
@@ -315,7 +320,7 @@ impl Store for PostgresStore {
     }
 
     async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
-        call!(self.pool, |connection| ops::blobs::forget(connection, &blobs))
+        call!(self.pools.apart, |connection| ops::blobs::forget(connection, &blobs))
             .map_err(|failure| failure.into_error("forgetting blobs"))
     }
 
@@ -344,6 +349,7 @@ impl Store for PostgresStore {
         while writing.join_next().await.is_some() {}
         self.background.lock().await.shutdown().await;
         self.pools.close();
+        self.going.close();
         self.pool.close();
     }
 }

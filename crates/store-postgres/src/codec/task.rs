@@ -41,7 +41,9 @@ macro_rules! any_task {
          coalesce(live.token, ended.token), live.lease_since, live.lease_until"
     };
     (join) => {
-        " LEFT JOIN redrive.live ON live.tenant = tasks.tenant AND live.id = tasks.id
+        " LEFT JOIN LATERAL (
+              SELECT * FROM redrive.live WHERE live.tenant = tasks.tenant AND live.id = tasks.id LIMIT 1
+          ) AS live ON true
           LEFT JOIN LATERAL (
               SELECT * FROM redrive.log
               WHERE live.id IS NULL AND log.tenant = tasks.tenant AND log.id = tasks.id

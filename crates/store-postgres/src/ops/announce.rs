@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{TaskRow, Uuid, any_task, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::failure::{Failure, understood};
 
 const UNANNOUNCED: &str = concat!(
     "SELECT ",
@@ -17,7 +17,9 @@ const UNANNOUNCED: &str = concat!(
           ORDER BY ended_at, tenant, id
           LIMIT $2
       ) AS dead
-      JOIN redrive.tasks ON tasks.tenant = dead.tenant AND tasks.id = dead.id",
+      JOIN LATERAL (
+          SELECT * FROM redrive.tasks WHERE tasks.tenant = dead.tenant AND tasks.id = dead.id LIMIT 1
+      ) AS tasks ON true",
     any_task!(join),
     "      ORDER BY dead.ended_at, dead.id"
 );
@@ -29,21 +31,22 @@ pub(crate) async fn unannounced(
 ) -> Result<Vec<Task>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = connection.query(UNANNOUNCED, &[(&millis(ended_before), Type::INT8), (&limit, Type::INT8)]).await?;
-    rows.iter().map(|row| Ok(TaskRow::read(row)?.task)).collect()
+    Ok(rows.iter().filter_map(|row| understood(TaskRow::read(row))).map(|row| row.task).collect())
 }
 
+/// An insertion that always meets its row: an UPDATE would have to be joined, and the planner may believe that there are few.
 /// The rows are locked in the order of their ids, as everywhere.
 const ANNOUNCED: &str = "
-UPDATE redrive.dead_letters SET announced = true
-FROM (
-    SELECT dead.tenant, dead.id
-    FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS said (tenant, id, run)
-    JOIN redrive.dead_letters AS dead
-      ON dead.tenant = said.tenant AND dead.id = said.id AND dead.run = said.run AND NOT dead.announced
-    ORDER BY dead.tenant, dead.id
-    FOR UPDATE OF dead
-) AS raised
-WHERE dead_letters.tenant = raised.tenant AND dead_letters.id = raised.id";
+INSERT INTO redrive.dead_letters (tenant, id, ended_at, run, announced)
+SELECT DISTINCT ON (dead.tenant, dead.id) dead.tenant, dead.id, dead.ended_at, dead.run, true
+FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS said (tenant, id, run)
+CROSS JOIN LATERAL (
+    SELECT * FROM redrive.dead_letters AS noted
+    WHERE noted.tenant = said.tenant AND noted.id = said.id AND noted.run = said.run AND (noted.announced)::int = 0
+    FOR UPDATE
+) AS dead
+ORDER BY dead.tenant, dead.id
+ON CONFLICT (tenant, id) DO UPDATE SET announced = true";
 
 pub(crate) async fn announced(connection: &Connection, dead_letters: &[Announced]) -> Result<(), Failure> {
     let tenants: Vec<&str> = dead_letters.iter().map(|dead| dead.tenant.as_str()).collect();

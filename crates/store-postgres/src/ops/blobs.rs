@@ -5,6 +5,7 @@
 
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_store::{Blob, Condemned};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, millis};
@@ -49,34 +50,64 @@ pub(crate) async fn kept(
     rows.first().map(|row| read(&mut Cells::of(row))).transpose()
 }
 
+/// A page of them, and which of these may be of no use.
 const LOOK: &str = "
-SELECT tenant, body FROM redrive.blobs
+SELECT tenant, body, condemned OR adopted_at < $4
+FROM redrive.blobs
 WHERE (tenant, body) > ($1, $2)
 ORDER BY tenant, body
-LIMIT $3
-FOR UPDATE";
+LIMIT $3";
+
+/// Whether nothing refers to it. In a form that is looked up for each, and never becomes a join.
+macro_rules! is_unused {
+    ($blob:literal) => {
+        concat!(
+            "(SELECT count(*) FROM (
+                 SELECT FROM redrive.tasks WHERE tasks.tenant = ",
+            $blob,
+            ".tenant AND tasks.body_ref = ",
+            $blob,
+            ".body LIMIT 1
+             ) AS used) = 0
+             AND (SELECT count(*) FROM (
+                 SELECT FROM redrive.log
+                 WHERE log.tenant = ",
+            $blob,
+            ".tenant AND log.answer_body_ref = ",
+            $blob,
+            ".body LIMIT 1
+             ) AS used) = 0"
+        )
+    };
+}
+
+/// Those of some that nothing refers to, or that are condemned already: locked, so that nothing comes to.
+const LOCK: &str = concat!(
+    "SELECT kept.tenant, kept.body
+     FROM unnest($1::text[], $2::text[]) AS looked (tenant, body)
+     CROSS JOIN LATERAL (
+         SELECT blobs.tenant, blobs.body FROM redrive.blobs
+         WHERE blobs.tenant = looked.tenant AND blobs.body = looked.body AND (blobs.condemned OR ",
+    is_unused!("blobs"),
+    ")
+         FOR UPDATE
+     ) AS kept"
+);
 
 /// In a statement of its own: it sees whatever was committed before the rows were locked.
-const CONDEMN: &str = "
-WITH unused AS (
-    UPDATE redrive.blobs SET condemned = true
-    FROM unnest($1::text[], $2::text[]) AS looked (tenant, body)
-    WHERE blobs.tenant = looked.tenant AND blobs.body = looked.body
-      AND NOT blobs.condemned AND blobs.adopted_at < $3
-      AND NOT EXISTS (
-          SELECT FROM redrive.tasks WHERE tasks.tenant = blobs.tenant AND tasks.body_ref = blobs.body
-      )
-      AND NOT EXISTS (
-          SELECT FROM redrive.log WHERE log.tenant = blobs.tenant AND log.answer_body_ref = blobs.body
-      )
-    RETURNING blobs.tenant, blobs.body
-)
-SELECT tenant, body FROM unused
-UNION ALL
-SELECT blobs.tenant, blobs.body
-FROM unnest($1::text[], $2::text[]) AS looked (tenant, body)
-JOIN redrive.blobs ON blobs.tenant = looked.tenant AND blobs.body = looked.body AND blobs.condemned
-ORDER BY tenant, body";
+const CONDEMN: &str = concat!(
+    "INSERT INTO redrive.blobs (tenant, body, hash, adopted_at, condemned)
+     SELECT kept.tenant, kept.body, kept.hash, kept.adopted_at, true
+     FROM unnest($1::text[], $2::text[]) AS looked (tenant, body)
+     CROSS JOIN LATERAL (
+         SELECT * FROM redrive.blobs WHERE blobs.tenant = looked.tenant AND blobs.body = looked.body LIMIT 1
+     ) AS kept
+     WHERE kept.condemned OR kept.adopted_at < $3 AND ",
+    is_unused!("kept"),
+    "
+     ON CONFLICT (tenant, body) DO UPDATE SET condemned = true
+     RETURNING tenant, body"
+);
 
 /// Runs inside a transaction.
 pub(crate) async fn condemn(
@@ -89,18 +120,39 @@ pub(crate) async fn condemn(
     // A step that looks at nothing would never come to an end.
     let limit = limit.max(1);
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let looked = connection.query(LOOK, &[(&tenant, Type::TEXT), (&body, Type::TEXT), (&most, Type::INT8)]).await?;
-    let Some(last) = looked.last() else { return Ok(Condemned::default()) };
-    let last = Some(read_blob(last)?).filter(|_| looked.len() == limit);
-    let tenants: Vec<&str> = looked.iter().map(|row| Cells::of(row).get()).collect::<Result<_, _>>()?;
-    let bodies: Vec<&str> = looked.iter().map(|row| Cells::from(row, 1).get()).collect::<Result<_, _>>()?;
-    let rows = connection
-        .query(
-            CONDEMN,
-            &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY), (&millis(adopted_before), Type::INT8)],
-        )
+    let adopted_before = millis(adopted_before);
+    let looked = connection
+        .query(LOOK, &[(&tenant, Type::TEXT), (&body, Type::TEXT), (&most, Type::INT8), (&adopted_before, Type::INT8)])
         .await?;
-    Ok(Condemned { blobs: rows.iter().map(read_blob).collect::<Result<_, _>>()?, next: last })
+    let Some(last) = looked.last() else { return Ok(Condemned::default()) };
+    let next = Some(read_blob(last)?).filter(|_| looked.len() == limit);
+    let mut candidates = Vec::new();
+    for row in &looked {
+        if Cells::from(row, 2).get()? {
+            candidates.push(row);
+        }
+    }
+    connection.find_by_key().await?;
+    let (tenants, bodies) = columns(candidates)?;
+    let locked = connection.query(LOCK, &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY)]).await?;
+    let (tenants, bodies) = columns(&locked)?;
+    let rows = connection
+        .query(CONDEMN, &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY), (&adopted_before, Type::INT8)])
+        .await?;
+    let mut blobs: Vec<Blob> = rows.iter().map(read_blob).collect::<Result<_, _>>()?;
+    blobs.sort_by(|one, other| (&one.tenant, one.body.to_record()).cmp(&(&other.tenant, other.body.to_record())));
+    Ok(Condemned { blobs, next })
+}
+
+/// Tenants and bodies of these rows.
+fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>, Vec<&'a str>), Failure> {
+    let mut columns = (Vec::new(), Vec::new());
+    for row in rows {
+        let mut cells = Cells::of(row);
+        columns.0.push(cells.get()?);
+        columns.1.push(cells.get()?);
+    }
+    Ok(columns)
 }
 
 const FORGET: &str = "
@@ -113,7 +165,7 @@ pub(crate) async fn forget(connection: &Connection, blobs: &[Blob]) -> Result<()
     connection.query(FORGET, &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY)]).await.map(drop)
 }
 
-fn read_blob(row: &tokio_postgres::Row) -> Result<Blob, Failure> {
+fn read_blob(row: &Row) -> Result<Blob, Failure> {
     let mut cells = Cells::of(row);
     Ok(Blob { tenant: cells.parsed(|text| TenantId::try_new(text).ok())?, body: read(&mut cells)? })
 }

@@ -1,7 +1,7 @@
 //! The tasks that idempotency keys belong to.
 
 use redrive_core::request::Fingerprint;
-use redrive_core::{IdempotencyKey, Task, TenantId};
+use redrive_core::{IdempotencyKey, Task, TaskId, TenantId};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, any_task};
@@ -21,22 +21,34 @@ const OWNERS: &str = concat!(
     any_task!(join),
 );
 
-/// For each key, in order, its task as it is now and what made its request.
+/// The task that a key belongs to.
+pub(crate) struct Owner {
+    pub(crate) id: TaskId,
+    pub(crate) fingerprint: Fingerprint,
+    /// The task as it is now, if it can be understood.
+    pub(crate) task: Result<Task, Failure>,
+}
+
+/// For each key, in order, its owner.
 pub(crate) async fn owners(
     connection: &Connection,
     keys: &[(&TenantId, &IdempotencyKey)],
-) -> Result<Vec<Option<(Task, Fingerprint)>>, Failure> {
+) -> Result<Vec<Option<Owner>>, Failure> {
     let tenants: Vec<&str> = keys.iter().map(|(tenant, _)| tenant.as_str()).collect();
     let names: Vec<&str> = keys.iter().map(|(_, key)| key.as_str()).collect();
     let rows = connection.query(OWNERS, &[(&tenants, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await?;
-    let mut owners = vec![None; keys.len()];
+    let mut owners: Vec<Option<Owner>> = keys.iter().map(|_| None).collect();
     for row in &rows {
         let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
         let fingerprint: &[u8] = cells.get()?;
         let fingerprint = fingerprint.try_into().map_err(|_| cells.wrong("is not of 32 bytes"))?;
         let place: i64 = cells.get()?;
         let slot = usize::try_from(place - 1).ok().and_then(|place| owners.get_mut(place));
-        *slot.ok_or_else(|| cells.wrong(place))? = Some((TaskRow::read(row)?.task, Fingerprint(fingerprint)));
+        *slot.ok_or_else(|| cells.wrong(place))? = Some(Owner {
+            id: Cells::from(row, 1).task_id()?,
+            fingerprint: Fingerprint(fingerprint),
+            task: TaskRow::read(row).map(|row| row.task),
+        });
     }
     Ok(owners)
 }

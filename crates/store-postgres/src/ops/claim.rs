@@ -3,7 +3,10 @@
 //! Nobody waits for anybody: a row that another process is just claiming is skipped. What is left in each lane is asked
 //! right behind, in a statement of its own, which sees what this one did.
 
-use redrive_core::Timestamp;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use redrive_core::{Lane, TaskId, Timestamp};
 use redrive_store::{Claimed, Claims, Known, LaneDue, LaneRoom, LeaseTerms};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -12,19 +15,21 @@ use crate::codec::{
     Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, Uuid, live_task, millis, request, request_columns, whole_millis,
 };
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::failure::{Failure, understood};
 
-/// What a claim changes in a row, and what it answers. A lease that would end after the end of time ends then.
+/// What a claim changes in a row, and what it answers. A lease that would end after the end of time ends then. It is an
+/// insertion that always meets its row, because an UPDATE would have to be joined to what was picked: the planner may
+/// believe that the queue is small, and walk all of it.
 macro_rules! lease_and_answer {
-    ($order:literal) => {
+    () => {
         concat!(
             ", leased AS (
-                 UPDATE redrive.live SET
+                 INSERT INTO redrive.live
+                 SELECT DISTINCT ON (tenant, id) * FROM picked ORDER BY tenant, id
+                 ON CONFLICT (tenant, id) DO UPDATE SET
                      token = live.token + 1, attempt_number = live.attempt_number + 1, node = $1, lease_since = $2,
                      lease_until = $2 + least(live.attempt_timeout_ms, 9223372036854775807 - $2 - $3) + $3
-                 FROM picked
-                 WHERE live.tenant = picked.tenant AND live.id = picked.id
-                 RETURNING live.*, picked.place
+                 RETURNING *
              ), counted AS (
                  INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
                  SELECT tenant, policy, policy_version, status, step * count(*)
@@ -38,22 +43,21 @@ macro_rules! lease_and_answer {
             " FROM leased AS live
               JOIN LATERAL (
                   SELECT * FROM redrive.tasks WHERE tasks.tenant = live.tenant AND tasks.id = live.id LIMIT 1
-              ) AS tasks ON true
-              ORDER BY ",
-            $order
+              ) AS tasks ON true"
         )
     };
 }
 
+/// How long a lane waits for what is due in it and is locked by another transaction.
+const LOCKED_FOR: Duration = Duration::from_millis(50);
+
 const CLAIM: &str = concat!(
     "WITH room AS MATERIALIZED (
-         SELECT * FROM unnest($4::text[], $5::text[], $6::bigint[]) WITH ORDINALITY AS room (
-             tenant, dependency, tasks, place
-         )
+         SELECT * FROM unnest($4::text[], $5::text[], $6::bigint[]) AS room (tenant, dependency, tasks)
      ), picked AS MATERIALIZED (
-         SELECT room.place, due.tenant, due.id
+         SELECT due.*
          FROM room CROSS JOIN LATERAL (
-             SELECT live.tenant, live.id FROM redrive.live
+             SELECT live.* FROM redrive.live
              WHERE live.tenant = room.tenant AND live.dependency = room.dependency
                AND live.lease_until IS NULL AND live.due_at <= $2
              ORDER BY live.due_at, live.id
@@ -61,7 +65,7 @@ const CLAIM: &str = concat!(
              FOR UPDATE SKIP LOCKED
          ) AS due
      )",
-    lease_and_answer!("live.place, live.due_at, live.id")
+    lease_and_answer!()
 );
 
 const LEFT: &str = "
@@ -95,25 +99,30 @@ pub(crate) async fn claim(
     ];
     let left = [(&tenants as _, Type::TEXT_ARRAY), (&dependencies as _, Type::TEXT_ARRAY)];
     let (claimed, left) = connection.query_and_then((CLAIM, &claim), (LEFT, &left)).await?;
-    let claimed = readable(&claimed);
+    let mut claimed = readable(&claimed);
+    let places: HashMap<&Lane, usize> = lanes.iter().enumerate().map(|(place, room)| (&room.lane, place)).collect();
+    claimed.sort_by_key(|claimed| {
+        (places.get(&claimed.task.lane).copied(), claimed.task.next_attempt_at, claimed.task.id)
+    });
     // What was claimed must be answered. A lane of which nothing is known has its next turn at once, and is asked then.
     let left = left.unwrap_or_default();
+    let served: HashSet<&Lane> = claimed.iter().map(|claimed| &claimed.task.lane).collect();
     let read_left = |(at, room): (usize, &LaneRoom)| {
         let next_due = left.get(at).map_or(Ok(Some(now)), |row| Cells::of(row).optional_timestamp())?;
+        // What is due and could not be had is locked by somebody: asking at once would find the same.
+        let is_locked = room.room > 0 && !served.contains(&room.lane) && next_due.is_some_and(|due| due <= now);
+        let next_due = if is_locked { Some(now.after(LOCKED_FOR)) } else { next_due };
         Ok(LaneDue { lane: room.lane.clone(), next_due })
     };
     let lanes = lanes.iter().enumerate().map(read_left).collect::<Result<_, Failure>>()?;
+    drop(served);
     Ok(Claims { claimed, lanes })
 }
 
 /// The tasks that can be understood. One that cannot be, because a newer program wrote it, holds up none of the others: its
 /// lease runs out, and who understands it takes it over.
 pub(crate) fn readable(rows: &[Row]) -> Vec<Claimed> {
-    let read = rows.iter().map(read);
-    read.filter_map(|claimed| {
-        claimed.inspect_err(|failure| tracing::error!(%failure, "a task in the store cannot be understood")).ok()
-    })
-    .collect()
+    rows.iter().filter_map(|row| understood(read(row))).collect()
 }
 
 /// Reads a task with its lease and its request.
@@ -132,17 +141,17 @@ fn read(row: &Row) -> Result<Claimed, Failure> {
 /// that the tenant has pending for every task.
 const CLAIM_KNOWN: &str = concat!(
     "WITH known AS MATERIALIZED (
-         SELECT * FROM unnest($4::text[], $5::uuid[], $6::bigint[]) WITH ORDINALITY AS known (tenant, id, token, place)
+         SELECT * FROM unnest($4::text[], $5::uuid[], $6::bigint[]) AS known (tenant, id, token)
      ), picked AS MATERIALIZED (
-         SELECT known.place, due.tenant, due.id
+         SELECT due.*
          FROM known CROSS JOIN LATERAL (
-             SELECT live.tenant, live.id FROM redrive.live
+             SELECT live.* FROM redrive.live
              WHERE live.tenant = known.tenant AND live.id = known.id AND live.token = known.token
                AND num_nulls(live.lease_until) = 1 AND live.due_at <= $2
              FOR UPDATE SKIP LOCKED
          ) AS due
      )",
-    lease_and_answer!("live.place")
+    lease_and_answer!()
 );
 
 pub(crate) async fn claim_known(
@@ -168,5 +177,8 @@ pub(crate) async fn claim_known(
             ],
         )
         .await?;
-    Ok(readable(&rows))
+    let mut claimed = readable(&rows);
+    let places: HashMap<TaskId, usize> = known.iter().enumerate().map(|(place, known)| (known.id, place)).collect();
+    claimed.sort_by_key(|claimed| places.get(&claimed.task.id).copied());
+    Ok(claimed)
 }

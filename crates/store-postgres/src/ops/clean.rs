@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::newest_task;
 
-/// The oldest tasks of all tenants behind a place, and when each ended, if it has.
+/// The oldest tasks of all tenants between two places, and when each ended, if it has.
 const LOOK: &str = "
 SELECT looked.id, looked.tenant, ended.ended_at
 FROM (
@@ -17,14 +17,16 @@ FROM (
     FROM (SELECT DISTINCT tenant FROM redrive.policies) AS tenants
     CROSS JOIN LATERAL (
         SELECT tasks.tenant, tasks.id FROM redrive.tasks
-        WHERE tasks.tenant = tenants.tenant AND tasks.id > $1
+        WHERE tasks.tenant = tenants.tenant AND tasks.id > $1 AND tasks.id < $3
         ORDER BY tasks.id
         LIMIT $2
     ) AS oldest
     ORDER BY oldest.id
     LIMIT $2
 ) AS looked
-LEFT JOIN redrive.live ON live.tenant = looked.tenant AND live.id = looked.id
+LEFT JOIN LATERAL (
+    SELECT live.id FROM redrive.live WHERE live.tenant = looked.tenant AND live.id = looked.id LIMIT 1
+) AS live ON true
 LEFT JOIN LATERAL (
     SELECT log.ended_at FROM redrive.log
     WHERE live.id IS NULL AND log.tenant = looked.tenant AND log.id = looked.id
@@ -89,15 +91,10 @@ pub(crate) async fn clean(
     };
     // A step that looks at nothing would never come to an end.
     let limit = limit.max(1);
-    let newest = newest_task::newest_kept(connection).await?;
-    let looked = look(connection, after, limit).await?;
-    let last = looked.last().map(|seen| seen.id).filter(|_| looked.len() == limit);
+    let looked = look(connection, after, ended_before, limit).await?;
+    let next = looked.last().map(|seen| CleanFrom::After(seen.id)).filter(|_| looked.len() == limit);
     let old: Vec<_> = looked.into_iter().filter(|seen| seen.ended_at.is_some_and(|at| at < ended_before)).collect();
-    if let Some(newest) = newest.filter(|newest| old.iter().any(|seen| seen.id == *newest)) {
-        newest_task::remember(connection, newest).await?;
-    }
     let removed = if old.is_empty() { 0 } else { remove(connection, &old, ended_before).await? };
-    let next = last.filter(|last| newest.is_some_and(|newest| *last < newest)).map(CleanFrom::After);
     if next.is_none() {
         connection.query(REMOVE_VERSIONS, &[]).await?;
     }
@@ -110,9 +107,16 @@ struct Seen {
     ended_at: Option<Timestamp>,
 }
 
-async fn look(connection: &Connection, after: Uuid, limit: usize) -> Result<Vec<Seen>, Failure> {
+/// What was accepted later than that cannot have ended before, and its id says when it was.
+async fn look(
+    connection: &Connection,
+    after: Uuid,
+    ended_before: Timestamp,
+    limit: usize,
+) -> Result<Vec<Seen>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = connection.query(LOOK, &[(&after, Type::UUID), (&limit, Type::INT8)]).await?;
+    let below = Uuid::from(TaskId::from_parts(TaskId::first_sequence(ended_before), 0));
+    let rows = connection.query(LOOK, &[(&after, Type::UUID), (&limit, Type::INT8), (&below, Type::UUID)]).await?;
     rows.iter()
         .map(|row| {
             let mut cells = Cells::of(row);
@@ -122,9 +126,14 @@ async fn look(connection: &Connection, after: Uuid, limit: usize) -> Result<Vec<
 }
 
 async fn remove(connection: &Connection, old: &[Seen], ended_before: Timestamp) -> Result<usize, Failure> {
+    let newest = newest_task::newest_kept(connection).await?;
+    if let Some(newest) = newest.filter(|newest| old.iter().any(|seen| seen.id == *newest)) {
+        newest_task::remember(connection, newest).await?;
+    }
     let tenants: Vec<&str> = old.iter().map(|seen| seen.tenant.as_str()).collect();
     let ids: Vec<Uuid> = old.iter().map(|seen| seen.id.into()).collect();
     let given = [(&tenants as _, Type::TEXT_ARRAY), (&ids as _, Type::UUID_ARRAY)];
+    connection.find_by_key().await?;
     connection.query(LOCK_NOTES, &given).await?;
     let [tenants, ids] = given;
     let rows = connection.query(REMOVE, &[tenants, ids, (&millis(ended_before), Type::INT8)]).await?;

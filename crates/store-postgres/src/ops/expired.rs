@@ -25,7 +25,9 @@ const EXPIRED: &str = concat!(
           ORDER BY lease_until, id
           LIMIT $2
       ) AS live
-      JOIN redrive.tasks ON tasks.tenant = live.tenant AND tasks.id = live.id
+      JOIN LATERAL (
+          SELECT * FROM redrive.tasks WHERE tasks.tenant = live.tenant AND tasks.id = live.id LIMIT 1
+      ) AS tasks ON true
       ORDER BY live.lease_until, live.id"
 );
 

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid, any_task, labels, millis, request_columns, status_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::failure::{Failure, understood};
 use crate::ops::find::{detail_columns, read_detail};
 
 /// The most rows that one page looks at before it says "go on from here".
@@ -177,10 +177,10 @@ fn has_labels(labels: &BTreeMap<String, String>, query: &TaskQuery) -> bool {
 
 async fn details(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<TaskDetail>, Failure> {
     let rows = connection.query(DETAILS, &[(&query.tenant.as_str(), Type::TEXT), (&ids, Type::UUID_ARRAY)]).await?;
-    let details: Vec<_> = rows.iter().map(read_detail).collect::<Result<_, _>>()?;
+    let details = rows.iter().filter_map(|row| understood(read_detail(row)));
     // Since it was looked at, a task may have gone on.
     let is_asked_for = |status| query.statuses.is_empty() || query.statuses.contains(&status);
-    Ok(details.into_iter().filter(|detail| is_asked_for(detail.task.status)).collect())
+    Ok(details.filter(|detail| is_asked_for(detail.task.status)).collect())
 }
 
 fn bytes_of(detail: &TaskDetail) -> usize {

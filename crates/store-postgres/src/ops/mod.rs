@@ -3,6 +3,7 @@
 //! What happens to many tasks a second is one statement for a whole batch. What a person does now and then is a
 //! transaction of small statements, decided here.
 
+pub(crate) mod analyze;
 pub(crate) mod announce;
 pub(crate) mod attempts;
 pub(crate) mod blobs;

@@ -79,7 +79,9 @@ impl Prepared {
     }
 }
 
-/// Rows are found by their key: `num_nulls` keeps the index of leases out of the planner's choice.
+/// Rows are found by their keys, and never by a join to the queue, which the planner may believe to be small: what waits
+/// again is an insertion that always meets its row, and what ends goes row by row. `num_nulls` keeps the index of leases
+/// out of the planner's choice.
 /// `status` is what the settlement asks for, `becomes` what comes of it. Of an answer whose blob is gone the rest is kept.
 const SETTLE: &str = "
 WITH stored AS MATERIALIZED (
@@ -96,8 +98,8 @@ WITH stored AS MATERIALIZED (
         FOR KEY SHARE
     ) AS blob
 ), held AS MATERIALIZED (
-    SELECT given.*, live.policy, live.policy_version, live.attempts_before, live.run, live.run_started_at,
-           live.deadline_at, live.cancel_requested,
+    SELECT given.*, live.policy, live.policy_version, live.dependency, live.attempts_before, live.run, live.run_started_at,
+           live.deadline_at, live.attempt_timeout_ms, live.cancel_requested,
            live.attempt_number - (given.outcome IS NULL)::int AS attempts_made,
            CASE WHEN given.retry_at IS NULL THEN live.backoff_us ELSE given.next_backoff_us END AS task_backoff_us,
            given.answer_body_ref IS NULL OR EXISTS (
@@ -107,7 +109,8 @@ WITH stored AS MATERIALIZED (
            coalesce(given.error_message, live.error_message) AS last_error_message,
            CASE WHEN given.status <> 4 AND live.cancel_requested THEN 7 ELSE given.status END AS becomes
     FROM unnest(
-        $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], $8::bigint[],
+        $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[],
+        $8::bigint[],
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[], $15::text[], $16::text[],
         $17::bigint[], $18::text[], $19::boolean[], $20::bytea[], $21::text[]
     ) WITH ORDINALITY AS given (
@@ -121,16 +124,22 @@ WITH stored AS MATERIALIZED (
           AND num_nulls(live.lease_until) = 0
         FOR UPDATE
     ) AS live
-), ended AS (
-    DELETE FROM redrive.live USING held
-    WHERE live.tenant = held.tenant AND live.id = held.id AND held.becomes <> 2
+), gone AS MATERIALIZED (
+    SELECT redrive.drop_live(array_agg(tenant), array_agg(id)) FROM held WHERE becomes <> 2
 ), waits AS (
-    UPDATE redrive.live SET
-        due_at = held.retry_at, lease_since = NULL, lease_until = NULL, node = NULL,
-        attempt_number = held.attempts_made, backoff_us = held.task_backoff_us,
-        error_kind = held.last_error_kind, error_message = held.last_error_message
+    INSERT INTO redrive.live (
+        tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at, attempt_timeout_ms,
+        backoff_us, policy_version, cancel_requested, dependency, policy, error_kind, error_message
+    )
+    SELECT tenant, id, retry_at, token, attempts_made, attempts_before, run, run_started_at, deadline_at,
+           attempt_timeout_ms, task_backoff_us, policy_version, cancel_requested, dependency, policy, last_error_kind,
+           last_error_message
     FROM held
-    WHERE live.tenant = held.tenant AND live.id = held.id AND held.becomes = 2
+    WHERE becomes = 2
+    ON CONFLICT (tenant, id) DO UPDATE SET
+        due_at = excluded.due_at, lease_since = NULL, lease_until = NULL, node = NULL,
+        attempt_number = excluded.attempt_number, backoff_us = excluded.backoff_us,
+        error_kind = excluded.error_kind, error_message = excluded.error_message
 ), logged AS (
     INSERT INTO redrive.log (
         tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
@@ -161,7 +170,7 @@ WITH stored AS MATERIALIZED (
     FROM held CROSS JOIN LATERAL (VALUES (3, -1), (held.becomes, 1)) AS change (status, step)
     GROUP BY 1, 2, 3, 4
 )
-SELECT place, becomes::smallint FROM held";
+SELECT place, becomes::smallint FROM held WHERE (SELECT count(*) FROM gone) = 1";
 
 /// Settles each and says what became of it, in order.
 pub(crate) async fn settle(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<Settled>, Failure> {

@@ -45,8 +45,8 @@ impl Prepared {
 }
 
 /// Rows are inserted in the order of their keys, so that two batches that want the same keys meet in the same order.
-/// The version that a task pins, and the blob that it refers to, are locked against deletion until the commit. A key that another transaction takes at the
-/// same moment is a unique violation: nothing happens, and the whole is tried again.
+/// The version that a task pins, and the blob that it refers to, are locked against deletion until the commit. A key that
+/// another transaction takes at the same moment is a unique violation: nothing happens, and the whole is tried again.
 const SUBMIT: &str = "
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -120,23 +120,24 @@ WITH given AS MATERIALIZED (
 )
 SELECT place, is_pinned, is_stored FROM judged WHERE is_taken OR NOT is_pinned OR NOT is_stored";
 
+/// What became of one: its key may belong to a task that cannot be understood, which is nobody else's trouble.
+pub(crate) type Answer = Result<Submitted, Error>;
+
 /// Keeps what can be kept and says what became of each, in order.
-pub(crate) async fn submit(
-    connection: &Connection,
-    node: &str,
-    tasks: &[&Prepared],
-) -> Result<Vec<Submitted>, Failure> {
-    let mut answers: Vec<Option<Submitted>> = vec![None; tasks.len()];
+pub(crate) async fn submit(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Result<Vec<Answer>, Failure> {
+    let mut answers: Vec<Option<Answer>> = vec![None; tasks.len()];
     let mut open: Vec<usize> = (0..tasks.len()).collect();
-    for _ in 0..TRIES {
+    for round in 0..TRIES {
+        // What the first round kept is kept, whatever becomes of the others: a failure leaves that in doubt.
+        let failed = |failure| if round == 0 { failure } else { Failure::halfway(failure) };
         // Of two with the same key the first goes ahead; the second finds it taken.
         let (ahead, behind) = first_of_each_key(tasks, &open);
         let batch: Vec<&Prepared> = ahead.iter().map(|&at| tasks[at]).collect();
-        let refused = insert(connection, node, &batch).await?;
+        let refused = insert(connection, node, &batch).await.map_err(failed)?;
         let mut left: Vec<_> = behind.into_iter().map(|at| (at, Refused::Taken)).collect();
         for (at, refused) in ahead.into_iter().zip(refused) {
             match refused {
-                None => answers[at] = Some(Submitted::Created(tasks[at].lease)),
+                None => answers[at] = Some(Ok(Submitted::Created(tasks[at].lease))),
                 Some(refused) => left.push((at, refused)),
             }
         }
@@ -144,13 +145,13 @@ pub(crate) async fn submit(
             break;
         }
         left.sort_unstable_by_key(|(at, _)| *at);
-        open = ask_owners(connection, tasks, &left, &mut answers).await?;
+        open = ask_owners(connection, tasks, &left, &mut answers).await.map_err(Failure::halfway)?;
         if open.is_empty() {
             break;
         }
     }
-    let unanswered = || Failure::corrupt("submitting", "a key is taken by a task that is not there");
-    answers.into_iter().map(|answer| answer.ok_or_else(unanswered)).collect()
+    let gone = || Err(Error::Unavailable("submitting: a key is taken by a task that is not there".to_owned()));
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(gone)).collect())
 }
 
 /// Why a task was not kept.
@@ -178,7 +179,7 @@ async fn ask_owners(
     connection: &Connection,
     tasks: &[&Prepared],
     left: &[(usize, Refused)],
-    answers: &mut [Option<Submitted>],
+    answers: &mut [Option<Answer>],
 ) -> Result<Vec<usize>, Failure> {
     let keys: Vec<_> =
         left.iter().map(|(at, _)| (&tasks[*at].new.task.lane.tenant, &tasks[*at].new.task.idempotency_key)).collect();
@@ -188,11 +189,14 @@ async fn ask_owners(
         let Prepared { new, lease, .. } = tasks[*at];
         answers[*at] = match owner {
             // A commit whose answer was lost: it was this very task that took the key.
-            Some((owner, _)) if owner.id == new.task.id => Some(Submitted::Created(*lease)),
-            Some((owner, fingerprint)) if fingerprint == new.fingerprint => Some(Submitted::Replayed(Box::new(owner))),
-            Some((owner, _)) => Some(Submitted::KeyReused(owner.id)),
-            None if *refused == Refused::PolicyGone => Some(Submitted::PolicyGone),
-            None if *refused == Refused::BodyGone => Some(Submitted::BodyGone),
+            Some(owner) if owner.id == new.task.id => Some(Ok(Submitted::Created(*lease))),
+            Some(owner) if owner.fingerprint == new.fingerprint => {
+                let replayed = owner.task.map(|task| Submitted::Replayed(Box::new(task)));
+                Some(replayed.map_err(|failure| failure.into_error("submitting")))
+            }
+            Some(owner) => Some(Ok(Submitted::KeyReused(owner.id))),
+            None if *refused == Refused::PolicyGone => Some(Ok(Submitted::PolicyGone)),
+            None if *refused == Refused::BodyGone => Some(Ok(Submitted::BodyGone)),
             None => {
                 again.push(*at);
                 None

@@ -62,8 +62,10 @@ const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program
 /// Any number does, as long as nobody else uses it for something else.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7266100423114010)";
 
+/// Who may not make schemas may have been given one.
+const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'redrive')";
+
 const BEGINNING: &str = "
-CREATE SCHEMA IF NOT EXISTS redrive;
 CREATE TABLE IF NOT EXISTS redrive.schema_versions (
     version        bigint PRIMARY KEY,
     oldest_program bigint NOT NULL,
@@ -122,6 +124,10 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
             let told =
                 format_args!("has a table {table} that Redrive did not make: give Redrive a database of its own");
             return Err(Failure::corrupt("the schema redrive", told));
+        }
+        let has_schema = connection.query(HAS_SCHEMA, &[]).await?;
+        if !has_schema.first().map_or(Ok(false), |row| Cells::of(row).get())? {
+            connection.execute("CREATE SCHEMA redrive").await?;
         }
         connection.execute(BEGINNING).await?;
     }

@@ -71,6 +71,16 @@ ALTER TABLE redrive.live SET (
     autovacuum_analyze_scale_factor = 0.2, autovacuum_analyze_threshold = 10000
 );
 
+-- Takes tasks out of the queue one by one, by their keys: a DELETE with a join would walk the queue whenever the planner
+-- believes that it is small.
+CREATE FUNCTION redrive.drop_live(tenants text[], ids uuid[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    FOR place IN 1 .. coalesce(cardinality(ids), 0) LOOP
+        DELETE FROM redrive.live WHERE live.tenant = tenants[place] AND live.id = ids[place];
+    END LOOP;
+END
+$$;
+
 -- By token, not by number: a claim is settled once, whatever number the settlement gives its attempt. A line without
 -- `outcome` is the end of a task of which nothing was sent. A line with `status` is an end, with the state in which it
 -- left the task; of a task that is not live, the line with the highest token is its end.

@@ -31,6 +31,10 @@ const ROWS_FOR_EACH: i64 = 12;
 /// The pages of indexes that it may read for each: to find it and to change it in a few indexes of up to three levels. A
 /// walk along an index of the filled database is a hundred pages and more.
 const PAGES_FOR_EACH: i64 = 36;
+/// How often each call is made before there is anything: often enough for a session to settle on its plans.
+const EMPTY_ROUNDS: i64 = 8;
+/// The pages that it reads for each row then.
+const PAGES_FOR_NOTHING: i64 = 8;
 
 /// A call, and about how many rows it asks for. It is made with an empty database, and with a full one.
 struct Call {
@@ -170,6 +174,16 @@ const KEY: &str = ", 'key-' || given.n AS idempotency_key";
 
 /// Fills the database beside the stores that are open.
 async fn fill(database: &Database, client: &Client) {
+    let filling = plain(database.url()).await;
+    filling.batch_execute("SET application_name = 'redrive filling'").await.unwrap();
+    fill_with(database, &filling).await;
+    drop(filling);
+    // What it did is counted when it is gone, and not among what is measured.
+    until_gone(client, "redrive filling").await;
+    until_gone(client, "redrive filler").await;
+}
+
+async fn fill_with(database: &Database, client: &Client) {
     let filler = PostgresStore::open(Options::new(database.url(), node("filler"))).await.unwrap();
     keep_and_end(&filler, task(900_003), Status::Exhausted, at(9)).await;
     keep(&filler, [task(900_001), task(900_002).claimed(at(0))]).await;
@@ -227,7 +241,9 @@ fn too_much(name: &str, asks_for: i64, before: &[Read], after: &[Read]) -> Optio
     });
     let read: Vec<_> = read.filter(|read| read.rows + read.pages > 0).collect();
     let (rows, pages) = read.iter().fold((0, 0), |(rows, pages), read| (rows + read.rows, pages + read.pages));
-    let is_much = rows > ROWS_FOR_EACH * (asks_for + 1) || pages > PAGES_FOR_EACH * (asks_for + 3);
+    // What was read while there was nothing may be counted now: a session says so when it likes, and at its end.
+    let earlier = EMPTY_ROUNDS * PAGES_FOR_NOTHING * asks_for;
+    let is_much = rows > ROWS_FOR_EACH * (asks_for + 1) || pages > PAGES_FOR_EACH * (asks_for + 1) + earlier;
     is_much.then(|| format!("{name} asks for {asks_for}, reads {rows} rows and {pages} pages: {read:?}"))
 }
 
@@ -284,17 +300,18 @@ async fn database() -> (Database, Client) {
 const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
 
 /// Sessions settle on their plans while there is nothing, and go on when there is much.
-async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &Client) {
+async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &Client, but: &[&str]) {
     let plans_last = Duration::from_millis(100);
-    let readers = readers(database, plans_last).await;
+    let mut readers = readers(database, plans_last).await;
+    readers.retain(|(_, call, _)| !but.contains(&call.name));
     for (_, call, store) in &readers {
-        for _ in 0..8 {
+        for _ in 0..EMPTY_ROUNDS {
             (call.run)(store.clone(), Round::Empty).await;
         }
     }
     let enqueuer = plain(database.url()).await;
     enqueuer.batch_execute("SET application_name = 'redrive enqueuer'").await.unwrap();
-    for _ in 0..8 {
+    for _ in 0..EMPTY_ROUNDS {
         enqueuer.batch_execute(ENQUEUE_AGAIN).await.unwrap();
     }
     for table in TABLES {
@@ -317,7 +334,7 @@ async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &C
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_read_what_they_ask_for_when_a_new_database_has_just_filled() {
     let (database, client) = database().await;
-    hold_to_what_is_asked_for_when_it_fills(&database, &client).await;
+    hold_to_what_is_asked_for_when_it_fills(&database, &client, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +346,25 @@ async fn calls_read_what_they_ask_for_when_a_database_was_emptied_and_has_filled
         client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
         client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
     }
-    hold_to_what_is_asked_for_when_it_fills(&database, &client).await;
+    hold_to_what_is_asked_for_when_it_fills(&database, &client, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_read_what_they_ask_for_when_a_database_was_all_but_emptied_and_has_filled_again() {
+    let (database, client) = database().await;
+    fill(&database, &client).await;
+    // Not the tasks: which of two indexes finds one is a toss-up then, until PostgreSQL has been made to look again.
+    client.batch_execute("DELETE FROM redrive.tasks").await.unwrap();
+    client.batch_execute("VACUUM redrive.tasks").await.unwrap();
+    for table in TABLES.into_iter().filter(|table| *table != "tasks") {
+        // The last row keeps the table from being cut short: to the planner it is long, with one row in it.
+        let all_but_one = format!("DELETE FROM redrive.{table} WHERE ctid <> (SELECT max(ctid) FROM redrive.{table})");
+        client.batch_execute(&all_but_one).await.unwrap();
+        client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
+        client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
+    }
+    // Cleaning can wait until then, too.
+    hold_to_what_is_asked_for_when_it_fills(&database, &client, &["clean", "forget blobs"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

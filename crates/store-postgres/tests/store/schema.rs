@@ -1,8 +1,8 @@
 //! Bringing the schema up to date, and living beside a newer program.
 
 use crate::support::{node, open, plain};
-use redrive_store::Store;
 use redrive_store::conformance::samples::*;
+use redrive_store::{Error, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore, migrate};
 use redrive_testbed::Postgres;
 
@@ -101,4 +101,21 @@ async fn a_schema_of_the_same_name_that_is_somebody_elses_is_left_alone() {
     client.batch_execute("CREATE SCHEMA redrive; CREATE TABLE redrive.orders (id int)").await.unwrap();
     let refused = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap_err().to_string();
     assert!(refused.contains("has a table orders that Redrive did not make"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_key_whose_task_only_a_newer_program_understands_is_nobody_elses_trouble() {
+    let opened = open("old").await;
+    let store = &*opened.store;
+    keep(store, [task(1), task(2)]).await;
+    let client = plain(opened.database.url()).await;
+    client.batch_execute("UPDATE redrive.live SET error_kind = 'solar_flare'").await.unwrap();
+    let submits = [task(1), task(3), task(4).key("key-2").body("other")].map(|sample| store.submit(vec![sample.0]));
+    let answers = futures_util::future::join_all(submits).await;
+    // A task that is asked for again, and is there; a new one; one that needs no more of the owner than its id.
+    assert_eq!(answers[0].as_ref().unwrap(), &[Submitted::Created(None)]);
+    assert_eq!(answers[1].as_ref().unwrap(), &[Submitted::Created(None)]);
+    assert_eq!(answers[2].as_ref().unwrap(), &[Submitted::KeyReused(id(2))]);
+    let replay = store.submit(vec![task(5).key("key-2").0]).await;
+    assert!(matches!(replay, Err(Error::Corrupt(_))), "{replay:?}");
 }

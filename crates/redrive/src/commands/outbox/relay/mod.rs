@@ -90,8 +90,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     logging::start(&args.log_level, args.log_format)?;
-    let terms =
-        connect::Terms { name: APPLICATION, lock_timeout: Some(LOCK_TIMEOUT), extra_ca: &[], timeout: CONNECT_TIMEOUT };
+    let settings = [("lock_timeout", LOCK_TIMEOUT.as_millis().to_string())];
+    let terms = connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &[], timeout: CONNECT_TIMEOUT };
     let from = connect::Address::read(args.from.secret(), &terms);
     let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
