@@ -11,10 +11,12 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redrive_core::{Lane, TaskId};
 use redrive_store::{Token, Waiting};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::keys::Partition;
@@ -22,9 +24,12 @@ use crate::schedule::Gone;
 
 /// The most tasks that are kept while Redis is away. More than this, and reading the store again is as good.
 const MOST_KEPT: usize = 200_000;
+/// How often a failure that lasts is logged.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// All partitions, as this process sees them.
 pub(crate) struct Partitions {
+    address: String,
     state: Mutex<State>,
     /// Rings when there is something for the keeper to do.
     worse: Notify,
@@ -33,8 +38,8 @@ pub(crate) struct Partitions {
 struct State {
     all: Vec<Entry>,
     kept: usize,
-    /// Whether the failure that is under way has been logged.
-    is_logged: bool,
+    /// When the failure that is under way was logged, last.
+    logged_at: Option<Instant>,
 }
 
 struct Entry {
@@ -71,10 +76,11 @@ pub struct InUse {
 
 impl Partitions {
     /// Nothing is known yet, which is as good as failed.
-    pub(crate) fn new() -> Self {
+    /// Of the Redis at this address, which is for messages.
+    pub(crate) fn new(address: String) -> Self {
         let entry = |_| Entry { standing: Standing::Failed, kept: BTreeMap::new(), has_missed: false };
-        let state = State { all: Partition::all().map(entry).collect(), kept: 0, is_logged: false };
-        Partitions { state: Mutex::new(state), worse: Notify::new() }
+        let state = State { all: Partition::all().map(entry).collect(), kept: 0, logged_at: None };
+        Partitions { address, state: Mutex::new(state), worse: Notify::new() }
     }
 
     /// Whether work of this lane is taken from the index.
@@ -105,8 +111,9 @@ impl Partitions {
         let mut state = self.lock();
         state.all[partition.index()].standing = Standing::Failed;
         self.worse.notify_one();
-        if !mem::replace(&mut state.is_logged, true) {
-            tracing::warn!(error = %failure, "redis failed: claiming from the store until it is back");
+        if state.logged_at.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            state.logged_at = Some(Instant::now());
+            tracing::warn!(address = self.address, error = %failure, "redis failed: claiming from the store until it is back");
         }
     }
 
@@ -183,7 +190,7 @@ impl Partitions {
             entry.standing = standing;
         }
         let is_complete = state.all.iter().all(|entry| entry.standing == Standing::Complete);
-        if is_complete && mem::take(&mut state.is_logged) {
+        if is_complete && state.logged_at.take().is_some() {
             tracing::info!("redis is back: claiming from the index again");
         }
     }
@@ -223,7 +230,7 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_from_a_partition_before_it_was_found_complete() {
-        let (partitions, lane) = (Partitions::new(), task(1).lane);
+        let (partitions, lane) = (Partitions::new(String::new()), task(1).lane);
         assert!(!partitions.is_reachable(&lane));
         partitions.found(Partition::of(&lane), Standing::Incomplete);
         assert!(partitions.is_reachable(&lane) && !partitions.is_complete(&lane));
@@ -239,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_partition_is_not_used_while_something_is_kept_for_it() {
-        let (partitions, lane) = (Partitions::new(), task(1).lane);
+        let (partitions, lane) = (Partitions::new(String::new()), task(1).lane);
         let partition = Partition::of(&lane);
         partitions.keep(task(1));
         partitions.found(partition, Standing::Complete);
@@ -258,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_not_pending_any_more_is_not_kept() {
-        let partitions = Partitions::new();
+        let partitions = Partitions::new(String::new());
         [1, 2, 1].into_iter().for_each(|number| partitions.keep(task(number)));
         let Waiting { lane, id, token, .. } = task(1);
         partitions.unkeep(&Gone { lane: lane.clone(), id, token: Token(9) });
@@ -269,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_noted_as_missed() {
-        let partitions = Partitions::new();
+        let partitions = Partitions::new(String::new());
         (0..=MOST_KEPT as u64).for_each(|number| partitions.keep(task(number)));
         let owed = partitions.owed(Partition::of(&task(0).lane));
         assert_eq!((owed.tasks.len(), owed.has_missed), (MOST_KEPT, true));

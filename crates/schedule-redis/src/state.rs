@@ -27,8 +27,8 @@ impl State {
     pub(crate) fn new(store: Arc<dyn Store>, schedule: Arc<Schedule>) -> Self {
         State {
             store,
+            partitions: Arc::new(Partitions::new(schedule.link.connector.address.to_string())),
             schedule,
-            partitions: Arc::new(Partitions::new()),
             unsaid: Unsaid::new(),
             suspects: Suspects::default(),
             underway: Underway::default(),

@@ -2,17 +2,18 @@
 //! to ask, with the same addresses.
 
 use std::future::poll_fn;
+use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection::{KEEPALIVE, settings};
+use crate::connection::{OWN_SESSION, settings};
 use crate::failure::told;
+use crate::trust::{self, Wanted};
 
 /// How long sent bytes may stay unacknowledged before the peer is taken for gone.
 const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(10);
@@ -25,7 +26,7 @@ pub enum ConnectError {
     Address(String),
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    Tls(#[from] trust::Error),
     /// There is nobody, or somebody who says no.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
@@ -42,6 +43,20 @@ pub struct Address {
     timeout: Duration,
 }
 
+/// How connections are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// What the server calls them.
+    pub name: &'a str,
+    /// For sessions that are ours for as long as they last, and that are told how to behave: how long a statement waits
+    /// for what another transaction holds.
+    pub lock_timeout: Option<Duration>,
+    /// PEM files of authorities to trust besides the system's.
+    pub extra_ca: &'a [PathBuf],
+    /// How long connecting may take.
+    pub timeout: Duration,
+}
+
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// The half of a connection that moves bytes: somebody must drive it.
@@ -53,33 +68,31 @@ pub enum Driven {
 }
 
 impl Address {
-    /// Reads an address. `name` is what the server calls the connection, `lock_timeout` is for a session that is ours for
-    /// as long as it lasts and is told how to behave, `timeout` is for connecting.
-    pub fn read(
-        url: &str,
-        name: &str,
-        lock_timeout: Option<Duration>,
-        timeout: Duration,
-    ) -> Result<Self, ConnectError> {
-        let mut config: Config = url.parse().map_err(|error| ConnectError::Address(why(&error)))?;
+    /// Reads an address.
+    pub fn read(url: &str, terms: &Terms<'_>) -> Result<Self, ConnectError> {
+        let Wanted { address, verifies, root_certificates } = Wanted::read(url)?;
+        let mut config: Config = address.parse().map_err(|error| ConnectError::Address(why(&error)))?;
         if config.get_application_name().is_none() {
-            config.application_name(name);
+            config.application_name(terms.name);
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(UNACKNOWLEDGED_FOR);
         }
         config.keepalives_idle(UNACKNOWLEDGED_FOR).keepalives_interval(UNACKNOWLEDGED_FOR / 2).keepalives_retries(3);
-        if let Some(lock_timeout) = lock_timeout {
+        if let Some(lock_timeout) = terms.lock_timeout {
             let said = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-            let keepalive = KEEPALIVE.map(|(name, value)| (name, value.to_owned()));
-            let settings = settings(lock_timeout).chain(keepalive).map(|(name, value)| format!("-c {name}={value}"));
+            let own = OWN_SESSION.map(|(name, value)| (name, value.to_owned()));
+            let settings = settings(lock_timeout).chain(own).map(|(name, value)| format!("-c {name}={value}"));
             config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
+        }
+        if verifies {
+            config.ssl_mode(SslMode::Require);
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,
-            _ => Some(MakeRustlsConnect::new(trusting_the_system()?)),
+            _ => Some(MakeRustlsConnect::new(trust::client(root_certificates.as_deref(), terms.extra_ca)?)),
         };
-        Ok(Address { config, tls, timeout })
+        Ok(Address { config, tls, timeout: terms.timeout })
     }
 
     /// A new connection.
@@ -135,12 +148,4 @@ impl Driven {
 fn why(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     error.source().map(|source| format!(": {source}")).unwrap_or_default()
-}
-
-fn trusting_the_system() -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

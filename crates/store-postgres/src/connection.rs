@@ -39,9 +39,14 @@ pub(crate) fn settings(lock_timeout: Duration) -> impl Iterator<Item = (&'static
     said.chain([("lock_timeout", lock_timeout.as_millis().to_string())])
 }
 
-/// Said only to a session of our own: how soon the server notices that this machine is gone.
-pub(crate) const KEEPALIVE: [(&str, &str); 3] =
-    [("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
+/// Said only to a session of our own: the statements are written for this isolation, whatever is the default for the role;
+/// and how soon the server notices that this machine is gone.
+pub(crate) const OWN_SESSION: [(&str, &str); 4] = [
+    ("default_transaction_isolation", "read\\ committed"),
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+];
 
 /// One connection to the database.
 pub(crate) struct Connection {
@@ -76,7 +81,10 @@ impl Connection {
     /// A connection by way of a transaction pooler.
     pub(crate) fn pooled(client: Client, lock_timeout: Duration) -> Self {
         let settings = settings(lock_timeout).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
-        Self::new(client, Mode::Pooled { begin: format!("BEGIN; {}", settings.collect::<String>()) })
+        Self::new(
+            client,
+            Mode::Pooled { begin: format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", settings.collect::<String>()) },
+        )
     }
 
     fn new(client: Client, mode: Mode) -> Self {

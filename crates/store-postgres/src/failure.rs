@@ -99,8 +99,24 @@ impl Failure {
 pub fn told(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
-        (Some(told), _) => format!("{} (SQLSTATE {})", told.message(), told.code().code()),
+        (Some(told), _) => {
+            format!("{} (SQLSTATE {}){}", told.message(), told.code().code(), hint(told).unwrap_or_default())
+        }
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
+    }
+}
+
+/// What the server's words mean here, where they would lead nobody to the cause.
+fn hint(told: &tokio_postgres::error::DbError) -> Option<&'static str> {
+    let code = told.code();
+    if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+        Some(": the server is a replica, or read-only; name all servers and add target_session_attrs=read-write")
+    } else if *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT {
+        Some(": is there a transaction pooler in between? It needs --postgres-pooler transaction")
+    } else if *code == SqlState::PROTOCOL_VIOLATION && told.message().contains("startup parameter") {
+        Some(": is there a pooler in between? It needs --postgres-pooler transaction")
+    } else {
+        None
     }
 }

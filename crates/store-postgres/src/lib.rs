@@ -5,7 +5,7 @@
 //! | `schema/` | the tables, and bringing them up to date |
 //! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
 //! | `codec/` | rows to domain types and back |
-//! | `connect`, `connection`, `pool` | connections, and what the planner is told |
+//! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
 //! | `batch` | whatever is queued goes into the next transaction |
 //! | `news` | LISTEN and NOTIFY: waking other processes |
 //! | `adding_up` | keeps the counts small |
@@ -34,6 +34,7 @@ mod pool;
 mod schema;
 mod shared;
 mod store;
+mod trust;
 
 pub use failure::told;
 pub use open::{OpenError, migrate};

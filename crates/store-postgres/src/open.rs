@@ -3,7 +3,7 @@
 use redrive_store::Error;
 
 use crate::batch::Pools;
-use crate::connect::Address;
+use crate::connect::{Address, Terms};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
@@ -63,8 +63,13 @@ pub async fn migrate(options: &Options) -> Result<State, OpenError> {
 fn ways(options: &Options) -> Result<Ways, OpenError> {
     let name = format!("redrive {}", options.node);
     let read = |url: &str, is_session, lock_timeout| {
-        Address::read(url, &name, Some(lock_timeout).filter(|_| is_session), options.connect_timeout)
-            .map_err(|error| Failure::from(error).into_error("opening the store"))
+        let terms = Terms {
+            name: &name,
+            lock_timeout: Some(lock_timeout).filter(|_| is_session),
+            extra_ca: &options.extra_ca,
+            timeout: options.connect_timeout,
+        };
+        Address::read(url, &terms).map_err(|error| Failure::from(error).into_error("opening the store"))
     };
     let listen = match (&options.listen_url, options.is_pooled) {
         (Some(url), _) => Some(read(url, true, options.lock_timeout)?),

@@ -1,6 +1,7 @@
 //! Settings of the store, each with a bound.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_store::NodeId;
@@ -15,6 +16,8 @@ pub struct Options {
     pub listen_url: Option<String>,
     /// Whether a transaction pooler stands in between: no statement and no setting outlives its transaction.
     pub is_pooled: bool,
+    /// PEM files of authorities to trust besides the system's, or besides those of the address (`sslrootcert`).
+    pub extra_ca: Vec<PathBuf>,
     /// This process.
     pub node: NodeId,
     /// The most connections, the one for LISTEN not included. Each writer has one of them, what a batch leaves open has two,
@@ -43,6 +46,7 @@ impl Options {
             url: url.into(),
             listen_url: None,
             is_pooled: false,
+            extra_ca: Vec::new(),
             node,
             connections: 12,
             writers: 2,

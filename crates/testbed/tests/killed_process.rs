@@ -35,7 +35,7 @@ fn servers_and_their_files_are_gone_after_an_exit_without_drops() {
 fn victim() {
     let Ok(role) = std::env::var(VICTIM) else { return };
     // Started by a thread that ends at once: the servers belong to the process.
-    let start = || (Postgres::start_with(Options { fsync: false, settings: &[] }), Redis::start());
+    let start = || (Postgres::start_with(Options { fsync: false, settings: &[], files: &[] }), Redis::start());
     let (postgres, redis) = std::thread::spawn(start).join().unwrap();
     println!("\nservers {} {} {}", postgres.pid(), redis.pid(), postgres.data_directory().display());
     std::io::stdin().read_line(&mut String::new()).unwrap();

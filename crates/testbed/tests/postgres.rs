@@ -50,7 +50,7 @@ async fn commits_survive_a_kill_and_an_immediate_stop_on_the_same_port() {
 
 #[tokio::test]
 async fn a_kill_ends_a_backend_in_the_middle_of_its_statement() {
-    let postgres = Postgres::start_with(Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let client = connect(&postgres.url()).await;
     let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     // A loop that would go on for ever, since it never looks whether the main process still lives.
@@ -69,7 +69,7 @@ async fn a_kill_ends_a_backend_in_the_middle_of_its_statement() {
 
 #[tokio::test]
 async fn a_paused_server_answers_when_it_is_resumed() {
-    let postgres = Postgres::start_with(Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let client = connect(&postgres.url()).await;
     postgres.pause();
     let query = client.query_one("SELECT 7::bigint", &[]);
@@ -81,8 +81,11 @@ async fn a_paused_server_answers_when_it_is_resumed() {
 
 #[tokio::test]
 async fn settings_and_cpu_time_are_the_servers() {
-    let postgres =
-        Postgres::start_with(Options { fsync: false, settings: &[("max_connections", "17"), ("work_mem", "5MB")] });
+    let postgres = Postgres::start_with(Options {
+        fsync: false,
+        settings: &[("max_connections", "17"), ("work_mem", "5MB")],
+        files: &[],
+    });
     let client = connect(&postgres.url()).await;
     assert_eq!(text(&client, "SHOW max_connections").await, "17");
     assert_eq!(text(&client, "SHOW work_mem").await, "5MB");
@@ -106,7 +109,7 @@ async fn settings_and_cpu_time_are_the_servers() {
 
 #[test]
 fn nothing_is_left_of_a_dropped_server() {
-    let postgres = Postgres::start_with(Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let (pid, data, port) = (postgres.pid(), postgres.data_directory(), postgres.port());
     assert!(data.join("PG_VERSION").exists());
     drop(postgres);
@@ -135,7 +138,7 @@ async fn the_shared_server_gives_distinct_databases_and_drops_them() {
 
 #[tokio::test]
 async fn pgbouncer_gives_the_connection_away_between_transactions() {
-    let postgres = Postgres::start_with(Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let database = postgres.fresh_database();
     let pooler = PgBouncer::start(&postgres);
     let (one, other) = (connect(&pooler.url(database.name())).await, connect(&pooler.url(database.name())).await);
@@ -161,7 +164,7 @@ async fn simple(client: &Client, query: &str) -> String {
 
 #[test]
 fn a_paused_server_is_gone_after_its_drop() {
-    let postgres = Postgres::start_with(Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let pid = postgres.pid();
     postgres.pause();
     drop(postgres);

@@ -50,4 +50,5 @@ mod turn;
 
 pub use error::Error;
 pub use options::{Options, Plain, Roots};
+pub use tls::trusted_pem;
 pub use transport::HttpTransport;

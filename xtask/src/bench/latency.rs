@@ -15,6 +15,8 @@ use super::world::{Service, Variant, World};
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DueToWire {
+    /// The store.
+    pub store: String,
     /// Submissions per second while measuring.
     pub rate: f64,
     /// Tasks with a delay: from the due time that the API gave to the arrival at the target.
@@ -30,7 +32,7 @@ pub fn measure(world: &World, variant: Variant, load: &Load, rate: f64) -> Resul
     let service = world.start(variant)?;
     let (delayed, _) = measure_one(world, variant, &service, load, rate, true)?;
     let (at_once, submit) = measure_one(world, variant, &service, load, rate, false)?;
-    Ok(DueToWire { rate, delayed, at_once, submit })
+    Ok(DueToWire { store: variant.name(), rate, delayed, at_once, submit })
 }
 
 fn measure_one(

@@ -91,6 +91,9 @@ fn measure(world: &World, options: &Options) -> Result<Results> {
 }
 
 fn measure_pipelines(world: &World, options: &Options, results: &mut Results) -> Result<()> {
+    if let (true, Some(rate)) = (options.only_due_to_wire, options.rate) {
+        return measure_due_to_wire(world, options, rate, results);
+    }
     let load = options.load();
     let mut rounds: Vec<_> = options.variants().into_iter().map(|variant| (variant, Vec::new())).collect();
     for round in 1..=options.rounds {
@@ -113,7 +116,11 @@ fn measure_pipelines(world: &World, options: &Options, results: &mut Results) ->
     let top = results.variants.iter().find(|measured| measured.name == about.name());
     let top = top.context("the store that the run is about was not measured: --nodes needs a 1")?;
     let rate = options.rate.unwrap_or(top.tasks_per_second.median / 2.0);
+    measure_due_to_wire(world, options, rate, results)
+}
+
+fn measure_due_to_wire(world: &World, options: &Options, rate: f64, results: &mut Results) -> Result<()> {
     eprintln!("due → on the wire at {rate:.0} tasks/s");
-    results.due_to_wire = Some(latency::measure(world, about, &load, rate)?);
+    results.due_to_wire = Some(latency::measure(world, options.variant(), &options.load(), rate)?);
     Ok(())
 }

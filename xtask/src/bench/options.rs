@@ -41,6 +41,9 @@ pub struct Options {
     /// Measure due-to-wire at this rate instead of half the top rate
     #[arg(long, value_name = "TASKS_PER_SECOND")]
     pub rate: Option<f64>,
+    /// Of the pipelines measure due-to-wire alone, at the rate that is given
+    #[arg(long, requires = "rate", conflicts_with = "skip_pipeline")]
+    pub only_due_to_wire: bool,
     /// Leave the ceiling, the pipelines and due-to-wire out
     #[arg(long)]
     pub skip_pipeline: bool,

@@ -21,8 +21,8 @@ pub fn print(results: &Results) {
     }
     print_pipeline(results);
     if let Some(latency) = &results.due_to_wire {
-        let about = if results.is_about_postgres() { "postgres" } else { "sqlite" };
-        println!("\ndue → on the wire, {about}, at {:.0} tasks/s", latency.rate);
+        let schedule = if results.has_redis { " with the schedule in Redis" } else { "" };
+        println!("\ndue → on the wire, {}{schedule}, at {:.0} tasks/s", latency.store, latency.rate);
         let mut table = Table::new(&["", "p50", "p99", "worst", "earliest", "tasks"]);
         table.row(latency_row("with a delay: from its due time", &latency.delayed));
         table.row(latency_row("due at once: from the submission", &latency.at_once));

@@ -81,7 +81,8 @@ impl World {
         let deliveries = Arc::new(Deliveries::default());
         let target = Server::start("target", Arc::clone(&deliveries))?;
         let dir = scratch_dir("bench/run")?;
-        let postgres = has_postgres.then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS }));
+        let postgres = has_postgres
+            .then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS, files: &[] }));
         let redis = options.schedule.map(|_| Redis::start());
         let serve_arguments = options.serve_argument.clone();
         Ok(World { redrive, serve_arguments, dir, deliveries, target, postgres, redis })

@@ -181,7 +181,8 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<us
     let slow = SlowTakeovers::new(Arc::clone(&faults), Arc::clone(&last_takeover));
     let target = Server::start("target", Arc::new(slow))?;
 
-    let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: true, settings: &SETTINGS });
+    let postgres =
+        Postgres::start_with(redrive_testbed::postgres::Options { fsync: true, settings: &SETTINGS, files: &[] });
     let redis = options.schedule.map(|Schedule::Redis| Redis::start());
     let database = postgres.fresh_database();
     let plan = node::Plan {

@@ -4,8 +4,11 @@
 use redrive_testbed::{Postgres, SHARED_POSTGRES, postgres};
 
 /// Quick, since nothing on it outlives the run, and with room for all tests that run at once.
-const OPTIONS: postgres::Options<'_> =
-    postgres::Options { fsync: false, settings: &[("max_connections", "200"), ("shared_buffers", "128MB")] };
+const OPTIONS: postgres::Options<'_> = postgres::Options {
+    fsync: false,
+    settings: &[("max_connections", "200"), ("shared_buffers", "128MB")],
+    files: &[],
+};
 
 /// The server; gone when this is dropped, and when this process ends in any other way.
 pub(super) struct SharedServer {

@@ -33,7 +33,8 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     let listen = config.postgres.listen_url.as_ref().map(|address| ("postgres.listen_url", address));
     for (key, address) in stores.into_iter().chain(listen) {
         // Whatever the driver cannot read, it cannot read at any later time either.
-        if let Err(error) = connect::Address::read(address.secret(), "", None, Duration::ZERO) {
+        let terms = connect::Terms { name: "", lock_timeout: None, extra_ca: &[], timeout: Duration::ZERO };
+        if let Err(error) = connect::Address::read(address.secret(), &terms) {
             problems.push(about(loaded, key, error.to_string()));
         }
     }

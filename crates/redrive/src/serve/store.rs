@@ -34,7 +34,12 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 /// to start: the store does without, and the schedule is built when Redis comes.
 fn with_schedule(config: &Config, store: Arc<PostgresStore>) -> anyhow::Result<Arc<dyn Store>> {
     let Some(address) = &config.schedule else { return Ok(store) };
-    let options = redrive_schedule_redis::Options { prefix: config.schedule_prefix.clone(), ..Default::default() };
+    let extra_ca = &config.transport.extra_ca;
+    let root_certificates = match extra_ca.is_empty() {
+        true => None,
+        false => Some(redrive_transport::trusted_pem(extra_ca).context("cannot use extra_ca")?.into_bytes()),
+    };
+    let options = redrive_schedule_redis::Options { prefix: config.schedule_prefix.clone(), root_certificates };
     let schedule = Schedule::new(address.clone(), options).context("cannot use schedule_prefix")?;
     Ok(Arc::new(Scheduled::new(store, schedule).context("cannot use the schedule")?))
 }
@@ -48,6 +53,7 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
     Ok(redrive_store_postgres::Options {
         listen_url: config.postgres.listen_url.as_ref().map(|url| url.secret().to_owned()),
         is_pooled: config.postgres.pooler == Pooler::Transaction,
+        extra_ca: config.transport.extra_ca.clone(),
         connections: config.postgres.connections,
         migrate: config.postgres.migrate,
         ..redrive_store_postgres::Options::new(address.secret(), node)

@@ -22,7 +22,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (node) DO UPDATE SET
     started_at = excluded.started_at, seen_at = excluded.seen_at, every_ms = excluded.every_ms,
     in_flight = excluded.in_flight, is_draining = excluded.is_draining, version = excluded.version,
-    address = excluded.address";
+    address = excluded.address
+RETURNING (SELECT before.address FROM redrive.nodes AS before WHERE before.node = $1 AND before.started_at > $2)";
 
 pub(crate) async fn beat(
     connection: &Connection,
@@ -30,7 +31,7 @@ pub(crate) async fn beat(
     beat: &Heartbeat,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    connection
+    let rows = connection
         .query(
             BEAT,
             &[
@@ -45,8 +46,13 @@ pub(crate) async fn beat(
                 (&millis(now.before(FORGOTTEN_AFTER)), Type::INT8),
             ],
         )
-        .await
-        .map(drop)
+        .await?;
+    // Of two with one name each overwrites what the other said. The older one finds that out.
+    let other: Option<&str> = rows.first().map_or(Ok(None), |row| Cells::of(row).get())?;
+    if let Some(address) = other {
+        tracing::error!(%node, address, "another process uses the same node name: give each a name of its own (--node)");
+    }
+    Ok(())
 }
 
 pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), Failure> {

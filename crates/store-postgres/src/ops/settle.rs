@@ -79,6 +79,7 @@ impl Prepared {
     }
 }
 
+/// Rows are found by their key: `num_nulls` keeps the index of leases out of the planner's choice.
 /// `status` is what the settlement asks for, `becomes` what comes of it. Of an answer whose blob is gone the rest is kept.
 const SETTLE: &str = "
 WITH stored AS MATERIALIZED (
@@ -117,7 +118,7 @@ WITH stored AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT * FROM redrive.live
         WHERE live.tenant = given.tenant AND live.id = given.id AND live.token = given.token
-          AND live.lease_until IS NOT NULL
+          AND num_nulls(live.lease_until) = 0
         FOR UPDATE
     ) AS live
 ), ended AS (

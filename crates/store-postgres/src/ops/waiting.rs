@@ -13,7 +13,7 @@ use crate::ops::pending_lanes::read_lane;
 /// end to end for every page.
 const WAITING: &str = "
 SELECT tenant, dependency, id, token, due_at FROM redrive.live
-WHERE (tenant, id) > ($1, $2) AND coalesce(lease_until, -1) = -1
+WHERE (tenant, id) > ($1, $2) AND num_nulls(lease_until) = 1
 ORDER BY tenant, id
 LIMIT $3";
 

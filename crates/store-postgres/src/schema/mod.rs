@@ -52,6 +52,10 @@ pub(crate) enum Unusable {
 /// Asks the catalog's tables, not its caches: while a process waits for the lock, another one makes the schema.
 const EXISTS: &str = "
 SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'redrive' AND tablename = 'schema_versions')";
+/// A schema of that name that is somebody else's.
+const STRANGE: &str = "
+SELECT tablename::text FROM pg_catalog.pg_tables
+WHERE schemaname = 'redrive' AND tablename <> 'schema_versions' ORDER BY 1 LIMIT 1";
 const READ: &str = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
 const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program) VALUES ($1, $2)";
 
@@ -112,6 +116,13 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
     // Somebody else may have done it while this process waited.
     let before = read(connection).await?.map_or(0, |(version, _)| version);
     if before == 0 {
+        let strange = connection.query(STRANGE, &[]).await?;
+        if let Some(table) = strange.first() {
+            let table: String = Cells::of(table).get()?;
+            let told =
+                format_args!("has a table {table} that Redrive did not make: give Redrive a database of its own");
+            return Err(Failure::corrupt("the schema redrive", told));
+        }
         connection.execute(BEGINNING).await?;
     }
     let missing = usize::try_from(before).unwrap_or(usize::MAX);

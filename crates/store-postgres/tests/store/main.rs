@@ -11,3 +11,4 @@ mod reads;
 mod schema;
 mod several;
 mod support;
+mod tls;

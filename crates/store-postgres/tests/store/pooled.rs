@@ -8,7 +8,7 @@ use redrive_testbed::{PgBouncer, Postgres};
 /// One test for all: each would start servers of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_random_life_ends_as_the_model_says_behind_a_transaction_pooler() {
-    let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: false, settings: &[] });
+    let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: false, settings: &[], files: &[] });
     let database = postgres.fresh_database();
     let pooler = PgBouncer::start(&postgres);
     let options = Options {

@@ -93,3 +93,12 @@ async fn a_task_that_only_a_newer_program_understands_holds_up_none_of_the_other
     let expired = store.expired(at(9_000_000), 2).await.unwrap();
     assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), readable[..2]);
 }
+
+#[tokio::test]
+async fn a_schema_of_the_same_name_that_is_somebody_elses_is_left_alone() {
+    let database = Postgres::shared().fresh_database();
+    let client = plain(database.url()).await;
+    client.batch_execute("CREATE SCHEMA redrive; CREATE TABLE redrive.orders (id int)").await.unwrap();
+    let refused = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap_err().to_string();
+    assert!(refused.contains("has a table orders that Redrive did not make"), "{refused}");
+}

@@ -2,6 +2,7 @@ mod admin;
 mod database;
 mod shared;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -28,11 +29,13 @@ pub struct Options<'a> {
     pub fsync: bool,
     /// Further settings by their names in postgresql.conf.
     pub settings: &'a [(&'a str, &'a str)],
+    /// Further files in the data directory, by their names; only the server can read them.
+    pub files: &'a [(&'a str, &'a str)],
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { fsync: true, settings: &[] }
+        Options { fsync: true, settings: &[], files: &[] }
     }
 }
 
@@ -56,6 +59,7 @@ impl Postgres {
         let home = Home::new(place, account, Farewell::Quit);
         let data = home.path().join("data");
         make_cluster(&programs, &home, account);
+        options.files.iter().for_each(|(name, content)| put_file(&data.join(name), content, account));
         let settings = settings_of(&options);
         let command = move |port: u16| {
             let mut command = Command::new(programs.join(program::POSTGRES.name));
@@ -182,4 +186,13 @@ fn make_cluster(programs: &std::path::Path, home: &Home, account: Option<program
     let output = initdb.current_dir(home.path()).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("starting {initdb:?}: {error}"));
     assert!(output.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn put_file(path: &std::path::Path, content: &str, account: Option<program::Account>) {
+    std::fs::write(path, content).expect("writing a file of the server");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+        .expect("keeping a file of the server secret");
+    if let Some(program::Account { user, group }) = account {
+        std::os::unix::fs::chown(path, Some(user), Some(group)).expect("giving a file to the server");
+    }
 }

@@ -93,7 +93,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     logging::start(&args.log_level, args.log_format)?;
     let wrong = |why| Failure::error(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
     args.from.check_postgres().map_err(wrong)?;
-    let from = connect::Address::read(args.from.secret(), APPLICATION, Some(LOCK_TIMEOUT), CONNECT_TIMEOUT);
+    let terms =
+        connect::Terms { name: APPLICATION, lock_timeout: Some(LOCK_TIMEOUT), extra_ca: &[], timeout: CONNECT_TIMEOUT };
+    let from = connect::Address::read(args.from.secret(), &terms);
     let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
     connection::run(async {

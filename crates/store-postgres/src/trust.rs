@@ -1,0 +1,161 @@
+//! Whom to trust over TLS. Whatever is asked for, a certificate is checked whole, its name included: `verify-full`.
+//!
+//! `sslrootcert` and the stricter words of `sslmode` mean what they mean to PostgreSQL's own programs; the driver knows
+//! neither, so they are taken out of the address before it reads it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::connect::ConnectError;
+
+/// The name that stands for the system's authorities.
+const SYSTEM: &str = "system";
+
+/// Why there is nobody to trust.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("could not read the certificates in {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What is in a file is of no use.
+    #[error("could not use the certificates in {}: {problem}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// TLS itself.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+}
+
+/// What an address wants, apart from what the driver understands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The address without it.
+    pub(crate) address: String,
+    /// `sslmode` is `verify-ca` or `verify-full`: without TLS there is no connection.
+    pub(crate) verifies: bool,
+    /// `sslrootcert`: a file whose authorities are trusted in place of the system's.
+    pub(crate) root_certificates: Option<PathBuf>,
+}
+
+impl Wanted {
+    pub(crate) fn read(address: &str) -> Result<Self, ConnectError> {
+        let mut wanted = Wanted::default();
+        // A URL has its options behind the first question mark, and anything else is a list of pairs.
+        let (place, options, between) = match address.split_once("://") {
+            Some(_) => match address.split_once('?') {
+                Some((place, options)) => (Some(place), options, '&'),
+                None => return Ok(Wanted { address: address.to_owned(), ..wanted }),
+            },
+            None => (None, address, ' '),
+        };
+        let mut kept = Vec::new();
+        for option in options.split(between) {
+            match option.split_once('=') {
+                Some(("sslrootcert", file)) => wanted.root_certificates = Some(PathBuf::from(decoded(file)?)),
+                Some(("sslmode", "verify-ca" | "verify-full")) => wanted.verifies = true,
+                Some(("sslmode", mode)) if !["disable", "prefer", "require"].contains(&mode) => {
+                    let modes = ": sslmode must be disable, prefer, require, verify-ca or verify-full";
+                    return Err(ConnectError::Address(modes.to_owned()));
+                }
+                _ => kept.push(option),
+            }
+        }
+        let kept = kept.join(&between.to_string());
+        wanted.address = place.map_or(kept.clone(), |place| format!("{place}?{kept}"));
+        Ok(wanted)
+    }
+}
+
+/// A value as it was before it was put into a URL.
+fn decoded(value: &str) -> Result<String, ConnectError> {
+    let wrong = || ConnectError::Address(": sslrootcert is not percent-encoded as it should be".to_owned());
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or_else(wrong);
+        let (high, low) = (digit()?, digit()?);
+        bytes.push(u8::try_from(high * 16 + low).map_err(|_| wrong())?);
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+/// What TLS is spoken with. With `instead`, the system's authorities are not trusted.
+pub(crate) fn client(instead: Option<&Path>, extra: &[PathBuf]) -> Result<ClientConfig, Error> {
+    let mut roots = RootCertStore::empty();
+    match instead.filter(|path| path.as_os_str() != SYSTEM) {
+        Some(path) => add_file(&mut roots, path)?,
+        None => {
+            // Systems carry old certificates that nothing can use.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    for path in extra {
+        add_file(&mut roots, path)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), Error> {
+    let invalid = |problem: String| Error::Invalid { path: path.to_owned(), problem };
+    let pem = std::fs::read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+    let before = roots.len();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
+        roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
+    }
+    if roots.len() == before {
+        return Err(invalid("there is no PEM certificate in it".into()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_does_not_know_is_taken_out_of_the_address() {
+        // address, what is left of it, whether it verifies, the file
+        let cases = [
+            ("postgres://a@b/c", "postgres://a@b/c", false, None),
+            ("postgres://a@b/c?sslmode=require", "postgres://a@b/c?sslmode=require", false, None),
+            ("postgres://a@b/c?sslmode=verify-full&x=y", "postgres://a@b/c?x=y", true, None),
+            (
+                "postgres://a@b/c?x=y&sslrootcert=%2Fetc%2Fa%20b.pem",
+                "postgres://a@b/c?x=y",
+                false,
+                Some("/etc/a b.pem"),
+            ),
+            ("host=b sslmode=verify-ca user=a sslrootcert=ca.pem", "host=b user=a", true, Some("ca.pem")),
+        ];
+        for (address, left, verifies, file) in cases {
+            let wanted = Wanted { address: left.to_owned(), verifies, root_certificates: file.map(PathBuf::from) };
+            assert_eq!(Wanted::read(address).unwrap(), wanted, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_does_not_exist_is_told_with_those_that_do() {
+        let told = Wanted::read("postgres://a@b/c?sslmode=allow").unwrap_err().to_string();
+        assert!(told.contains("must be disable, prefer, require, verify-ca or verify-full"), "{told}");
+    }
+}
