@@ -10,6 +10,7 @@
 //! | `follow` | waits for a task and shows its attempts as they happen |
 //! | `output` | tables, colours, moments |
 //! | `exit` | the exit codes |
+//! | `host` | what this machine is called |
 //!
 //! Not here: anything about retrying. This crate reads the environment and files; the others are handed values.
 
@@ -21,5 +22,6 @@ mod commands;
 pub mod config;
 pub mod exit;
 mod follow;
+pub mod host;
 mod output;
 mod serve;

@@ -52,6 +52,9 @@ pub enum Failure {
     /// A body could not be kept or read.
     #[error(transparent)]
     Bodies(BodyError),
+    /// Nothing says where large bodies are kept.
+    #[error("nothing says where large bodies are kept: every node must be started with --blobs")]
+    NoBodyStorage,
     /// There is no such task.
     #[error("there is no task {0:?}")]
     NoSuchTask(String),
@@ -137,11 +140,6 @@ impl Failure {
             Failure::UnknownBody { field, body_ref } => Failure::UnknownBody { field: inside(field), body_ref },
             other => other,
         }
-    }
-
-    /// Nothing says where bodies are kept.
-    pub(crate) fn no_bodies() -> Self {
-        Failure::Bodies(BodyError::Unavailable("nothing says where large bodies are kept".into()))
     }
 }
 

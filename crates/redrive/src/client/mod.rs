@@ -116,7 +116,8 @@ impl Client {
             body_ref: String,
         }
         let request = self.request(Method::POST, "/blobs", "application/octet-stream", upload.into())?;
-        let stored: Stored = success(self.answered(request, UPLOAD_TIMEOUT).await?)?.read()?;
+        let answered = self.answered(upload::when_asked(request), UPLOAD_TIMEOUT).await?;
+        let stored: Stored = success(answered)?.read()?;
         Ok(stored.body_ref)
     }
 

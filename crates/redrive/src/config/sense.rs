@@ -1,5 +1,8 @@
 //! What is right value by value and still makes no sense: together, or on this machine.
 
+use std::time::Duration;
+
+use redrive_store_postgres::connect;
 use redrive_transport::HttpTransport;
 
 use super::{Loaded, Problem, Setting, StoreKind};
@@ -22,6 +25,18 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     }
     if config.store == StoreKind::Sqlite && config.data_dir.exists() && !config.data_dir.is_dir() {
         problems.push(about(loaded, "data_dir", "must be a directory, but there is a file".into()));
+    }
+    let stores = match &config.store {
+        StoreKind::Postgres(address) => Some(("store", address)),
+        _ => None,
+    };
+    let listen = config.postgres.listen_url.as_ref().map(|address| ("postgres.listen_url", address));
+    for (key, address) in stores.into_iter().chain(listen) {
+        // Whatever the driver cannot read, it cannot read at any later time either.
+        let terms = connect::Terms { name: "", settings: &[], extra_ca: &[], timeout: Duration::ZERO };
+        if let Err(error) = connect::Address::read(address.secret(), &terms) {
+            problems.push(about(loaded, key, error.to_string()));
+        }
     }
     if config.schedule.is_some() && !matches!(config.store, StoreKind::Postgres(_)) {
         let wrong = "needs a store of postgres://…: a store with one owner keeps its schedule in memory";

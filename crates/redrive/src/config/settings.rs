@@ -8,6 +8,7 @@ use redrive_store::NodeId;
 use toml::Value;
 use tracing_subscriber::EnvFilter;
 
+use super::address::{POSTGRES, is_postgres};
 use super::given::{Given, Wanted};
 use super::{Address, Config, LogFormat, Pooler, StoreKind, duration_text};
 
@@ -148,7 +149,7 @@ pub static SETTINGS: [Setting; 26] = [
         variable: "REDRIVE_ENGINE_LANE_CONCURRENCY",
         flag: "lane-concurrency",
         value_name: "N",
-        meaning: "the most attempts at once to one dependency",
+        meaning: "the most attempts at once to one dependency, for each node on its own: N nodes make N times as many",
         repeats: false,
         read: |config, given| given.count(1..=100_000).map(|count| config.engine.lane_concurrency = count),
         show: |config| count(config.engine.lane_concurrency),
@@ -158,7 +159,7 @@ pub static SETTINGS: [Setting; 26] = [
         variable: "REDRIVE_ENGINE_MAX_IN_FLIGHT",
         flag: "max-in-flight",
         value_name: "N",
-        meaning: "the most attempts at once in all; at least engine.lane_concurrency",
+        meaning: "the most attempts at once in all, for each node on its own; at least engine.lane_concurrency",
         repeats: false,
         read: |config, given| given.count(1..=1_000_000).map(|count| config.engine.max_in_flight = count),
         show: |config| count(config.engine.max_in_flight),
@@ -202,7 +203,7 @@ pub static SETTINGS: [Setting; 26] = [
         variable: "REDRIVE_ENGINE_BLOB_GRACE",
         flag: "blob-grace",
         value_name: "DURATION",
-        meaning: "how long an uploaded body is kept that no task refers to",
+        meaning: "how long an uploaded body is kept that no task refers to; such bodies are looked for every 10 minutes",
         repeats: false,
         read: |config, given| given.duration(MINUTE..=YEARS).map(|grace| config.engine.blob_grace = grace),
         show: |config| duration(config.engine.blob_grace),
@@ -252,7 +253,8 @@ pub static SETTINGS: [Setting; 26] = [
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",
         flag: "extra-ca",
         value_name: "FILE",
-        meaning: "PEM files of authorities to trust besides the system's (in the variable: separated by ':')",
+        meaning: "PEM files of authorities to trust besides the system's, for targets, PostgreSQL, Redis and object storage (in \
+            the variable: separated by ':')",
         repeats: true,
         read: |config, given| given.paths().map(|paths| config.transport.extra_ca = paths),
         show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),
@@ -347,8 +349,8 @@ fn read_store(given: &Given) -> Result<StoreKind, Wanted> {
     match given.text()? {
         "sqlite" => Ok(StoreKind::Sqlite),
         "memory" => Ok(StoreKind::Memory),
-        url if is_postgres(url) => Ok(StoreKind::Postgres(Address::new(url))),
-        _ => Err("must be sqlite, memory or postgres://user:password@host:5432/database".into()),
+        url if is_postgres(url) => read_postgres(url).map(StoreKind::Postgres),
+        _ => Err(format!("must be sqlite, memory or {POSTGRES}")),
     }
 }
 
@@ -363,13 +365,14 @@ fn show_store(store: &StoreKind) -> Value {
 fn read_listen_url(given: &Given) -> Result<Option<Address>, Wanted> {
     match given.text()? {
         "same" => Ok(None),
-        url if is_postgres(url) => Ok(Some(Address::new(url))),
-        _ => Err("must be postgres://user:password@host:5432/database, or same".into()),
+        url if is_postgres(url) => read_postgres(url).map(Some),
+        _ => Err(format!("must be {POSTGRES}, or same")),
     }
 }
 
-fn is_postgres(url: &str) -> bool {
-    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
+fn read_postgres(url: &str) -> Result<Address, Wanted> {
+    let address = Address::new(url);
+    address.check_postgres().map(|()| address)
 }
 
 fn read_schedule(given: &Given) -> Result<Option<redrive_schedule_redis::Address>, Wanted> {

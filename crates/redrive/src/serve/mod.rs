@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use crate::cli;
 use crate::config::{Config, StoreKind};
 use crate::exit::Exit;
+use crate::host;
 use crate::output::{Output, duration, notice};
 
 pub(crate) use entropy::ThreadEntropy;
@@ -150,7 +151,8 @@ impl Service {
         let (listener, address) = bind(&config.listen).await?;
         let transport = HttpTransport::new(config.transport.clone()).context("cannot set up the transport")?;
         let store = store::open(&config).await?;
-        config.engine.presence = Presence { version: env!("CARGO_PKG_VERSION").into(), address: address.to_string() };
+        config.engine.presence =
+            Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
         let engine = start_engine(&config, store.clone(), transport).await?;
         let (stop_server, server) = start_server(&config, listener, engine.clone());
         greet(&config, address);

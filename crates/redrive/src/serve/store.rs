@@ -11,6 +11,7 @@ use redrive_store_postgres::PostgresStore;
 use redrive_store_sqlite::SqliteStore;
 
 use crate::config::{Address, Config, Pooler, StoreKind};
+use crate::host;
 
 /// The store, open. A new backend is one more arm here and one more name in the table of settings.
 pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
@@ -62,14 +63,7 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
 
 /// A name that no other process has: the machine's, and something random.
 fn make_node() -> anyhow::Result<NodeId> {
-    let system = rustix::system::uname();
-    let host: String = system
-        .nodename()
-        .to_string_lossy()
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
-        .take(NodeId::LIMIT - 10)
-        .collect();
+    let host: String = host::name().chars().take(NodeId::LIMIT - 10).collect();
     let random = rand::make_rng::<rand::rngs::SmallRng>().next_u32();
     NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot make a name for this process")
 }

@@ -1,7 +1,10 @@
 //! `redrive serve`: how it starts, and how it does not.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use redrive_testbed::{Postgres, wait_until};
 
 use super::world::{Program, Service, redrive};
 
@@ -79,4 +82,39 @@ fn logs_are_json_where_that_is_asked_for() {
     let events: Vec<serde_json::Value> =
         ended.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     assert!(events.iter().any(|event| event["message"] == "stopping"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_address_of_a_database_that_cannot_be_one_is_a_bad_setting() {
+    for (store, told) in [
+        ("postgres://", "must name a host"),
+        ("postgres://redrive:s3cret@db:port/redrive", "invalid value for option `port`"),
+        ("postgres://redrive:s3cret@db/redrive?colour=red", "unknown option `colour`"),
+        ("postgres://redrive:p@s3cret/w@db/redrive", "percent-encoded (@ is %40, / is %2F"),
+    ] {
+        for command in ["serve", "migrate", "config"] {
+            let ended = Program::start(redrive(Path::new("."), &[command, "--store", store])).end().with(78);
+            let ended = ended.says(&["--store: store = \"postgres://", told]);
+            assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("s3cret"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_schema_that_is_not_there_is_told_with_what_makes_it() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Postgres::shared().fresh_database());
+    let words = ["serve", "--listen", "127.0.0.1:0", "--store", database.url(), "--postgres-migrate"];
+    let refused = Program::start(redrive(directory.path(), &[&words[..], &["false"]].concat())).end().with(1);
+    refused.says(&["run `redrive migrate`, or start with --postgres-migrate true"]);
+    Service::start_in(directory.path(), &[&words[3..], &["true"]].concat()).stop().with(0);
+}
+
+#[test]
+fn a_node_that_listens_on_every_address_is_listed_with_the_name_of_its_machine() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Postgres::shared().fresh_database());
+    let service = Service::start_at("0.0.0.0:0", directory.path(), &["--store", database.url()]);
+    let port = service.authority().rsplit(':').next().unwrap();
+    let nodes = || service.run(&["nodes", "--json"]).with(0).json()["nodes"].clone();
+    wait_until("the node is listed", || nodes().as_array().is_some_and(|nodes| !nodes.is_empty()));
+    assert_eq!(nodes()[0]["address"], format!("{}:{port}", redrive::host::name()));
 }

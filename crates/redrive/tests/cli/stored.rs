@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use redrive_core::BodyHash;
+use redrive_testbed::Postgres;
 use serde_json::json;
 
 use super::world::s3::{S3, files_below};
@@ -36,6 +37,24 @@ fn a_file_over_a_mebibyte_is_uploaded_and_delivered_byte_for_byte() {
         service.run(&["tasks", "show", id]).with(0).says(&[&reference]);
     }
     assert_eq!(bodies(temporary.path()).len(), 3);
+}
+
+#[test]
+fn a_refused_upload_is_told_as_what_it_is() {
+    let temporary = tempfile::tempdir().unwrap();
+    let service = Service::start_in(temporary.path(), &["--max-stored-body-bytes", "2000000"]);
+    let (words, _) = file(temporary.path(), 70 * MEBIBYTE);
+    let ended = service.run(&["send", "http://127.0.0.1:1/", "-d", &words]).with(1);
+    ended.says(&["Larger than is allowed: the request is larger than 2000000 bytes"]);
+}
+
+#[test]
+fn on_postgres_without_a_place_for_them_large_bodies_are_refused_with_the_setting_to_use() {
+    let (temporary, database) = (tempfile::tempdir().unwrap(), Postgres::shared().fresh_database());
+    let service = Service::start_in(temporary.path(), &["--store", database.url()]);
+    let (words, _) = file(temporary.path(), 20 * MEBIBYTE);
+    let ended = service.run(&["send", "http://127.0.0.1:1/", "-d", &words]).with(1);
+    ended.says(&["Nothing says where large bodies are kept", "every node must be started with --blobs"]);
 }
 
 fn bodies(directory: &Path) -> Vec<PathBuf> {

@@ -11,6 +11,6 @@ pub async fn keep_body(app: &App, tenant: &TenantId, pieces: Pieces) -> Result<B
     if app.engine.is_stopping() {
         return Err(Failure::Stopping);
     }
-    let bodies = app.engine.bodies().ok_or_else(Failure::no_bodies)?;
+    let bodies = app.engine.bodies().ok_or(Failure::NoBodyStorage)?;
     Ok(bodies.keep(tenant, pieces, app.limits.stored_body_bytes).await?)
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 pub async fn read_body(app: &App, tenant: &TenantId, name: &str) -> Result<(BodyRef, Pieces), Failure> {
     let nothing = || Failure::NoSuchBody(name.to_owned());
     let hash = name.parse().map_err(|_| nothing())?;
-    let bodies = app.engine.bodies().ok_or_else(Failure::no_bodies)?;
+    let bodies = app.engine.bodies().ok_or(Failure::NoBodyStorage)?;
     let body = bodies.find(tenant, hash).await?.ok_or_else(nothing)?;
     Ok((body, bodies.open(tenant, &body).await?))
 }

@@ -3,7 +3,7 @@
 use redrive_core::TenantId;
 use redrive_core::planted::{self, Bug};
 
-use super::submit_task::{Accepted, Asked, missing_answer};
+use super::submit_task::{Accepted, Asked, in_doubt, missing_answer};
 use crate::app::App;
 use crate::failure::Failure;
 use crate::intake::{self, Prepared};
@@ -42,7 +42,10 @@ pub async fn submit_batch(
     }
     let mut submitted: Vec<_> = match drafts.is_empty() {
         true => Vec::new(),
-        false => app.engine.submit(drafts).await?,
+        false => {
+            let have_keys = judged.iter().flatten().all(|(asked, _): &(Asked, _)| !asked.key_generated);
+            app.engine.submit(drafts).await.map_err(|error| in_doubt(error, have_keys))?
+        }
     };
     if planted::is(Bug::BatchAnswersSwapped) {
         submitted.reverse();

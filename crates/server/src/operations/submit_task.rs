@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redrive_core::{Request, TenantId};
 use redrive_engine::Submission as Submitted;
 use redrive_engine::policies::Resolved;
-use redrive_store::TaskDetail;
+use redrive_store::{Error, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
@@ -44,7 +44,10 @@ pub async fn submit_task(
     let prepared = intake::prepare(app, tenant, submission, key_beside).await?;
     let asked = Asked::of(&prepared);
     let submitted = match prepared {
-        Prepared::New { draft, .. } => app.engine.submit(vec![draft]).await?.pop().ok_or_else(missing_answer)?,
+        Prepared::New { draft, .. } => {
+            let submitted = app.engine.submit(vec![draft]).await;
+            submitted.map_err(|error| in_doubt(error, !asked.key_generated))?.pop().ok_or_else(missing_answer)?
+        }
         Prepared::Before { submitted, .. } => submitted,
     };
     asked.answered(app, tenant, submitted).await
@@ -52,7 +55,21 @@ pub async fn submit_task(
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.
 pub(super) fn missing_answer() -> Failure {
-    redrive_store::Error::Corrupt("a submission was not answered".into()).into()
+    Error::Corrupt("a submission was not answered".into()).into()
+}
+
+/// A store that stops answering in the middle of a commit may have made it. Whoever asked is told what to do about it.
+pub(super) fn in_doubt(error: Error, have_keys: bool) -> Error {
+    let advice = match have_keys {
+        true => "submitting it again with the same Idempotency-Key is safe",
+        false => "it had no Idempotency-Key, so submitting it again may make a second task",
+    };
+    match error {
+        Error::Unavailable(why) => {
+            Error::Unavailable(format!("{why}; what was submitted may have been accepted all the same: {advice}"))
+        }
+        other => other,
+    }
 }
 
 /// What is kept of a submission while the engine has the draft.
@@ -60,7 +77,7 @@ pub(super) struct Asked {
     request: Arc<Request>,
     /// The policy that it was judged by, if it was.
     policy: Option<Arc<Resolved>>,
-    key_generated: bool,
+    pub(super) key_generated: bool,
 }
 
 impl Asked {
@@ -105,5 +122,22 @@ impl Asked {
                 Err(Failure::UnknownPolicy { field: "policyId".into(), id })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_store_that_is_gone_leaves_a_submission_in_doubt() {
+        let unavailable = || Error::Unavailable("no answer".into());
+        let keyed = in_doubt(unavailable(), true).to_string();
+        assert!(keyed.starts_with("the store is unavailable: no answer; "), "{keyed}");
+        assert!(keyed.ends_with(
+            "may have been accepted all the same: submitting it again with the same Idempotency-Key is safe"
+        ));
+        assert!(in_doubt(unavailable(), false).to_string().ends_with("submitting it again may make a second task"));
+        assert_eq!(in_doubt(Error::Closed, true).to_string(), Error::Closed.to_string());
     }
 }

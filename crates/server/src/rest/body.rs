@@ -7,27 +7,27 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 
 use super::problem::Refusal;
+use super::unread::Lent;
 
 /// The whole body. Reading stops at the limit, whatever the caller announced.
 #[expect(clippy::disallowed_methods, reason = "how long a caller may take to send is told by the machine's clock")]
 pub(crate) async fn read_json(
     headers: &HeaderMap,
-    body: Incoming,
+    body: Lent,
     limit_bytes: usize,
     within: Duration,
 ) -> Result<Bytes, Refusal> {
     check_type(headers)?;
-    // What is announced too large is not read at all, and no `100 Continue` asks for it.
+    // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > limit_bytes as u64 {
         return Err(Refusal::TooLarge { limit_bytes });
     }
     tokio::time::timeout(within, collect(body, limit_bytes)).await.unwrap_or(Err(Refusal::TooSlow))
 }
 
-async fn collect(mut body: Incoming, limit_bytes: usize) -> Result<Bytes, Refusal> {
+async fn collect(mut body: Lent, limit_bytes: usize) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use hyper::body::Incoming;
 use redrive_core::{PolicyId, TaskId, TenantId};
 
 use super::body;
 use super::problem::Refusal;
 use super::query::Query;
 use super::stopping::Stopping;
+use super::unread::Lent;
 use crate::app::App;
 use crate::failure::Failure;
 
@@ -28,7 +28,7 @@ pub(crate) struct Context {
 pub(crate) struct Call {
     pub(crate) context: Arc<Context>,
     pub(crate) parts: Parts,
-    pub(crate) body: Incoming,
+    pub(crate) body: Lent,
     pub(crate) query: Query,
     /// What stands in the path's parameter.
     pub(crate) parameter: Option<String>,

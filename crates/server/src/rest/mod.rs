@@ -8,6 +8,7 @@
 //! | `problem` | from failures to problem details |
 //! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
 //! | `upload`, `sent` | bodies that are taken in and given out piece by piece |
+//! | `unread` | what is left of a body when its request is refused |
 //! | `body`, `query`, `percent`, `header_list` | the parts of a request |
 //! | `prefer`, `precondition`, `idempotency_key` | the headers that change what is done |
 //!
@@ -34,6 +35,7 @@ mod sent;
 mod server;
 mod service;
 mod stopping;
+mod unread;
 mod upload;
 
 pub use options::{Error, Options};

@@ -84,7 +84,7 @@ impl Reply {
         }
         match refusal {
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
-            // What is left of the body is not read, so nothing can follow on this connection.
+            // What is left of the body may not have been read, so nothing can follow on this connection.
             Refusal::TooLarge { .. }
             | Refusal::TooSlow
             | Refusal::BrokenBody(_)

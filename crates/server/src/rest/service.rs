@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 
@@ -15,6 +16,8 @@ use super::reply::Reply;
 use super::route::Effect;
 use super::router;
 use super::sent::Sent;
+use super::unread::{self, Lent};
+use crate::app::Limits;
 
 /// Answers one request.
 pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
@@ -22,10 +25,7 @@ pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -
     let version = request.version();
     // A handler owns all that it works with: what a panic leaves half done is dropped with it.
     let outcome = AssertUnwindSafe(answer(context, request)).catch_unwind().await;
-    let reply = match outcome.unwrap_or(Err(Refusal::Panicked)) {
-        Ok(reply) => reply,
-        Err(refusal) => refused(&refusal),
-    };
+    let reply = outcome.unwrap_or_else(|_| refused(&Refusal::Panicked));
     let mut response = reply.into_response(is_head);
     if version == Version::HTTP_2 {
         // HTTP/2 closes streams, not connections.
@@ -34,30 +34,59 @@ pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -
     Ok(response)
 }
 
-async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Result<Reply, Refusal> {
+async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
+    let (body, unread) = unread::lend(&parts, body);
+    let (most, within) = (most_discarded(&context.app.limits), context.body_read_timeout);
+    let (route, outcome) = match find(&parts) {
+        Ok(found) => (Some(found.route), handle(context, parts, body, found).await),
+        Err(refusal) => {
+            drop(body);
+            (None, Err(refusal))
+        }
+    };
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(refusal) => {
+            if !refusal.is_for_silence() {
+                unread.discard(most, within).await;
+            }
+            refused(&refusal)
+        }
+    };
+    if let Some(route) = route {
+        // What the reference does not say, the service does not do: the tests find every answer that drifts.
+        let (status, kind) = (reply.status_code(), reply.kind);
+        debug_assert!(route.declares(&reply), "{} answers {status} ({kind:?}) undeclared", route.id);
+    }
+    reply
+}
+
+fn find(parts: &Parts) -> Result<router::Found, Refusal> {
     let found = router::find(&parts.method, parts.uri.path())?;
-    let route = found.route;
-    if route.effect == Effect::Writes && is_cross_site(&parts) {
+    if found.route.effect == Effect::Writes && is_cross_site(parts) {
         return Err(Refusal::CrossSite);
     }
-    let outcome = match query(&parts, &found) {
-        Ok(query) => (route.handler)(Call { context, parts, body, query, parameter: found.parameter }).await,
-        Err(refusal) => Err(refusal),
-    };
-    let reply = outcome.unwrap_or_else(|refusal| refused(&refusal));
-    // What the reference does not say, the service does not do: the tests find every answer that drifts.
-    debug_assert!(route.declares(&reply), "{} answers {} ({:?}) undeclared", route.id, reply.status_code(), reply.kind);
-    Ok(reply)
+    Ok(found)
+}
+
+async fn handle(context: Arc<Context>, parts: Parts, body: Lent, found: router::Found) -> Result<Reply, Refusal> {
+    let query = query(&parts, &found)?;
+    (found.route.handler)(Call { context, parts, body, query, parameter: found.parameter }).await
+}
+
+/// The most of a refused body that is read for its caller to hear the refusal: more than the largest that is taken.
+fn most_discarded(limits: &Limits) -> u64 {
+    limits.stored_body_bytes.saturating_add(limits.stored_body_bytes / 4)
 }
 
 /// Browsers say where a request comes from; programs say nothing. There is no authentication yet, and a page that somebody
 /// happens to visit must not submit tasks to the service on their own machine.
-fn is_cross_site(parts: &http::request::Parts) -> bool {
+fn is_cross_site(parts: &Parts) -> bool {
     parts.headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
-fn query(parts: &http::request::Parts, found: &router::Found) -> Result<Query, Refusal> {
+fn query(parts: &Parts, found: &router::Found) -> Result<Query, Refusal> {
     // A page or a probe may be asked with whatever; an operation must not ignore what it does not know.
     match found.route.effect {
         Effect::Nothing => Ok(Query::default()),

@@ -22,7 +22,7 @@ pub struct ShownNode<'a> {
     /// `ALIVE`; `DRAINING` while it stops; `SILENT` if it has missed three heartbeats: its leases run out, and others
     /// take them over.
     pub state: &'static str,
-    /// Where its API listens.
+    /// Where its API listens; with the machine's name where it listens on every address.
     pub address: &'a str,
     /// The program's version.
     pub version: &'a str,

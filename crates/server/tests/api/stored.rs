@@ -129,6 +129,54 @@ async fn an_upload_over_its_limit_is_413_and_stores_nothing() {
     world.get(&format!("/blobs/{}", BodyHash::of(&[7; 1_001]))).await.problem(404, "body-not-found");
 }
 
+/// Far more than the buffers between a caller and the server hold.
+const REFUSED: usize = 9 * 1024 * 1024;
+
+#[tokio::test]
+async fn a_caller_that_sends_too_much_hears_that_it_was_refused() {
+    let limits = Limits { stored_body_bytes: 8 * 1024 * 1024, ..Limits::default() };
+    let world = World::with(limits, rest::Options::default()).await;
+    let announced = format!("content-length: {REFUSED}\r\n\r\n");
+    let chunked = format!("transfer-encoding: chunked\r\n\r\n{REFUSED:x}\r\n");
+    for (path, head, status) in [("/blobs", &announced, 413), ("/blobs", &chunked, 413), ("/nothing", &announced, 404)]
+    {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![7; REFUSED]).await.unwrap();
+        stream.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_read_for_ever() {
+    let limits = Limits { stored_body_bytes: 1_000, ..Limits::default() };
+    let world = World::with(limits, rest::Options::default()).await;
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let head = "POST /blobs HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nffffffff\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Four gibibytes were announced: the connection ends long before.
+    let mut sent = 0_usize;
+    while stream.write_all(&[7; 64 * 1024]).await.is_ok() {
+        sent += 64 * 1024;
+        assert!(sent < 1024 * 1024 * 1024, "still taken after {sent} bytes");
+    }
+}
+
+#[tokio::test]
+async fn without_a_place_for_them_stored_bodies_are_501_for_good() {
+    let world = World::without_bodies().await;
+    for ask in [Ask::bytes("POST", "/blobs", &large()), Ask::get(&format!("/blobs/{}", BodyHash::of(b"x")))] {
+        let answer = world.ask(ask).await;
+        let problem = answer.problem(501, "no-body-storage");
+        assert!(problem["detail"].as_str().unwrap().contains("--blobs"), "{problem:#}");
+        assert_eq!(answer.header("retry-after"), None);
+    }
+}
+
 #[tokio::test]
 async fn an_upload_that_breaks_off_stores_nothing() {
     let world = World::start().await;

@@ -45,7 +45,9 @@ DECLARE
     parts text[];
     port text;
 BEGIN
-    IF url IS NULL OR url !~ '^[!-~]+$' OR octet_length(url) > 8192 THEN
+    IF url IS NULL OR url = '' THEN
+        PERFORM redrive.refuse('target_url is missing');
+    ELSIF url !~ '^[!-~]+$' OR octet_length(url) > 8192 THEN
         PERFORM redrive.refuse('target_url must be 1 to 8192 visible ASCII characters: percent-encode the others');
     ELSIF position('#' IN url) > 0 THEN
         PERFORM redrive.refuse('target_url must not have a fragment: it is never sent');
@@ -208,8 +210,10 @@ BEGIN
     lane := redrive.origin(given_url);
     fields := redrive.header_fields(given_headers, implied_type);
     PERFORM redrive.check_labels(labels);
-    IF given_method IS NULL OR given_method !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,64}$' OR given_method = 'CONNECT' THEN
+    IF given_method IS NULL OR given_method !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,64}$' THEN
         PERFORM redrive.refuse('method must be a method such as POST');
+    ELSIF given_method = 'CONNECT' THEN
+        PERFORM redrive.refuse('method must not be CONNECT: it opens a tunnel and delivers nothing');
     ELSIF key !~ '^[!-~]{1,64}$' THEN
         PERFORM redrive.refuse('idempotency_key must be 1 to 64 visible ASCII characters');
     ELSIF given_policy IS NULL OR given_policy !~ '^[A-Za-z0-9._:-]{1,100}$' THEN

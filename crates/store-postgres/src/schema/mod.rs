@@ -39,7 +39,7 @@ pub struct State {
 pub(crate) enum Unusable {
     #[error(
         "the database's schema is at version {version}, and this program needs {CURRENT}: run `redrive migrate`, or start \
-         without --no-migrate"
+         with --postgres-migrate true"
     )]
     Old { version: i64 },
     #[error(

@@ -19,6 +19,11 @@ impl TableName {
         TableName { schema: self.schema.clone(), name: format!("{}{ending}", self.name) }
     }
 
+    /// The schema, if one was given, in quotes where it needs them.
+    pub(super) fn schema(&self) -> Option<String> {
+        self.schema.as_deref().map(quoted)
+    }
+
     /// The name without the schema, in quotes where it needs them.
     pub(super) fn last(&self) -> String {
         quoted(&self.name)

@@ -12,6 +12,13 @@ Examples:
 const TABLE: &str = include_str!("table.sql");
 const NOTIFY: &str = include_str!("notify.sql");
 
+/// A table in a schema needs the schema.
+const ABOUT_SCHEMA: &str = "\
+-- Needs CREATE on the database; leave it out where the schema is somebody else's to make.
+CREATE SCHEMA IF NOT EXISTS {schema};
+
+";
+
 /// Why one may want the trigger, and why not.
 const ABOUT_NOTIFY: &str = "
 -- A trigger that wakes the relay at the commit. Without it the relay finds new rows when it next looks, every few
@@ -40,8 +47,9 @@ fn statements(table: &TableName, notify: bool) -> String {
         true => NOTIFY.to_owned(),
         false => NOTIFY.lines().map(|line| format!("-- {line}\n")).collect(),
     };
+    let schema = table.schema().map(|schema| ABOUT_SCHEMA.replace("{schema}", &schema)).unwrap_or_default();
     let optional = if notify { ABOUT_NOTIFY } else { &ABOUT_NOTIFY.replacen("A trigger", "Optional: a trigger", 1) };
-    format!("{TABLE}{optional}{trigger}")
+    format!("{schema}{TABLE}{optional}{trigger}")
         .replace("{table}", &table.to_string())
         .replace("{function}", &function.to_string())
         .replace("{trigger}", &function.last())
@@ -59,6 +67,8 @@ mod tests {
                        \"App\".outbox_notify();\n";
         assert!(without.ends_with(&format!("\n-- {trigger}")), "{without}");
         assert!(statements(&table, true).ends_with(&format!("\n{trigger}")));
+        assert!(without.contains("\nCREATE SCHEMA IF NOT EXISTS \"App\";\n"), "{without}");
+        assert!(!statements(&"outbox".parse().unwrap(), false).contains("CREATE SCHEMA"));
         assert!(without.contains("\nCREATE TABLE \"App\".outbox (\n"), "{without}");
     }
 }

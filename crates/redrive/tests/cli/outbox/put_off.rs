@@ -74,7 +74,7 @@ fn a_batch_that_is_too_large_for_a_proxy_is_made_smaller_and_a_row_that_is_too_l
         let (tasks, taken) = batch(arrival);
         if is_large || tasks > 2 { refusal(413) } else { taken }
     });
-    business.relay_to(&server.url, &["--once"]).end().with(0).says(&["moved 8 rows, refused 1 row"]);
+    business.relay_to(&server.url, &["--once"]).end().with(1).says(&["moved 8 rows, refused 1 row"]);
     assert_eq!(business.ask("SELECT id, refused FROM app.outbox"), ["6|Not now"]);
 }
 

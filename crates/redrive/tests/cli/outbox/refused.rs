@@ -20,11 +20,14 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
          ('{url}/6', NULL, NULL, NULL, 'taken', NULL),
          ('{url}/7', NULL, NULL, NULL, 'no spaces', NULL),
          ('{url}/8', NULL, NULL, NULL, NULL, 'infinity'),
-         ('{url}/9', NULL, NULL, NULL, NULL, NULL)"
+         ('{url}/9', NULL, NULL, NULL, NULL, NULL),
+         ('{url}/10', '[1]', NULL, NULL, NULL, NULL)"
     ));
-    let relay = business.relay(&service, &["--once"]).end().with(0);
-    let relay = relay.says(&["moved 2 rows, refused 7 rows", "Redrive refused a row; it stays", "id=2", "id=8"]);
-    assert_eq!(relay.stderr.matches("Redrive refused a row").count(), 7, "{}", relay.stderr);
+    let relay = business.relay(&service, &["--once"]).end().with(1);
+    let relay =
+        relay.says(&["error: Redrive refused 8 rows, which stay: the reason is in the column refused of app.outbox"]);
+    let relay = relay.says(&["moved 2 rows, refused 8 rows", "Redrive refused a row; it stays", "id=2", "id=8"]);
+    assert_eq!(relay.stderr.matches("Redrive refused a row").count(), 8, "{}", relay.stderr);
     let mut paths = [target.arrival().path, target.arrival().path];
     paths.sort_unstable();
     assert_eq!(paths, ["/1", "/9"]);
@@ -44,6 +47,7 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
             ),
             "7|A value cannot be: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
             format!("8|{}", shape("notBefore", moment)),
+            "10|headers must be an object of texts or lists of texts, or a list of [name, value], got [1]".to_owned(),
         ]
     );
 
@@ -52,7 +56,7 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
     business.run(&format!("UPDATE {TABLE} SET target_url = '{url}/2', refused = NULL WHERE id = 2"));
     business.relay(&service, &["--once"]).end().with(0).says(&["moved 1 row, refused 0 rows"]);
     assert_eq!(target.arrival().path, "/2");
-    assert_eq!(business.ids(), ["3", "4", "5", "6", "7", "8"]);
+    assert_eq!(business.ids(), ["3", "4", "5", "6", "7", "8", "10"]);
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn a_body_that_no_server_takes_is_refused_unread() {
          ('http://127.0.0.1:1/', convert_to(repeat('x', 16777217), 'UTF8')),
          ('http://127.0.0.1:1/', convert_to(repeat('x', 1048577), 'UTF8'))"
     ));
-    business.relay(&service, &["--once"]).end().with(0).says(&["moved 0 rows, refused 2 rows"]);
+    business.relay(&service, &["--once"]).end().with(1).says(&["moved 0 rows, refused 2 rows"]);
     assert_eq!(
         business.ask(REFUSED),
         [

@@ -95,3 +95,17 @@ fn each_kind_of_body_is_the_same_request_both_ways() {
         Some(6)
     );
 }
+
+#[test]
+fn a_key_that_an_open_transaction_holds_leaves_a_submission_in_doubt_and_it_can_be_made_again() {
+    let world = World::start();
+    let submission = format!(r#"{{"targetUrl": "{}", "method": "GET", "idempotencyKey": "held"}}"#, world.target.url);
+    let enqueue = format!("SELECT redrive.enqueue('{}', method => 'GET', idempotency_key => 'held')", world.target.url);
+    world.own.run(&format!("BEGIN; {enqueue}"));
+    let (status, problem) = post(world.service.authority(), "/retry-tasks", &submission);
+    assert_eq!((status, problem["type"].as_str()), (503, Some("/problems/unavailable")), "{problem:#}");
+    let told = "may have been accepted all the same: submitting it again with the same Idempotency-Key is safe";
+    assert!(problem["detail"].as_str().unwrap().ends_with(told), "{problem:#}");
+    world.own.run("COMMIT");
+    assert_eq!(world.submit(&submission).0, 200);
+}

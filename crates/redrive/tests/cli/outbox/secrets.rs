@@ -27,10 +27,25 @@ fn the_password_of_the_source_is_never_shown() {
 }
 
 #[test]
+fn looking_all_the_time_is_refused() {
+    for poll in ["0s", "9ms"] {
+        let words = ["outbox", "relay", "--from", "postgres://127.0.0.1:1/shop", "--table", "a", "--poll", poll];
+        Program::start(redrive(Path::new("."), &words)).end().with(2).says(&["must be at least 10ms"]);
+    }
+}
+
+#[test]
 fn an_address_that_cannot_be_read_is_told_without_its_password() {
-    for from in ["postgres://relay:s3cret@db:port/shop", "relay:s3cret@db", "host=db password=s3cret colour=red"] {
+    let looks = "must be postgres://user:password@host:5432/database";
+    for (from, told) in [
+        ("postgres://relay:s3cret@db:port/shop", "invalid value for option `port`"),
+        ("postgres://relay:p@s3cret/x@db/shop", "percent-encoded (@ is %40"),
+        ("mysql://relay:s3cret@db/shop", looks),
+        ("relay", looks),
+        ("host=db password=s3cret colour=red", "unknown option `colour`"),
+    ] {
         let words = ["outbox", "relay", "--from", from, "--table", "app.outbox"];
-        let ended = Program::start(redrive(Path::new("."), &words)).end().with(78).says(&["cannot use --from"]);
+        let ended = Program::start(redrive(Path::new("."), &words)).end().with(78).says(&["cannot use --from", told]);
         assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("s3cret"), "{ended:?}");
     }
 }

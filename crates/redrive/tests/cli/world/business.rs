@@ -43,7 +43,7 @@ impl Business {
     pub(crate) fn make_table(&self) {
         let words = ["outbox", "table", "--table", TABLE, "--notify"];
         let statements = Program::start(redrive(Path::new("."), &words)).end().with(0).stdout;
-        self.run(&format!("CREATE SCHEMA app; {statements}"));
+        self.run(&statements);
     }
 
     /// Runs statements.

@@ -90,8 +90,10 @@ kinds! {
         "A task with this idempotency key exists, and its request was a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
     INTERNAL = 500 "internal-error" "Something went wrong in the service":
         "The service could not do this because of a fault of its own, which is in its log.";
+    NO_BODY_STORAGE = 501 "no-body-storage" "Nothing says where large bodies are kept":
+        "Large bodies are kept apart from tasks, and this service was not told where. Asking again changes nothing: start every node with `--blobs`, the same place for each.";
     UNAVAILABLE = 503 "unavailable" "Not available right now":
-        "The service cannot do this right now: its store or its object storage cannot be reached, or it is stopping. Nothing was changed as far as it knows. Try again after `Retry-After`, with the same idempotency key.";
+        "The service cannot do this right now: its store or its object storage cannot be reached, or it is stopping. What was asked for may have been done all the same: an answer can get lost on its way from the store. Try again after `Retry-After`, and submissions with the same idempotency key, which makes that safe.";
     STORAGE_FULL = 507 "storage-full" "No space left":
         "The store has no space left. Nothing was changed. What can be read still can; writing works again once there is space.";
 }

@@ -1,5 +1,7 @@
 //! Why a request got no answer but a problem: what an operation said, or what HTTP itself got wrong.
 
+use redrive_engine::bodies::BodyError;
+
 use crate::failure::Failure;
 
 /// Why a request got a problem for an answer.
@@ -57,6 +59,12 @@ impl Refusal {
     /// A parameter that makes no sense.
     pub(crate) fn parameter(name: impl Into<String>, message: impl Into<String>) -> Self {
         Refusal::Parameter { name: name.into(), message: message.into() }
+    }
+
+    /// Whether it is because the body stopped coming: then there is nothing more to wait for.
+    pub(crate) fn is_for_silence(&self) -> bool {
+        let broken_off = matches!(self, Refusal::Failure(Failure::Bodies(BodyError::BrokenOff(_))));
+        broken_off || matches!(self, Refusal::TooSlow | Refusal::BrokenBody(_))
     }
 }
 

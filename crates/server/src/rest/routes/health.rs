@@ -1,13 +1,20 @@
 //! `GET /livez` and `GET /readyz`
 
-use http::Method;
+use std::time::Duration;
 
+use http::Method;
+use redrive_store::Error;
+
+use crate::failure::Failure;
 use crate::operations::check_ready;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Health;
+
+/// How long the store may take to show that it is there. Whoever asks has little patience: a load balancer, a probe.
+const CHECK_WITHIN: Duration = Duration::from_secs(5);
 
 const OK: Health = Health { status: "ok" };
 
@@ -33,7 +40,8 @@ pub(crate) static READY: Route = Route {
     id: "ready",
     group: Group::Service,
     summary: "Whether the service can take work",
-    description: "Whether the store can be written to and the service is not about to stop.",
+    description: "Whether the store can be written to and the service is not about to stop. A store that has not said so after 5 \
+        seconds cannot.",
     effect: Effect::Nothing,
     parameters: &[],
     request: None,
@@ -49,6 +57,25 @@ pub(crate) static READY: Route = Route {
 };
 
 async fn ready(call: Call) -> Result<Reply, Refusal> {
-    check_ready(call.app()).await?;
+    in_time(check_ready(call.app())).await?;
     Reply::json(200, &OK)
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever asks has a machine's clock as well")]
+async fn in_time(check: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let late = || Err(Error::Unavailable(format!("no answer within {} s", CHECK_WITHIN.as_secs())).into());
+    tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(|_| late())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_answer_is_not_ready_after_five_seconds() {
+        let began = tokio::time::Instant::now();
+        let told = in_time(std::future::pending()).await.unwrap_err().to_string();
+        assert_eq!((told.as_str(), began.elapsed()), ("the store is unavailable: no answer within 5 s", CHECK_WITHIN));
+        assert!(in_time(async { Ok(()) }).await.is_ok());
+    }
 }

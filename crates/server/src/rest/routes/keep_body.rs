@@ -33,7 +33,7 @@ pub(crate) static ROUTE: Route = Route {
         headers: &[],
         content: Content::Json(of::<StoredBody>),
     }],
-    problems: &[&kind::BROKEN_BODY],
+    problems: &[&kind::BROKEN_BODY, &kind::NO_BODY_STORAGE],
     example: Example {
         target: "/blobs",
         headers: &[],
@@ -48,7 +48,7 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let Call { context, body, .. } = call;
     let most = context.app.limits.stored_body_bytes;
-    // What is announced too large is not read at all, and no `100 Continue` asks for it.
+    // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > most {
         return Err(Refusal::TooLarge { limit_bytes: usize::try_from(most).unwrap_or(usize::MAX) });
     }

@@ -25,7 +25,7 @@ pub(crate) static ROUTE: Route = Route {
     }],
     request: None,
     answers: &[Answer { status: 200, description: "The body.", headers: &[], content: Content::Bytes }],
-    problems: &[&kind::BODY_NOT_FOUND],
+    problems: &[&kind::BODY_NOT_FOUND, &kind::NO_BODY_STORAGE],
     example: Example {
         target: "/blobs/sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         headers: &[],

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use redrive_blobs::{Blobs, Credentials, Location};
 use redrive_core::policy::Spec;
 use redrive_core::{PolicyId, TenantId};
+use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
 use redrive_engine::{Handle, Parts};
@@ -47,11 +48,27 @@ impl World {
         World::with_transport(limits, options, target.clone(), target).await
     }
 
+    /// One that was not told where to keep large bodies.
+    pub(crate) async fn without_bodies() -> World {
+        let target = Arc::new(ScriptedTarget::default());
+        World::of(Limits::default(), rest::Options::default(), target.clone(), target, false).await
+    }
+
     pub(crate) async fn with_transport(
         limits: Limits,
         options: rest::Options,
         transport: Arc<dyn Transport>,
         target: Arc<ScriptedTarget>,
+    ) -> World {
+        World::of(limits, options, transport, target, true).await
+    }
+
+    async fn of(
+        limits: Limits,
+        options: rest::Options,
+        transport: Arc<dyn Transport>,
+        target: Arc<ScriptedTarget>,
+        keeps_bodies: bool,
     ) -> World {
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
         let store = Arc::new(MemoryStore::new());
@@ -63,7 +80,7 @@ impl World {
             spawner: Arc::new(TokioSpawner),
             store,
             transport,
-            bodies: Some(Arc::new(bodies)),
+            bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());

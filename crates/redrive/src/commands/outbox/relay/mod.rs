@@ -49,7 +49,8 @@ Examples:
 An address with a password belongs into the variable REDRIVE_OUTBOX_FROM: anybody on the machine
 can see the command lines of others.
 Rows are handed over in the order of their ids and deleted once Redrive has them. One that Redrive
-refuses stays, with the reason in its column `refused`, until somebody sets that to NULL.
+refuses stays, with the reason in its column `refused`, until somebody sets that to NULL. With
+--once, the code is 1 if rows were refused.
 A second relay of the same table waits until the first has ended. The session must be one: connect
 past a transaction pooler. `redrive outbox table` prints the statements that make the table.
 
@@ -75,9 +76,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "100", value_parser = parse_batch)]
     batch: usize,
     /// How often to look for rows that nobody told of
-    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_poll)]
     poll: Duration,
-    /// Move what is there, and end
+    /// Move what is there, and end; with code 1 if any of it was refused
     #[arg(long)]
     once: bool,
     /// What is logged: error, warn, info, debug, trace
@@ -90,6 +91,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     logging::start(&args.log_level, args.log_format)?;
+    let wrong = |why| Failure::error(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
+    args.from.check_postgres().map_err(wrong)?;
     let settings = [("lock_timeout", LOCK_TIMEOUT.as_millis().to_string())];
     let terms = connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &[], timeout: CONNECT_TIMEOUT };
     let from = connect::Address::read(args.from.secret(), &terms);
@@ -107,7 +110,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
             output.line(relay.summary())?;
         }
         let is_cut_short = once && relay.was_stopped();
-        ended.map(|()| if is_cut_short { Exit::Interrupted } else { Exit::Done })
+        ended?;
+        match relay.refused() {
+            _ if is_cut_short => Ok(Exit::Interrupted),
+            Some(refused) if once => Err(Failure::error(Exit::Failed, refused)),
+            _ => Ok(Exit::Done),
+        }
     })
 }
 
@@ -123,6 +131,13 @@ fn parse_batch(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|rows| (1..=MOST).contains(rows))
         .ok_or_else(|| format!("must be a number from 1 to {MOST}"))
+}
+
+fn parse_poll(text: &str) -> Result<Duration, String> {
+    /// More often would do little else than ask.
+    const SHORTEST: Duration = Duration::from_millis(10);
+    let poll = parse_duration(text)?;
+    if poll < SHORTEST { Err("must be at least 10ms".into()) } else { Ok(poll) }
 }
 
 fn parse_format(text: &str) -> Result<LogFormat, String> {

@@ -101,6 +101,17 @@ impl Relay {
         self.moved + self.refused > 0
     }
 
+    /// What to tell whoever started it about the rows that were refused, if any were.
+    pub(super) fn refused(&self) -> Option<String> {
+        let told =
+            |rows: &str| format!("Redrive refused {rows}: the reason is in the column refused of {}", self.args.table);
+        match self.refused {
+            0 => None,
+            1 => Some(told("1 row, which stays")),
+            many => Some(told(&format!("{many} rows, which stay"))),
+        }
+    }
+
     /// What was done, in a line.
     pub(super) fn summary(&self) -> String {
         let ended = self.stop.signal().map_or_else(String::new, |signal| format!("{signal}: ended; "));

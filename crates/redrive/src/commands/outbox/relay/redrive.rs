@@ -16,6 +16,7 @@ const LONGEST_REASON: usize = 1_000;
 
 /// The server that takes the rows.
 pub(super) struct Redrive {
+    server: Address,
     client: Client,
 }
 
@@ -69,14 +70,14 @@ struct One {
 
 impl Redrive {
     pub(super) fn new(server: Address) -> Self {
-        Redrive { client: Client::new(server) }
+        Redrive { client: Client::new(server.clone()), server }
     }
 
     /// Submits these submissions in their order. Doing that again is safe: each has a key.
     pub(super) async fn submit(&mut self, submissions: &[String]) -> Answered {
         let document = format!("{{\"tasks\":[{}]}}", submissions.join(","));
         match self.client.post_again(BATCH, Bytes::from(document)).await {
-            Ok(answer) => read(&answer, submissions.len()),
+            Ok(answer) => read(&self.server, &answer, submissions.len()),
             Err(error) => {
                 let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
                 Answered::Later(Later { reason, asked: None, exit: exit_of(&error) })
@@ -85,7 +86,7 @@ impl Redrive {
     }
 }
 
-fn read(answer: &Answer, rows: usize) -> Answered {
+fn read(server: &Address, answer: &Answer, rows: usize) -> Answered {
     let later = |reason| Answered::Later(Later { reason, asked: asked(answer), exit: Exit::Failed });
     let problem = || shortened(&Problem::read(answer).to_string());
     match answer.status.as_u16() {
@@ -93,7 +94,7 @@ fn read(answer: &Answer, rows: usize) -> Answered {
             Ok(Results { results }) if results.len() == rows => {
                 Answered::Each(results.into_iter().enumerate().map(|(at, one)| judge(at, one)).collect())
             }
-            _ => later("the server's answer is not what a Redrive server answers to a batch".to_owned()),
+            _ => later(format!("what {server} answers to a batch is not what a Redrive server answers")),
         },
         400 | 413 | 422 => Answered::Refused(problem()),
         _ => later(problem()),
@@ -127,6 +128,10 @@ mod tests {
 
     use super::*;
 
+    fn read(answer: &Answer, rows: usize) -> Answered {
+        super::read(&"http://127.0.0.1:9".parse().unwrap(), answer, rows)
+    }
+
     fn answer(status: u16, body: &str) -> Answer {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", "7".parse().unwrap());
@@ -149,7 +154,8 @@ mod tests {
     #[test]
     fn only_what_a_redrive_server_says_counts() {
         for (status, body) in [(200, "<html>"), (200, r#"{"results":[]}"#), (201, r#"{"results":[{"status":201}]}"#)] {
-            assert!(matches!(read(&answer(status, body), 1), Answered::Later(_)), "{status} {body}");
+            let Answered::Later(later) = read(&answer(status, body), 1) else { panic!("{status} {body}") };
+            assert!(status != 200 || later.reason.contains("what http://127.0.0.1:9 answers"), "{later:?}");
         }
     }
 

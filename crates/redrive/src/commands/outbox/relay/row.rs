@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 /// below what it takes in one request.
 pub(super) const LARGEST_BODY: i64 = 16 * 1024 * 1024;
 
+/// How much of what makes no sense is shown.
+const SHOWN: usize = 100;
+
 /// A row as it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Row {
@@ -82,10 +85,16 @@ enum Headers<'a> {
 
 impl<'a> Headers<'a> {
     fn read(text: &'a str) -> Result<Self, String> {
-        match serde_json::from_str(text) {
-            Ok(pairs) => Ok(Headers::Pairs(pairs)),
-            Err(_) => json("headers", text).map(Headers::AsGiven),
+        if let Ok(pairs) = serde_json::from_str(text) {
+            return Ok(Headers::Pairs(pairs));
         }
+        let given = json("headers", text)?;
+        // The server knows objects only, and would not say that a list is allowed here.
+        if given.get().starts_with('{') || given.get() == "null" {
+            return Ok(Headers::AsGiven(given));
+        }
+        let shown: String = given.get().chars().take(SHOWN).collect();
+        Err(format!("headers must be an object of texts or lists of texts, or a list of [name, value], got {shown}"))
     }
 }
 
@@ -137,7 +146,11 @@ mod tests {
         let headers = |text: &str| Row { headers: Some(text.to_owned()), ..Row::default() }.submission("k");
         let pairs = headers(r#"[["x-b", "1"], ["a", "2"], ["x-b", "3"]]"#).unwrap();
         assert!(pairs.contains(r#""headers":{"x-b":"1","a":"2","x-b":"3"}"#), "{pairs}");
-        assert!(headers("[[1]]").unwrap().contains(r#""headers":[[1]]"#), "for the server to refuse");
+        assert!(headers(r#"{"a": 1}"#).unwrap().contains(r#""headers":{"a": 1}"#), "for the server to refuse");
+        for wrong in ["[1]", "[[1]]", r#"[["a"]]"#, "5", "\"a: b\""] {
+            let told = "headers must be an object of texts or lists of texts, or a list of [name, value], got ";
+            assert_eq!(headers(wrong), Err(format!("{told}{wrong}")));
+        }
         assert!(headers("null").unwrap().contains(r#""headers":null"#));
     }
 
