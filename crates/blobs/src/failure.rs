@@ -13,9 +13,40 @@ pub enum OpenError {
         /// Why not.
         source: std::io::Error,
     },
+    /// A file of authorities to trust cannot be used.
+    #[error("cannot use the certificates in {}: {problem}", path.display())]
+    Authorities {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The settings make no client.
     #[error("cannot set up object storage")]
     Setup(#[from] object_store::Error),
+}
+
+/// Why it could not be found out which place this is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// It cannot be reached or used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Nobody said with which keys to ask.
+    #[error("AWS_ACCESS_KEY_ID is not set, and the metadata service of an instance gave no keys either: {0}")]
+    NoKeys(String),
+    /// Something else has the marker's name.
+    #[error("the object {name} there is not a marker of Redrive's")]
+    NotAMarker {
+        /// The object's name.
+        name: String,
+    },
+}
+
+impl PlaceError {
+    pub(crate) fn out_of_reach(error: &object_store::Error) -> Self {
+        PlaceError::Unavailable(with_reasons(error))
+    }
 }
 
 /// An error of object storage.
