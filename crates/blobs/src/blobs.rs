@@ -30,8 +30,6 @@ const RETRIES: usize = 3;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long it may take to find out which place this is.
 const MARKER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Where an instance of Amazon's is told its keys.
-const METADATA_SERVICE: &str = "169.254.169.254";
 
 /// Object storage, and the store that knows what is in it.
 pub struct Blobs {
@@ -105,9 +103,7 @@ impl Blobs {
     /// What a look at the marker comes to, as long as somebody waits for a start.
     async fn in_time<T>(&self, looking: impl Future<Output = Result<T, PlaceError>>) -> Result<T, PlaceError> {
         match tokio::time::timeout(MARKER_TIMEOUT, looking).await {
-            Ok(Err(PlaceError::Unavailable(why))) if self.asks_for_keys && why.contains(METADATA_SERVICE) => {
-                Err(PlaceError::NoKeys(why))
-            }
+            Ok(Err(error)) if self.asks_for_keys => Err(error.without_keys()),
             Ok(found) => found,
             Err(_) => Err(PlaceError::Unavailable(format!("no answer within {MARKER_TIMEOUT:?}"))),
         }
