@@ -36,13 +36,18 @@ pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId
     let only_if_absent = PutOptions::from(PutMode::Create);
     match storage.put_opts(name, content.clone().into(), only_if_absent).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-        // Not everything that speaks S3 knows conditions. Two at the same moment are told by the read that follows.
-        Err(Error::NotImplemented { .. }) => {
+        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if not.
+        Err(error) if knows_no_conditions(&error) => {
             storage.put(name, content.into()).await.map_err(|error| PlaceError::out_of_reach(&error))?;
         }
         Err(error) => return Err(PlaceError::out_of_reach(&error)),
     }
     read(storage, name).await?.ok_or_else(|| PlaceError::Unavailable("what was written is not there".into()))
+}
+
+/// Not everything that speaks S3 knows conditions; what does not either ignores them or says so.
+fn knows_no_conditions(error: &Error) -> bool {
+    matches!(error, Error::NotImplemented { .. }) || error.to_string().contains("501 Not Implemented")
 }
 
 #[cfg(test)]
@@ -78,6 +83,18 @@ mod tests {
             assert_eq!(write(&*storage, &name, second).await.unwrap(), first, "{storage}");
             assert_eq!(read(&*storage, &name).await.unwrap(), Some(first), "{storage}");
         }
+    }
+
+    #[test]
+    fn storage_that_knows_no_conditions_says_so_by_its_status() {
+        let answered = |status: &str| {
+            let text =
+                format!("Error performing PUT http://x/y in 1ms - Server returned non-2xx status code: {status}: ");
+            Error::Generic { store: "S3", source: text.into() }
+        };
+        assert!(knows_no_conditions(&answered("501 Not Implemented")));
+        assert!(!knows_no_conditions(&answered("500 Internal Server Error")));
+        assert!(!knows_no_conditions(&answered("403 Forbidden")));
     }
 
     #[tokio::test]
