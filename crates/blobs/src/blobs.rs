@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path as Directory, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,18 +16,20 @@ use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::Clock;
 use redrive_engine::entropy::Entropy;
-use redrive_store::{Blob, Store};
+use redrive_store::{Blob, PlaceId, Store};
 
 use crate::connector::Connector;
-use crate::failure::{self, OpenError};
+use crate::failure::{self, OpenError, PlaceError};
 use crate::location::{Bucket, Credentials, Location};
 use crate::place::Places;
 use crate::upload::{self, Content, Received};
-use crate::{unfinished, verified};
+use crate::{marker, trust, unfinished, verified};
 
 /// How often a call to S3 is tried again, and for how long: the engine retries what needs longer.
 const RETRIES: usize = 3;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long it may take to find out which place this is.
+const MARKER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Object storage, and the store that knows what is in it.
 pub struct Blobs {
@@ -35,6 +37,10 @@ pub struct Blobs {
     places: Places,
     /// The directory, if that is what it is.
     directory: Option<PathBuf>,
+    /// Which place this was when somebody looked.
+    known: OnceLock<PlaceId>,
+    /// Whether the keys are those that the machine was given.
+    asks_for_keys: bool,
     parts: Parts,
 }
 
@@ -50,14 +56,73 @@ pub struct Parts {
 }
 
 impl Blobs {
-    /// Opens a place; a directory is made if it is not there. Blocks for a moment.
+    /// Opens a place; a directory is made if it is not there. Blocks for a moment. Whether what is there can be used is
+    /// known when its identity has been asked for.
     pub fn open(location: &Location, credentials: &Credentials, parts: Parts) -> Result<Self, OpenError> {
+        Blobs::open_trusting(location, credentials, &[], parts)
+    }
+
+    /// The same, where S3 may also show a certificate of the authorities in these PEM files.
+    pub fn open_trusting(
+        location: &Location,
+        credentials: &Credentials,
+        extra_ca: &[PathBuf],
+        parts: Parts,
+    ) -> Result<Self, OpenError> {
         let (storage, prefix, directory): (Arc<dyn ObjectStore>, &str, _) = match location {
             Location::Memory => (Arc::new(InMemory::new()), "", None),
             Location::Directory(path) => (Arc::new(open_directory(path)?), "", Some(path.clone())),
-            Location::S3(bucket) => (Arc::new(open_bucket(bucket, credentials)?), &bucket.prefix, None),
+            Location::S3(bucket) => (Arc::new(open_bucket(bucket, credentials, extra_ca)?), &bucket.prefix, None),
         };
-        Ok(Blobs { storage, places: Places::below(prefix), directory, parts })
+        let asks_for_keys = matches!(location, Location::S3(_)) && credentials.access_key_id.is_none();
+        let (places, known) = (Places::below(prefix), OnceLock::new());
+        Ok(Blobs { storage, places, directory, known, asks_for_keys, parts })
+    }
+
+    /// Which place this is, by its own word; nothing if it has never been used.
+    pub async fn identity(&self) -> Result<Option<PlaceId>, PlaceError> {
+        let found = self.in_time(marker::read(&*self.storage, &self.places.marker())).await?;
+        if let Some(found) = found {
+            self.known.get_or_init(|| found);
+        }
+        Ok(found)
+    }
+
+    /// Which place this is; one that has never been used is marked.
+    pub async fn mark(&self) -> Result<PlaceId, PlaceError> {
+        if let Some(found) = self.identity().await? {
+            return Ok(found);
+        }
+        let bits = || u128::from(self.parts.entropy.bits());
+        let fresh = PlaceId::of(bits() << 64 | bits());
+        let written = self.in_time(marker::write(&*self.storage, &self.places.marker(), fresh)).await?;
+        self.known.get_or_init(|| written);
+        Ok(written)
+    }
+
+    /// What a look at the marker comes to, as long as somebody waits for a start.
+    async fn in_time<T>(&self, looking: impl Future<Output = Result<T, PlaceError>>) -> Result<T, PlaceError> {
+        match tokio::time::timeout(MARKER_TIMEOUT, looking).await {
+            Ok(Err(error)) if self.asks_for_keys => Err(error.without_keys()),
+            Ok(found) => found,
+            Err(_) => Err(PlaceError::Unavailable(format!("no answer within {MARKER_TIMEOUT:?}"))),
+        }
+    }
+
+    /// What it means that an object is not there. If the marker is not there either, this is not the place that it was: a
+    /// volume is not mounted, or the bucket has gone. Nothing is known of the body then.
+    async fn missing(&self) -> BodyError {
+        let Some(known) = self.known.get() else { return BodyError::Missing };
+        match marker::read(&*self.storage, &self.places.marker()).await {
+            Ok(Some(found)) if found == *known => BodyError::Missing,
+            Ok(_) => {
+                let marker = self.places.marker();
+                BodyError::Unavailable(format!(
+                    "this is not the place that it was at the start, by its marker {marker}"
+                ))
+            }
+            Err(error) => BodyError::Unavailable(error.to_string()),
+        }
     }
 
     /// Puts a body that has come in where its name says.
@@ -125,7 +190,10 @@ impl Bodies for Blobs {
     }
 
     async fn open(&self, tenant: &TenantId, body: &BodyRef) -> Result<Pieces, BodyError> {
-        let object = self.storage.get(&self.places.body(tenant, body)).await.map_err(failure::of)?;
+        let object = match self.storage.get(&self.places.body(tenant, body)).await.map_err(failure::of) {
+            Err(BodyError::Missing) => return Err(self.missing().await),
+            opened => opened?,
+        };
         if object.meta.size != body.length {
             let (found, expected) = (object.meta.size, body.length);
             return Err(BodyError::Damaged(format!("it has {found} bytes, not {expected}")));
@@ -167,12 +235,16 @@ fn open_directory(path: &Directory) -> Result<LocalFileSystem, OpenError> {
     Ok(LocalFileSystem::new_with_prefix(path)?.with_fsync(true))
 }
 
-fn open_bucket(bucket: &Bucket, credentials: &Credentials) -> Result<impl ObjectStore + use<>, OpenError> {
+pub(crate) fn open_bucket(
+    bucket: &Bucket,
+    credentials: &Credentials,
+    extra_ca: &[PathBuf],
+) -> Result<impl ObjectStore + use<>, OpenError> {
     let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&bucket.name)
         .with_region(&bucket.region)
-        .with_http_connector(Connector)
+        .with_http_connector(Connector { roots: trust::roots(extra_ca)? })
         .with_retry(retry);
     if let Some(endpoint) = &bucket.endpoint {
         builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));

@@ -27,7 +27,10 @@ const MAX_IDLE: usize = 16;
 
 /// Makes the client.
 #[derive(Debug)]
-pub(crate) struct Connector;
+pub(crate) struct Connector {
+    /// Whom it trusts.
+    pub(crate) roots: RootCertStore,
+}
 
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
@@ -35,7 +38,7 @@ impl HttpConnector for Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls()?).https_or_http().enable_http1();
+        let https = HttpsConnectorBuilder::new().with_tls_config(self.tls()?).https_or_http().enable_http1();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -45,18 +48,14 @@ impl HttpConnector for Connector {
     }
 }
 
-fn tls() -> object_store::Result<rustls::ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in rustls_native_certs::load_native_certs().certs {
-        if let Err(error) = roots.add(certificate) {
-            tracing::debug!(%error, "a root certificate of the system cannot be used");
-        }
+impl Connector {
+    fn tls(&self) -> object_store::Result<rustls::ClientConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| object_store::Error::Generic { store: "S3", source: error.into() })?;
+        Ok(config.with_root_certificates(self.roots.clone()).with_no_client_auth())
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| object_store::Error::Generic { store: "S3", source: error.into() })?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[derive(Debug)]

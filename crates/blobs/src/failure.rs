@@ -13,9 +13,51 @@ pub enum OpenError {
         /// Why not.
         source: std::io::Error,
     },
+    /// A file of authorities to trust cannot be used.
+    #[error("cannot use the certificates in {}: {problem}", path.display())]
+    Authorities {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The settings make no client.
     #[error("cannot set up object storage")]
     Setup(#[from] object_store::Error),
+}
+
+/// Why it could not be found out which place this is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// It cannot be reached or used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Nobody said with which keys to ask.
+    #[error("AWS_ACCESS_KEY_ID is not set, and the metadata service of an instance gave no keys either: {0}")]
+    NoKeys(String),
+    /// Something else has the marker's name.
+    #[error("the object {name} there is not a marker of Redrive's")]
+    NotAMarker {
+        /// The object's name.
+        name: String,
+    },
+}
+
+/// Where an instance of Amazon's is told its keys.
+const METADATA_SERVICE: &str = "169.254.169.254";
+
+impl PlaceError {
+    /// What somebody who gave no keys has to know: storage itself was never asked.
+    pub(crate) fn without_keys(self) -> Self {
+        match self {
+            PlaceError::Unavailable(why) if why.contains(METADATA_SERVICE) => PlaceError::NoKeys(why),
+            error => error,
+        }
+    }
+
+    pub(crate) fn out_of_reach(error: &object_store::Error) -> Self {
+        PlaceError::Unavailable(with_reasons(error))
+    }
 }
 
 /// An error of object storage.
@@ -38,4 +80,18 @@ fn with_reasons(error: &dyn std::error::Error) -> String {
         reason = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gave_no_keys_is_told_so_if_nobody_else_did() {
+        let asked = PlaceError::Unavailable("Error performing PUT http://169.254.169.254/latest/api/token".into());
+        let text = asked.without_keys().to_string();
+        assert!(text.starts_with("AWS_ACCESS_KEY_ID is not set") && text.ends_with("/latest/api/token"), "{text}");
+        let refused = PlaceError::Unavailable("403 Forbidden".into());
+        assert_eq!(refused.clone().without_keys(), refused);
+    }
 }

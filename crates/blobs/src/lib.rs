@@ -5,10 +5,12 @@
 //! | `location` | what the setting says: which storage, and where in it |
 //! | `blobs` | [`Blobs`], what the server, the transport and the engine hold |
 //! | `place` | the names of objects |
+//! | `marker` | the object that says which place this is |
 //! | `upload` | taking a body in, piece by piece, hashed on the way |
 //! | `verified` | giving a body out, and never the last piece of a wrong one |
 //! | `unfinished` | what uploads that broke off left behind |
 //! | `connector` | the HTTP client that S3 is spoken over |
+//! | `trust` | whom to trust on the way there |
 //! | `failure` | what went wrong, in the engine's terms |
 //!
 //! An object is named by what is in it and by a random number, and that name is known to the store before the object is in
@@ -22,11 +24,17 @@ mod blobs;
 mod connector;
 mod failure;
 mod location;
+mod marker;
 mod place;
+mod trust;
 mod unfinished;
 mod upload;
 mod verified;
 
+#[cfg(test)]
+#[path = "../tests/support/s3.rs"]
+mod s3;
+
 pub use blobs::{Blobs, Parts};
-pub use failure::OpenError;
+pub use failure::{OpenError, PlaceError};
 pub use location::{Credentials, InvalidLocation, Location};

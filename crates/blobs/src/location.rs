@@ -1,5 +1,6 @@
 //! Where bodies are kept, as the setting says it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use url::Url;
@@ -42,8 +43,8 @@ pub struct Credentials {
     pub session_token: Option<String>,
 }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("are_given", &self.secret_access_key.is_some()).finish()
     }
 }
@@ -74,21 +75,37 @@ impl Location {
     }
 }
 
+/// For people. There is no key in it.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Directory(path) => write!(f, "{}", path.display()),
+            Location::Memory => f.write_str("memory"),
+            Location::S3(Bucket { name, prefix, endpoint, .. }) => {
+                write!(f, "s3://{name}")?;
+                if !prefix.is_empty() {
+                    write!(f, "/{prefix}")?;
+                }
+                endpoint.as_ref().map_or(Ok(()), |endpoint| write!(f, " at {endpoint}"))
+            }
+        }
+    }
+}
+
 fn bucket(url: &Url) -> Result<Bucket, InvalidLocation> {
     let name =
         url.host_str().filter(|name| !name.is_empty()).ok_or_else(|| InvalidLocation("a bucket is missing".into()))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(InvalidLocation("keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".into()));
-    }
+    refuse_keys(url)?;
     let prefix = url.path().trim_matches('/').to_owned();
     let mut bucket = Bucket { name: name.to_owned(), prefix, endpoint: None, region: DEFAULT_REGION.into() };
     for (name, value) in url.query_pairs() {
         match &*name {
             "endpoint" => {
-                let is_http = Url::parse(&value).is_ok_and(|endpoint| matches!(endpoint.scheme(), "http" | "https"));
-                if !is_http {
+                let endpoint = Url::parse(&value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+                let Some(endpoint) = endpoint else {
                     return Err(InvalidLocation(format!("the endpoint {value:?} is no http or https URL")));
-                }
+                };
+                refuse_keys(&endpoint)?;
                 bucket.endpoint = Some(value.trim_end_matches('/').to_owned());
             }
             "region" => bucket.region = value.into_owned(),
@@ -96,6 +113,14 @@ fn bucket(url: &Url) -> Result<Bucket, InvalidLocation> {
         }
     }
     Ok(bucket)
+}
+
+/// What has keys in it could not be shown, and nobody would use them.
+fn refuse_keys(url: &Url) -> Result<(), InvalidLocation> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(InvalidLocation("keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".into()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -127,10 +152,24 @@ mod tests {
             ("s3:///prefix", "a bucket is missing"),
             ("s3://key:secret@bodies", "AWS_ACCESS_KEY_ID"),
             ("s3://bodies?endpoint=localhost:9000", "is no http or https URL"),
+            ("s3://bodies?endpoint=http://key:secret@localhost:9000", "AWS_ACCESS_KEY_ID"),
             ("s3://bodies?zone=1", "\"zone\" means nothing here"),
         ] {
             let error = Location::parse(text).unwrap_err().to_string();
             assert!(error.contains(wrong), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_shown_so_that_people_find_it() {
+        for (text, shown) in [
+            ("file:///var/lib/redrive/blobs", "/var/lib/redrive/blobs"),
+            ("memory:", "memory"),
+            ("s3://bodies", "s3://bodies"),
+            ("s3://bodies/redrive/prod/?region=eu-1", "s3://bodies/redrive/prod"),
+            ("s3://bodies/p?endpoint=http://127.0.0.1:9000/", "s3://bodies/p at http://127.0.0.1:9000"),
+        ] {
+            assert_eq!(Location::parse(text).unwrap().to_string(), shown);
         }
     }
 

@@ -1,13 +1,15 @@
 //! The names of objects.
 //!
 //! `bodies/TENANT/ba/ba7816…-COPY` holds a body, `incoming/NUMBER` one that is still coming in. A body's name says what
-//! is in it, and its copy makes sure that no name is ever used again after its object was deleted.
+//! is in it, and its copy makes sure that no name is ever used again after its object was deleted. `place` says which
+//! place this is.
 
 use object_store::path::Path;
 use redrive_core::{BodyRef, TenantId};
 
 const BODIES: &str = "bodies";
 pub(crate) const INCOMING: &str = "incoming";
+const MARKER: &str = "place";
 
 /// Where all names begin.
 #[derive(Debug, Clone)]
@@ -26,6 +28,11 @@ impl Places {
         let hex = body.hash.hex();
         let object = format!("{hex}-{:016x}", body.copy);
         [BODIES, tenant.as_str(), &hex[..2], &object].into_iter().fold(self.root.clone(), |path, part| path.join(part))
+    }
+
+    /// Where the marker is.
+    pub(crate) fn marker(&self) -> Path {
+        self.root.clone().join(MARKER)
     }
 
     /// Where a body with this number is while it comes in.
@@ -53,6 +60,7 @@ mod tests {
         let places = Places::below("redrive/prod");
         let expected = format!("redrive/prod/bodies/default/ba/{hex}-000000000000002a");
         assert_eq!(places.body(&TenantId::default_tenant(), &body).as_ref(), expected);
+        assert_eq!(places.marker().as_ref(), "redrive/prod/place");
         assert_eq!(Places::below("").incoming(0x2A).as_ref(), "incoming/000000000000002a");
     }
 }

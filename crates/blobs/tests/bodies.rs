@@ -16,7 +16,7 @@ use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::{Clock, SystemClock};
 use redrive_engine::entropy::Entropy;
-use redrive_store::{Blob, MemoryStore, Store};
+use redrive_store::{Blob, MemoryStore, PlaceId, Store};
 use s3::{S3, files_below};
 
 /// What an upload gathers before it sends it on.
@@ -28,6 +28,7 @@ struct World {
     blobs: Blobs,
     store: Arc<MemoryStore>,
     clock: SystemClock,
+    url: String,
     directory: Option<tempfile::TempDir>,
     s3: Option<S3>,
 }
@@ -53,7 +54,6 @@ impl Entropy for Counting {
 
 fn world(place: Place) -> World {
     let (store, clock) = (Arc::new(MemoryStore::new()), SystemClock::start());
-    let parts = Parts { store: store.clone(), clock: Arc::new(clock), entropy: Arc::new(Counting(1.into())) };
     let directory = (place == Place::Directory).then(|| tempfile::tempdir().unwrap());
     let s3 = (place == Place::S3).then(S3::start);
     let url = match (&directory, &s3) {
@@ -61,13 +61,22 @@ fn world(place: Place) -> World {
         (_, Some(s3)) => s3.url(),
         _ => "memory:".into(),
     };
-    let credentials = Credentials {
+    let blobs = open(&url, &keys(), store.clone(), 1);
+    World { blobs, store, clock, url, directory, s3 }
+}
+
+fn keys() -> Credentials {
+    Credentials {
         access_key_id: Some(s3::ACCESS_KEY_ID.into()),
         secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
         session_token: None,
-    };
-    let blobs = Blobs::open(&Location::parse(&url).unwrap(), &credentials, parts).unwrap();
-    World { blobs, store, clock, directory, s3 }
+    }
+}
+
+fn open(url: &str, keys: &Credentials, store: Arc<MemoryStore>, first_random: u64) -> Blobs {
+    let entropy = Arc::new(Counting(first_random.into()));
+    let parts = Parts { store, clock: Arc::new(SystemClock::start()), entropy };
+    Blobs::open(&Location::parse(url).unwrap(), keys, parts).unwrap()
 }
 
 impl World {
@@ -80,6 +89,11 @@ impl World {
             Ok(pieces) => collect(pieces).await,
             Err(error) => (Vec::new(), Some(error)),
         }
+    }
+
+    /// Another process over the same place, which draws other numbers.
+    fn neighbour(&self) -> Blobs {
+        open(&self.url, &keys(), self.store.clone(), 1_000)
     }
 
     fn root(&self) -> PathBuf {
@@ -309,4 +323,71 @@ async fn storage_that_dies_half_way_gives_no_end() {
     let (rest, error) = collect(pieces).await;
     assert!(matches!(error, Some(BodyError::Unavailable(_))), "{error:?}");
     assert!(((first.len() + rest.len()) as u64) < body.length);
+}
+
+#[tokio::test]
+async fn a_place_has_one_identity_whoever_asks_and_however_often() {
+    for place in ON_DISK {
+        let world = world(place);
+        let other = world.neighbour();
+        assert_eq!(world.blobs.identity().await.unwrap(), None, "{place:?}: looking marks nothing");
+        let mine = world.blobs.mark().await.unwrap();
+        assert_eq!(mine, PlaceId::of(1 << 64 | 2), "{place:?}: it is drawn");
+        assert_eq!(other.mark().await.unwrap(), mine, "{place:?}");
+        assert_eq!(other.identity().await.unwrap(), Some(mine), "{place:?}");
+        let marker = world.root().join("place");
+        assert_eq!(std::fs::read_to_string(marker).unwrap(), format!("{mine}\n"), "{place:?}");
+        let elsewhere = self::world(place);
+        let open = open(&elsewhere.url, &keys(), elsewhere.store.clone(), 2_000);
+        assert_ne!(open.mark().await.unwrap(), mine, "{place:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_that_mark_a_directory_at_the_same_moment_agree() {
+    for round in 0..50 {
+        let world = world(Place::Directory);
+        let other = world.neighbour();
+        let (mine, theirs) = tokio::join!(world.blobs.mark(), tokio::spawn(async move { other.mark().await }));
+        let (mine, theirs) = (mine.unwrap(), theirs.unwrap().unwrap());
+        assert_eq!(mine, theirs, "round {round}");
+        assert_eq!(world.blobs.identity().await.unwrap(), Some(mine), "round {round}");
+    }
+}
+
+/// A volume that is not mounted, a bucket that was made anew: the bodies may be somewhere.
+#[tokio::test]
+async fn a_body_is_not_missing_where_the_place_itself_is_gone() {
+    for place in ON_DISK {
+        let world = world(place);
+        let body = world.keep(b"body").await.unwrap();
+        let mine = world.blobs.mark().await.unwrap();
+        let (marker, bodies, away) =
+            (world.root().join("place"), world.root().join("bodies"), world.root().join("away"));
+        std::fs::rename(&bodies, &away).unwrap();
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{place:?}: this body is lost");
+        std::fs::remove_file(&marker).unwrap();
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{place:?}");
+        std::fs::write(&marker, PlaceId::of(7).to_string()).unwrap();
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{place:?}");
+        std::fs::write(&marker, mine.to_string()).unwrap();
+        std::fs::rename(&away, &bodies).unwrap();
+        assert_eq!(world.read(&body).await.0, b"body", "{place:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_used_says_why() {
+    let s3 = S3::start();
+    let store = Arc::new(MemoryStore::new());
+    let wrong = Credentials { secret_access_key: Some("wrong".into()), ..keys() };
+    let refused = open(&s3.url(), &wrong, store.clone(), 1).mark().await.unwrap_err().to_string();
+    assert!(refused.contains("403") || refused.contains("SignatureDoesNotMatch"), "{refused}");
+    // Nobody speaks TLS there.
+    let secure = s3.url().replace("http://", "https://");
+    let refused = open(&secure, &keys(), store.clone(), 1).mark().await.unwrap_err().to_string();
+    assert!(!refused.is_empty() && !refused.contains("403"), "{refused}");
+    let (gone, _) = { (s3.url(), drop(s3)) };
+    let refused = open(&gone, &keys(), store, 1).mark().await.unwrap_err().to_string();
+    assert!(refused.to_lowercase().contains("connect"), "{refused}");
 }

@@ -97,15 +97,17 @@ pub enum ErrorType {
     BodyMissing,
     /// The stored body is not what was stored; the dependency has not got all of it.
     BodyDamaged,
-    /// The stored body could not be read; the dependency has got nothing, or not all of it.
+    /// The stored body could not be read; nothing was sent.
     BodyUnavailable,
+    /// The stored body could not be read to its end; the dependency has not got all of it.
+    BodyIncomplete,
     /// The process died while the attempt was under way.
     Interrupted,
 }
 
 impl ErrorType {
     /// Every kind.
-    pub const ALL: [ErrorType; 16] = [
+    pub const ALL: [ErrorType; 17] = [
         ErrorType::HttpStatus,
         ErrorType::ConnectionRefused,
         ErrorType::ConnectionReset,
@@ -121,6 +123,7 @@ impl ErrorType {
         ErrorType::BodyMissing,
         ErrorType::BodyDamaged,
         ErrorType::BodyUnavailable,
+        ErrorType::BodyIncomplete,
         ErrorType::Interrupted,
     ];
 
@@ -142,6 +145,7 @@ impl ErrorType {
             ErrorType::BodyMissing => "body-missing",
             ErrorType::BodyDamaged => "body-damaged",
             ErrorType::BodyUnavailable => "body-unavailable",
+            ErrorType::BodyIncomplete => "body-incomplete",
             ErrorType::Interrupted => "interrupted",
         }
     }

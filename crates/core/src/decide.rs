@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
-use crate::backoff;
+use crate::backoff::{self, Backoff};
 use crate::classify::Verdict;
+use crate::jitter::Jitter;
 use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::task::{Reason, Status};
@@ -41,7 +42,19 @@ pub enum Decision {
         /// The wait until then, as drawn or as the dependency asked, in whole milliseconds (rounded up).
         backoff: Duration,
     },
+    /// It waits and is tried again; nothing was sent, and no attempt counts.
+    PutOff {
+        /// Until when.
+        until: Timestamp,
+    },
 }
+
+/// How long a task waits whose body cannot be read, give or take [`PAUSE_SPREAD`] of it.
+pub const PAUSE: Duration = Duration::from_secs(15);
+/// What such a wait comes down to when the deadline is near.
+pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// The part of a pause by which it is drawn longer or shorter: what failed together must not come back together.
+pub const PAUSE_SPREAD: f64 = 0.2;
 
 /// Whether a send still makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +83,7 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
             }
             retry(policy, standing, after, now, unit)
         }
+        Verdict::NotSent => put_off(policy, standing, now, unit),
     }
 }
 
@@ -113,6 +127,17 @@ fn retry(policy: &Policy, standing: &Standing, after: Option<Duration>, now: Tim
     Decision::Retry { at, backoff: at.since(now) }
 }
 
+/// Half of what is left, within bounds: a task with little time must not sleep through it.
+fn put_off(policy: &Policy, standing: &Standing, now: Timestamp, unit: f64) -> Decision {
+    let delay = (standing.deadline_at.since(now) / 2).clamp(SHORTEST_PAUSE, PAUSE);
+    let jitter = Jitter::Proportional { ratio: PAUSE_SPREAD };
+    let until = now.after(jitter.draw(&Backoff::Fixed { delay }, 1, None, unit));
+    match before_send(standing.deadline_at, standing.estimate, policy.attempt_timeout, until) {
+        Fit::SendNow { .. } => Decision::PutOff { until },
+        Fit::TooLate => exhausted(Reason::Deadline),
+    }
+}
+
 fn exhausted(reason: Reason) -> Decision {
     Decision::End(Status::Exhausted, Some(reason))
 }
@@ -120,8 +145,6 @@ fn exhausted(reason: Reason) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::Backoff;
-    use crate::jitter::Jitter;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
     const RETRY: Verdict = Verdict::Retry { after: None, max_attempts: None };
@@ -290,6 +313,37 @@ mod tests {
         assert_eq!(after(Standing { attempt: 6, ..standing() }), exhausted(Reason::OutcomeUnknown));
         assert_eq!(after(Standing { attempt: 1, max_attempts: 1, ..standing() }), exhausted(Reason::OutcomeUnknown));
         assert_eq!(after(Standing { deadline_at: NOW, ..standing() }), exhausted(Reason::Deadline));
+    }
+
+    #[test]
+    fn what_was_not_sent_waits_a_pause_and_counts_for_nothing() {
+        let put_off = |millis| Decision::PutOff { until: NOW.after(Duration::from_millis(millis)) };
+        // ms to the deadline, estimate in s, unit, decision
+        let cases = [
+            (3_600_000, 1, 0.0, put_off(12_000)),
+            (3_600_000, 1, 0.5, put_off(15_000)),
+            (3_600_000, 1, 0.75, put_off(16_500)),
+            // Half of what is left, down to a second.
+            (20_000, 1, 0.5, put_off(10_000)),
+            (4_000, 1, 0.5, put_off(2_000)),
+            (2_001, 1, 0.5, put_off(1_001)),
+            (1_600, 0, 0.5, put_off(1_000)),
+            // No send would come to its end.
+            (20_000, 11, 0.5, exhausted(Reason::Deadline)),
+            (1_000, 0, 0.5, exhausted(Reason::Deadline)),
+            (0, 0, 0.5, exhausted(Reason::Deadline)),
+        ];
+        for (left, estimate, unit, expected) in cases {
+            // However many attempts there were: this was none.
+            for attempt in [1, 6, 7] {
+                let deadline_at = NOW.after(Duration::from_millis(left));
+                let standing = Standing { attempt, deadline_at, estimate: secs(estimate), ..standing() };
+                let decision = after_attempt(&policy(), &standing, &Verdict::NotSent, NOW, unit);
+                assert_eq!(decision, expected, "{left} ms left, estimate {estimate} s, unit {unit}");
+            }
+        }
+        let broken = after_attempt(&policy(), &standing(), &Verdict::NotSent, NOW, f64::NAN);
+        assert_eq!(broken, put_off(18_000), "a broken source of randomness waits longest");
     }
 
     #[test]

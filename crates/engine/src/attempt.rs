@@ -177,6 +177,9 @@ fn judge(
         }
         Sent::Failed(error) => {
             let verdict = classify::error(error.kind);
+            if verdict == Verdict::NotSent {
+                log_unread(shared, claimed, &error);
+            }
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
         }
         Sent::GivenUp if planted::is(Bug::TakeBackWhatWasSent) => {
@@ -191,6 +194,8 @@ fn judge(
     let decision = match decide::after_attempt(&policy.policy, &standing, &verdict, now, unit) {
         // The store would see to it as well, but it has no answer to keep for a task that it thinks is to be retried.
         Decision::Retry { .. } if place.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
+        // Nobody was asked anything: no attempt is in the log, and what the claim counted is taken back.
+        decision @ Decision::PutOff { .. } => return settlement(claimed, None, next(claimed, decision, None), now),
         decision => decision,
     };
     let attempt = Attempt {
@@ -203,7 +208,7 @@ fn judge(
         backoff: backoff(&decision),
     };
     log_attempt(claimed, &attempt);
-    let next = next(decision, answer);
+    let next = next(claimed, decision, answer);
     settlement(claimed, Some(attempt), next, now)
 }
 
@@ -223,7 +228,7 @@ pub(crate) fn cut_off(claimed: &Claimed, decision: Decision, took: Option<Durati
         backoff: backoff(&decision),
     };
     log_attempt(claimed, &attempt);
-    settlement(claimed, Some(attempt), next(decision, None), now)
+    settlement(claimed, Some(attempt), next(claimed, decision, None), now)
 }
 
 /// Where the task stands now that the attempt is over. Limits and backoff are those of its run, as if there had been no
@@ -241,13 +246,15 @@ pub(crate) fn standing(shared: &Shared, claimed: &Claimed) -> Standing {
 fn backoff(decision: &Decision) -> Option<Duration> {
     match decision {
         Decision::Retry { backoff, .. } => Some(*backoff),
-        Decision::End(..) => None,
+        Decision::End(..) | Decision::PutOff { .. } => None,
     }
 }
 
-fn next(decision: Decision, answer: Option<Answer>) -> Next {
+fn next(claimed: &Claimed, decision: Decision, answer: Option<Answer>) -> Next {
     match decision {
         Decision::Retry { at, backoff } => Next::RetryAt { at, backoff: Some(backoff) },
+        // The dependency's backoff goes on where it was.
+        Decision::PutOff { until } => Next::RetryAt { at: until, backoff: claimed.task.backoff },
         Decision::End(status, reason) => Next::End { status, reason, answer: answer.map(Box::new) },
     }
 }
@@ -255,6 +262,15 @@ fn next(decision: Decision, answer: Option<Answer>) -> Next {
 fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, at: Timestamp) -> Settlement {
     let task = &claimed.task;
     Settlement { tenant: task.lane.tenant.clone(), id: task.id, token: claimed.lease.token, attempt, next, at }
+}
+
+/// Object storage that is out of reach may concern every task: one line for all of them, every now and then.
+fn log_unread(shared: &Shared, claimed: &Claimed, error: &SendError) {
+    let task = &claimed.task;
+    tracing::debug!(task = %task.id, dependency = %task.lane.dependency, "the stored body could not be read");
+    if let Some(times) = shared.unread.count(shared.clock.elapsed()) {
+        tracing::warn!(times, error = %error, "stored bodies cannot be read: their tasks wait, and nothing is sent");
+    }
 }
 
 /// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.

@@ -22,6 +22,7 @@ use crate::spawner::Spawner;
 use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
+use crate::unread::Unread;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
 use crate::{announcer, claimer, cleaner, collector, neighbours, rescuer};
@@ -83,6 +84,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         started_at: clock.now(),
         left_behind: Arc::default(),
         alerts,
+        unread: Unread::default(),
         clock,
         entropy,
         spawner,

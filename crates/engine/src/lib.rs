@@ -14,6 +14,7 @@
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
+//! | `unread` | stored bodies that could not be read, counted so that the log says it now and then |
 //! | `collector` | deletes stored bodies that no task refers to |
 //! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
 //! | `policies` | policy versions, cached and resolved |
@@ -48,6 +49,7 @@ pub mod spawner;
 mod submit;
 mod task_ids;
 pub mod transport;
+mod unread;
 mod waiters;
 mod watched;
 

@@ -19,6 +19,7 @@ use crate::policies::Policies;
 use crate::spawner::Spawner;
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
+use crate::unread::Unread;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
 
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) schedule_lost: Notify,
     pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) alerts: Alerts,
+    pub(crate) unread: Unread,
 }
 
 /// How far the engine is in stopping.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    Claimed, Error, Guards, Heartbeat, Hold, Known, LaneDue, LeaseTerms, Node, Shared, Tally, Totals, Waiting,
+    Claimed, Error, Guards, Heartbeat, Hold, Known, LaneDue, LeaseTerms, Node, PlaceId, Shared, Tally, Totals, Waiting,
 };
 
 use crate::ops;
@@ -44,6 +44,11 @@ impl Shared for PostgresStore {
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
         call!(self.pool, |connection| ops::waiting::waiting(connection, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("reading what waits"))
+    }
+
+    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+        call!(self.pool, |connection| ops::body_place::body_place(connection, mine))
+            .map_err(|failure| failure.into_error("finding out where bodies are kept"))
     }
 
     fn guards(&self) -> &dyn Guards {

@@ -12,10 +12,12 @@
 pub mod conformance;
 pub mod group_commit;
 pub mod memory;
+mod place_id;
 mod shared;
 mod types;
 
 pub use memory::MemoryStore;
+pub use place_id::{InvalidPlaceId, PlaceId};
 pub use shared::*;
 pub use types::*;
 

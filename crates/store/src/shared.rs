@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{Lane, TaskId, TenantId, Timestamp};
 
-use crate::{Claimed, Error, LaneDue, LeaseTerms, Token};
+use crate::{Claimed, Error, LaneDue, LeaseTerms, PlaceId, Token};
 
 /// What several processes over one store have in common.
 #[async_trait]
@@ -35,6 +35,10 @@ pub trait Shared: Send + Sync + 'static {
 
     /// Pending tasks in the order of tenant and id, after `after`, at most `limit`: for filling such an index.
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error>;
+
+    /// The place that stored bodies are kept in: `mine` if none was recorded before, and it is recorded then, once and for
+    /// all processes. One that uses another place would look for bodies where they are not.
+    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error>;
 
     /// Where what the guards of all processes count is added up.
     fn guards(&self) -> &dyn Guards;

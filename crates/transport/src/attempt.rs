@@ -65,13 +65,13 @@ async fn open(
         Body::Stored(stored) => stored,
     };
     let nowhere = || BodyError::Unavailable("nothing says where bodies are kept".into());
-    let bodies = bodies.ok_or_else(|| failure::body(&nowhere()))?;
+    let bodies = bodies.ok_or_else(|| failure::unread(&nowhere()))?;
     match deadline.limit(bodies.open(&outbound.lane.tenant, stored)).await {
         Some(Ok(pieces)) => Ok(Outgoing::streamed(pieces, stored.length, broken.clone())),
-        Some(Err(error)) => Err(failure::body(&error)),
+        Some(Err(error)) => Err(failure::unread(&error)),
         None => {
             let late = format!("no answer within {:?}", deadline.timeout());
-            Err(failure::body(&BodyError::Unavailable(late)))
+            Err(failure::unread(&BodyError::Unavailable(late)))
         }
     }
 }
@@ -121,7 +121,7 @@ impl Attempt<'_> {
             Some(Ok(response)) => Ok(Sent::Answered(response)),
             Some(Err(Unsent { error, message })) => {
                 if let Some(broken) = self.broken.get() {
-                    return Err(failure::body(&broken));
+                    return Err(failure::incomplete(&broken));
                 }
                 self.doubt(line, Some(&error));
                 match (&*line, message) {
@@ -164,7 +164,7 @@ impl Attempt<'_> {
             }
             Err(Cut::Broken(error)) => {
                 if let Some(broken) = self.broken.get() {
-                    return Err(failure::body(&broken));
+                    return Err(failure::incomplete(&broken));
                 }
                 self.doubt(&line, Some(&error));
                 Err(failure::exchange(&self.peer.origin, &error))

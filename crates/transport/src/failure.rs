@@ -22,12 +22,21 @@ pub(crate) fn invalid(message: impl Into<String>) -> SendError {
     of(ErrorType::InvalidRequest, message)
 }
 
-/// Why a stored body did not go out, or not all of it.
-pub(crate) fn body(error: &BodyError) -> SendError {
+/// Why nothing went out of a stored body.
+pub(crate) fn unread(error: &BodyError) -> SendError {
+    body(error, ErrorType::BodyUnavailable)
+}
+
+/// Why not all of a stored body went out.
+pub(crate) fn incomplete(error: &BodyError) -> SendError {
+    body(error, ErrorType::BodyIncomplete)
+}
+
+fn body(error: &BodyError, out_of_reach: ErrorType) -> SendError {
     let kind = match error {
         BodyError::Missing => ErrorType::BodyMissing,
         BodyError::Damaged(_) => ErrorType::BodyDamaged,
-        _ => ErrorType::BodyUnavailable,
+        _ => out_of_reach,
     };
     of(kind, error.to_string())
 }

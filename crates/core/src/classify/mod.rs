@@ -34,6 +34,8 @@ pub enum Verdict {
     Never,
     /// There is nothing left to send.
     BodyLost,
+    /// What is to be sent could not be had, so nothing was: this was no attempt.
+    NotSent,
 }
 
 impl Verdict {
@@ -41,7 +43,7 @@ impl Verdict {
     pub const fn outcome(&self) -> Outcome {
         match self {
             Verdict::Success => Outcome::Success,
-            Verdict::Retry { .. } => Outcome::Retryable,
+            Verdict::Retry { .. } | Verdict::NotSent => Outcome::Retryable,
             Verdict::Never | Verdict::BodyLost => Outcome::Permanent,
         }
     }
@@ -192,6 +194,7 @@ mod tests {
                 "dns" => Verdict::Retry { after: None, max_attempts: Some(2) },
                 "tls-certificate" | "invalid-request" | "http-status" => Verdict::Never,
                 "body-missing" | "body-damaged" => Verdict::BodyLost,
+                "body-unavailable" => Verdict::NotSent,
                 _ => RETRY,
             };
             assert_eq!(error(kind), expected, "{kind:?}");
@@ -205,6 +208,7 @@ mod tests {
             (RETRY, Outcome::Retryable),
             (Verdict::Never, Outcome::Permanent),
             (Verdict::BodyLost, Outcome::Permanent),
+            (Verdict::NotSent, Outcome::Retryable),
         ] {
             assert_eq!(verdict.outcome(), expected);
         }

@@ -26,8 +26,10 @@ pub(super) fn verdict(kind: ErrorType) -> Verdict {
         ErrorType::TlsCertificate => Verdict::Never,
         // What was accepted cannot be sent any more, and nothing else may be sent in its place.
         ErrorType::BodyMissing | ErrorType::BodyDamaged => Verdict::BodyLost,
-        // Object storage has its bad days, too.
-        ErrorType::BodyUnavailable => RETRY,
+        // Object storage has its bad days, too. That is no fault of the dependency's, and it has heard nothing of it.
+        ErrorType::BodyUnavailable => Verdict::NotSent,
+        // Here it has heard the beginning.
+        ErrorType::BodyIncomplete => RETRY,
         // It cannot be sent at all, today or tomorrow.
         ErrorType::InvalidRequest => Verdict::Never,
         // A status is classified as an answer; as a mere kind of error it says nothing that could justify a retry.

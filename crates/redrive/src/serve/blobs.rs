@@ -5,22 +5,29 @@ use std::sync::Arc;
 use anyhow::Context;
 use redrive_blobs::{Blobs, Credentials, Location, Parts};
 
+use super::place::Place;
 use crate::config::{Config, StoreKind};
 
 /// The directory beside the embedded store's own files.
 const DIRECTORY: &str = "blobs";
 
-/// The place, open. A shared store has none unless one is named: a directory of this machine is not where another node
+/// Where the place is. A shared store has none unless one is named: a directory of this machine is not where another node
 /// would look. Every body is a part of its task then, and uploads are refused.
-pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<Arc<Blobs>>> {
-    let location = match (&config.blobs, &config.store) {
-        (Some(text), _) => Location::parse(text)?,
-        (None, StoreKind::Memory) => Location::Memory,
-        (None, StoreKind::Sqlite) => Location::directory(&config.data_dir.join(DIRECTORY)),
-        (None, StoreKind::Postgres(_)) => return Ok(None),
-    };
-    let blobs = Blobs::open(&location, &credentials(), parts).context("cannot open the place for large bodies")?;
-    Ok(Some(Arc::new(blobs)))
+pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
+    Ok(match (&config.blobs, &config.store) {
+        (Some(text), _) => Some(Location::parse(text)?),
+        (None, StoreKind::Memory) => Some(Location::Memory),
+        (None, StoreKind::Sqlite) => Some(Location::directory(&config.data_dir.join(DIRECTORY))),
+        (None, StoreKind::Postgres(_)) => None,
+    })
+}
+
+/// The place, open. Its certificates are trusted as those of targets are.
+pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<Place>> {
+    let Some(location) = location(config)? else { return Ok(None) };
+    let opened = Blobs::open_trusting(&location, &credentials(), &config.transport.extra_ca, parts);
+    let blobs = Arc::new(opened.with_context(|| format!("cannot keep large bodies in {location}"))?);
+    Ok(Some(Place { blobs, location, is_named: config.blobs.is_some() }))
 }
 
 /// What other programs that speak S3 read as well.

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use redrive_blobs::Location;
+
 use crate::config::{Config, StoreKind};
 
-/// The lines that tell a newcomer where it listens and what to do next.
-pub(super) fn greeting(program: &str, config: &Config, address: SocketAddr) -> String {
+/// The lines that tell a newcomer where it listens, where it keeps things and what to do next.
+pub(super) fn greeting(program: &str, config: &Config, bodies: Option<&Location>, address: SocketAddr) -> String {
     let url = format!("http://{}", reachable(address));
     let kept = match &config.store {
         StoreKind::Sqlite => format!("tasks are kept in {}", config.data_dir.display()),
@@ -15,11 +17,16 @@ pub(super) fn greeting(program: &str, config: &Config, address: SocketAddr) -> S
         },
         StoreKind::Memory => "tasks are kept in memory: they are gone when it ends".into(),
     };
+    let bodies = match bodies {
+        Some(location) => format!("large bodies are kept in {location}"),
+        None => "large bodies are kept with their tasks, and none are uploaded: no --blobs says where else".into(),
+    };
     let server = if url == "http://127.0.0.1:8620" { String::new() } else { format!(" --server {url}") };
     format!(
         "\
 redrive {version} listens on {url}
 {kept}
+{bodies}
 
 A first thing to try, from another terminal:
   {program} send -X GET {url}/livez --wait{server}
@@ -57,11 +64,25 @@ mod tests {
     #[test]
     fn the_first_thing_to_try_names_an_address_that_works() {
         let config = Config::default();
-        let text = greeting("redrive", &config, "0.0.0.0:9000".parse().unwrap());
+        let text = greeting("redrive", &config, None, "0.0.0.0:9000".parse().unwrap());
         assert!(text.contains("listens on http://127.0.0.1:9000\n"), "{text}");
         assert!(text.contains("--wait --server http://127.0.0.1:9000\n"), "{text}");
-        let text = greeting("redrive", &config, "127.0.0.1:8620".parse().unwrap());
+        let text = greeting("redrive", &config, None, "127.0.0.1:8620".parse().unwrap());
         assert!(!text.contains("--server"), "{text}");
+    }
+
+    #[test]
+    fn it_says_where_large_bodies_are_kept() {
+        for (location, expected) in [
+            (Some("s3://bodies/redrive?region=eu-1"), "large bodies are kept in s3://bodies/redrive\n"),
+            (Some("memory:"), "large bodies are kept in memory\n"),
+            (None, "large bodies are kept with their tasks"),
+        ] {
+            let location = location.map(|text| Location::parse(text).unwrap());
+            let address = "127.0.0.1:8620".parse().unwrap();
+            let text = greeting("redrive", &Config::default(), location.as_ref(), address);
+            assert!(text.contains(expected), "{text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod entropy;
 mod greeting;
 pub(crate) mod logging;
 mod open_files;
+mod place;
 mod signals;
 mod store;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use redrive_blobs::Location;
 use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
@@ -96,7 +98,9 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
 async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
     let (clock, entropy) = (Arc::new(SystemClock::start()), Arc::new(ThreadEntropy));
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
-    let blobs = blobs::open(config, known)?;
+    let place = blobs::open(config, known)?;
+    place::check(place.as_ref(), &*store).await?;
+    let blobs = place.map(|place| place.blobs);
     let parts = Parts {
         clock,
         entropy,
@@ -127,12 +131,12 @@ fn start_server(config: &Config, listener: TcpListener, engine: Handle) -> (ones
     (stop, tokio::spawn(rest::serve(listener, app, options, shutdown)))
 }
 
-fn greet(config: &Config, address: SocketAddr) {
+fn greet(config: &Config, location: Option<&Location>, address: SocketAddr) {
     if let Some(warning) = greeting::exposure(address) {
         notice(warning);
     }
     // A service whose output nobody reads still serves.
-    if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, address)) {
+    if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, location, address)) {
         tracing::debug!(%error, "writing to standard output");
     }
 }
@@ -155,7 +159,7 @@ impl Service {
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
         let engine = start_engine(&config, store.clone(), transport).await?;
         let (stop_server, server) = start_server(&config, listener, engine.clone());
-        greet(&config, address);
+        greet(&config, blobs::location(&config)?.as_ref(), address);
         Ok((Service { config, store, engine, stop_server }, server))
     }
 

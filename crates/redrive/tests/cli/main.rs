@@ -8,6 +8,7 @@ mod config;
 mod help;
 mod lists;
 mod outbox;
+mod places;
 mod policies;
 mod send;
 mod shutdown;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use redrive_core::BodyHash;
-use redrive_testbed::Postgres;
+use redrive_testbed::{Postgres, wait_until};
 use serde_json::json;
 
 use super::world::s3::{S3, files_below};
@@ -100,16 +100,17 @@ fn a_body_survives_a_kill_and_a_restart() {
 fn while_storage_is_down_a_task_waits_and_nothing_is_sent() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut s3, target) = (S3::start(), Target::answering(&[200]));
-    let service = Service::start_over(&s3, temporary.path(), &[]);
+    let mut service = Service::start_over(&s3, temporary.path(), &[]);
     let (words, bytes) = file(temporary.path(), 2 * MEBIBYTE);
-    let id = service.send(&[&target.url, "-d", &words, "--delay", "1h", "--set", "initialDelayMs=1"]);
+    let id = service.send(&[&target.url, "-d", &words, "--delay", "1h", "--set", "maxAttempts=1"]);
     s3.kill();
     service.run(&["tasks", "retry-now", &id]).with(0);
-    let mut watching = service.begin(&["tasks", "watch", &id]);
-    watching.stdout.wait_for("body-unavailable");
-    assert_eq!(target.unseen(), 0);
+    service.program.stderr.wait_for("stored bodies cannot be read");
+    wait_until("the task waits", || service.task(&id)["status"] == "PENDING");
+    assert_eq!((&service.task(&id)["attemptNumber"], target.unseen()), (&json!(0), 0));
     s3.resume();
-    watching.end().with(0).says(&["SUCCEEDED after"]);
+    service.run(&["tasks", "retry-now", &id]).with(0);
+    service.run(&["tasks", "watch", &id]).with(0).says(&["SUCCEEDED after 1 attempt"]);
     assert!(target.arrival().body == bytes);
 }
 

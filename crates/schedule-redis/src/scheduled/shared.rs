@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{Claimed, Error, Guards, Heartbeat, Known, LaneDue, LeaseTerms, Node, Shared, Waiting};
+use redrive_store::{Claimed, Error, Guards, Heartbeat, Known, LaneDue, LeaseTerms, Node, PlaceId, Shared, Waiting};
 
 use super::Scheduled;
 
@@ -35,6 +35,10 @@ impl Shared for Scheduled {
 
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
         self.inner()?.waiting(after, limit).await
+    }
+
+    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+        self.inner()?.body_place(mine).await
     }
 
     fn guards(&self) -> &dyn Guards {

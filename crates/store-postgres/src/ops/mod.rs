@@ -7,6 +7,7 @@ pub(crate) mod analyze;
 pub(crate) mod announce;
 pub(crate) mod attempts;
 pub(crate) mod blobs;
+pub(crate) mod body_place;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;
 pub(crate) mod cancel;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::support::{neighbour, node, open, until_listening};
+use crate::support::{neighbour, node, open, plain, until_listening};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Heartbeat, Hold, Known, LaneDue, Settled, Store, Submitted, Tally, Token, Totals};
+use redrive_store::{Heartbeat, Hold, Known, LaneDue, PlaceId, Settled, Store, Submitted, Tally, Token, Totals};
 
 #[tokio::test]
 async fn no_two_processes_claim_the_same_task() {
@@ -56,6 +56,31 @@ async fn work_that_one_process_leaves_waiting_is_told_to_the_others() {
     keep(&*other, [task(1).due(at(7))]).await;
     let heard = opened.store.shared().unwrap().heard().await;
     assert_eq!(heard, [LaneDue { lane: billing(), next_due: Some(at(7)) }]);
+}
+
+#[tokio::test]
+async fn the_first_place_of_bodies_is_recorded_for_all_processes_and_for_ever() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    let (one, two) = (opened.store.shared().unwrap(), other.shared().unwrap());
+    let (mine, theirs) = (PlaceId::of(1), PlaceId::of(2));
+    assert_eq!(one.body_place(None).await.unwrap(), None, "a node without a place records nothing");
+    assert_eq!(two.body_place(Some(theirs)).await.unwrap(), Some(theirs));
+    assert_eq!(one.body_place(Some(mine)).await.unwrap(), Some(theirs));
+    assert_eq!(one.body_place(None).await.unwrap(), Some(theirs));
+}
+
+#[tokio::test]
+async fn of_places_that_are_recorded_at_once_all_processes_learn_the_same() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    let (one, two) = (opened.store.shared().unwrap(), other.shared().unwrap());
+    let client = plain(opened.database.url()).await;
+    for _ in 0..50 {
+        client.execute("DELETE FROM redrive.meta WHERE name = 'body_place'", &[]).await.unwrap();
+        let (first, second) = tokio::join!(one.body_place(Some(PlaceId::of(1))), two.body_place(Some(PlaceId::of(2))));
+        assert_eq!(first.unwrap().unwrap(), second.unwrap().unwrap());
+    }
 }
 
 fn beat(in_flight: u64) -> Heartbeat {

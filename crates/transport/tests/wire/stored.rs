@@ -180,7 +180,7 @@ async fn a_body_that_breaks_off_is_never_whole_to_the_dependency() {
             go_on.notify_one();
         };
         let ((kind, message), ()) = tokio::join!(sending, killing);
-        assert_eq!(kind, ErrorType::BodyUnavailable, "{message}");
+        assert_eq!(kind, ErrorType::BodyIncomplete, "{message}");
         server.wait_for(|counts| counts.requests == 1).await;
         let request = server.requests().pop().unwrap();
         assert_eq!(request.one("content-length"), Some(LARGE.to_string().as_str()));

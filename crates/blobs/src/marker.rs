@@ -1,0 +1,114 @@
+//! The marker of a place: an object with a fixed name that says which place this is.
+//!
+//! An address does not say it. A directory of the same name is another one on another machine, a volume that is not
+//! mounted leaves an empty directory, and a bucket may have been made anew. So the first process draws an identity and
+//! writes it down among the bodies; whoever moves the bodies takes it along.
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
+use redrive_store::PlaceId;
+
+use crate::failure::PlaceError;
+
+/// The most bytes that a marker has, a line's end included.
+const LONGEST: u64 = 64;
+
+/// The identity of the place, if it has one.
+pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<PlaceId>, PlaceError> {
+    let object = match storage.get(name).await {
+        Ok(object) => object,
+        Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(PlaceError::out_of_reach(&error)),
+    };
+    let foreign = || PlaceError::NotAMarker { name: name.to_string() };
+    if object.meta.size > LONGEST {
+        return Err(foreign());
+    }
+    let bytes = object.bytes().await.map_err(|error| PlaceError::out_of_reach(&error))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| foreign())?;
+    text.trim_end().parse().map(Some).map_err(|_| foreign())
+}
+
+/// Makes `fresh` the identity of a place that has none. Answers what it is then: somebody else may have been first.
+pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId) -> Result<PlaceId, PlaceError> {
+    let content = Bytes::from(format!("{fresh}\n"));
+    let only_if_absent = PutOptions::from(PutMode::Create);
+    match storage.put_opts(name, content.clone().into(), only_if_absent).await {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => {}
+        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if not.
+        Err(error) if knows_no_conditions(&error) => {
+            storage.put(name, content.into()).await.map_err(|error| PlaceError::out_of_reach(&error))?;
+        }
+        Err(error) => return Err(PlaceError::out_of_reach(&error)),
+    }
+    read(storage, name).await?.ok_or_else(|| PlaceError::Unavailable("what was written is not there".into()))
+}
+
+/// Not everything that speaks S3 knows conditions; what does not either ignores them or says so.
+fn knows_no_conditions(error: &Error) -> bool {
+    matches!(error, Error::NotImplemented { .. }) || error.to_string().contains("501 Not Implemented")
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::local::LocalFileSystem;
+    use object_store::memory::InMemory;
+
+    use super::*;
+    use crate::blobs::open_bucket;
+    use crate::location::{Credentials, Location};
+    use crate::s3::{self, S3};
+
+    /// Both have looked and found nothing; then one after the other writes.
+    #[tokio::test]
+    async fn the_second_to_write_takes_the_identity_of_the_first() {
+        let (directory, s3) = (tempfile::tempdir().unwrap(), S3::start());
+        let Ok(Location::S3(bucket)) = Location::parse(&s3.url()) else { panic!("{}", s3.url()) };
+        let credentials = Credentials {
+            access_key_id: Some(s3::ACCESS_KEY_ID.into()),
+            secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
+            session_token: None,
+        };
+        let places: [Box<dyn ObjectStore>; 3] = [
+            Box::new(InMemory::new()),
+            Box::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap()),
+            Box::new(open_bucket(&bucket, &credentials, &[]).unwrap()),
+        ];
+        for storage in places {
+            let name = Path::from("redrive/place");
+            assert_eq!(read(&*storage, &name).await.unwrap(), None, "{storage}");
+            let (first, second) = (PlaceId::of(1), PlaceId::of(2));
+            assert_eq!(write(&*storage, &name, first).await.unwrap(), first, "{storage}");
+            assert_eq!(write(&*storage, &name, second).await.unwrap(), first, "{storage}");
+            assert_eq!(read(&*storage, &name).await.unwrap(), Some(first), "{storage}");
+        }
+    }
+
+    #[test]
+    fn storage_that_knows_no_conditions_says_so_by_its_status() {
+        let answered = |status: &str| {
+            let text =
+                format!("Error performing PUT http://x/y in 1ms - Server returned non-2xx status code: {status}: ");
+            Error::Generic { store: "S3", source: text.into() }
+        };
+        assert!(knows_no_conditions(&answered("501 Not Implemented")));
+        assert!(!knows_no_conditions(&answered("500 Internal Server Error")));
+        assert!(!knows_no_conditions(&answered("403 Forbidden")));
+    }
+
+    #[tokio::test]
+    async fn an_object_of_that_name_that_is_no_marker_is_left_alone() {
+        let (storage, name) = (InMemory::new(), Path::from("place"));
+        for content in ["", "somebody's notes", "\u{fffd}", &"x".repeat(100)] {
+            storage.put(&name, content.to_owned().into()).await.unwrap();
+            for answer in
+                [read(&storage, &name).await.map(drop), write(&storage, &name, PlaceId::of(1)).await.map(drop)]
+            {
+                assert!(matches!(answer, Err(PlaceError::NotAMarker { .. })), "{content:?}: {answer:?}");
+            }
+            let left = storage.get(&name).await.unwrap().bytes().await.unwrap();
+            assert_eq!(left, content.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Which place the bodies of this database's tasks are kept in.
+
+use redrive_store::PlaceId;
+use tokio_postgres::types::Type;
+
+use crate::codec::Cells;
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// Whoever comes first is right, and the others are told.
+const RECORD: &str = "
+INSERT INTO redrive.meta (name, value) VALUES ('body_place', $1)
+ON CONFLICT (name) DO NOTHING";
+
+const RECORDED: &str = "SELECT value FROM redrive.meta WHERE name = 'body_place'";
+
+/// Two statements, because one would not see what it had to wait for another process to commit.
+pub(crate) async fn body_place(connection: &Connection, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Failure> {
+    if let Some(mine) = mine {
+        connection.query(RECORD, &[(&mine.to_string(), Type::TEXT)]).await?;
+    }
+    let rows = connection.query(RECORDED, &[]).await?;
+    rows.first().map(|row| Cells::of(row).parsed(|text| text.parse().ok())).transpose()
+}
