@@ -98,7 +98,9 @@ mod tests {
         let suspects = Suspects::default();
         let number_of = |number: usize| Timestamp::from_millis(number as u64);
         (0..LIMIT + 10).rev().for_each(|number| suspects.suspect(&lane(&number.to_string()), number_of(number)));
-        assert_eq!((suspects.lanes().due.len(), suspects.lanes().in_order.len()), (LIMIT, LIMIT));
+        let lanes = suspects.lanes();
+        assert_eq!((lanes.due.len(), lanes.in_order.len()), (LIMIT, LIMIT));
+        drop(lanes);
         assert_eq!(suspects.due(&lane("0")), Some(number_of(0)));
         assert_eq!(suspects.due(&lane(&LIMIT.to_string())), None);
     }
