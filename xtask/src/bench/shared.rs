@@ -75,7 +75,8 @@ fn fill(database: &Database, tasks: u64, body: usize) -> Result<u64> {
             left -= STEP;
             eprintln!("  {} of {tasks} tasks to go", left.max(0));
         }
-        client.batch_execute("VACUUM ANALYZE redrive.tasks, redrive.log; CHECKPOINT").await?;
+        client.batch_execute("VACUUM ANALYZE redrive.tasks, redrive.log").await?;
+        client.batch_execute("CHECKPOINT").await?;
         let size = client.query_one("SELECT pg_database_size(current_database())", &[]).await?;
         Ok(u64::try_from(size.get::<_, i64>(0))?)
     })
