@@ -17,13 +17,14 @@ use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::Clock;
 use redrive_engine::entropy::Entropy;
 use redrive_store::{Blob, PlaceId, Store};
+use redrive_trust::Authorities;
 
 use crate::connector::Connector;
 use crate::failure::{self, OpenError, PlaceError};
 use crate::location::{Bucket, Credentials, Location};
 use crate::place::Places;
 use crate::upload::{self, Content, Received};
-use crate::{marker, trust, unfinished, verified};
+use crate::{marker, unfinished, verified};
 
 /// How often a call to S3 is tried again, and for how long: the engine retries what needs longer.
 const RETRIES: usize = 3;
@@ -244,7 +245,7 @@ pub(crate) fn open_bucket(
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&bucket.name)
         .with_region(&bucket.region)
-        .with_http_connector(Connector { roots: trust::roots(extra_ca)? })
+        .with_http_connector(Connector { trusted: Authorities::of_the_system().and(extra_ca)? })
         .with_retry(retry);
     if let Some(endpoint) = &bucket.endpoint {
         builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));

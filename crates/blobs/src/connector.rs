@@ -1,7 +1,6 @@
 //! The HTTP client that S3 is spoken over: HTTP/1.1 with kept connections, and rustls on ring.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
     HttpService,
 };
-use rustls::RootCertStore;
+use redrive_trust::Authorities;
 use tokio::time::{Instant, Sleep};
 
 /// How long it may take to connect.
@@ -33,7 +32,7 @@ const MAX_IDLE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Connector {
     /// Whom it trusts.
-    pub(crate) roots: RootCertStore,
+    pub(crate) trusted: Authorities,
 }
 
 impl HttpConnector for Connector {
@@ -54,11 +53,7 @@ impl HttpConnector for Connector {
 
 impl Connector {
     fn tls(&self) -> object_store::Result<rustls::ClientConfig> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| object_store::Error::Generic { store: "S3", source: error.into() })?;
-        Ok(config.with_root_certificates(self.roots.clone()).with_no_client_auth())
+        self.trusted.client().map_err(|error| object_store::Error::Generic { store: "S3", source: error.into() })
     }
 }
 

@@ -14,13 +14,8 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// A file of authorities to trust cannot be used.
-    #[error("cannot use the certificates in {}: {problem}", path.display())]
-    Authorities {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Trust(#[from] redrive_trust::Error),
     /// The settings make no client.
     #[error("cannot set up object storage")]
     Setup(#[from] object_store::Error),

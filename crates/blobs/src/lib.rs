@@ -10,7 +10,6 @@
 //! | `verified` | giving a body out, and never the last piece of a wrong one |
 //! | `unfinished` | what uploads that broke off left behind |
 //! | `connector` | the HTTP client that S3 is spoken over |
-//! | `trust` | whom to trust on the way there |
 //! | `failure` | what went wrong, in the engine's terms |
 //!
 //! An object is named by what is in it and by a random number, and that name is known to the store before the object is in
@@ -26,7 +25,6 @@ mod failure;
 mod location;
 mod marker;
 mod place;
-mod trust;
 mod unfinished;
 mod upload;
 mod verified;

@@ -25,7 +25,10 @@ pub enum ConnectError {
     Address(String),
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
-    Tls(#[from] trust::Error),
+    Tls(#[from] rustls::Error),
+    /// Nobody can be trusted.
+    #[error(transparent)]
+    Trust(#[from] redrive_trust::Error),
     /// There is nobody, or somebody who says no.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
@@ -87,7 +90,10 @@ impl Address {
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,
-            _ => Some(MakeRustlsConnect::new(trust::client(root_certificates.as_deref(), terms.extra_ca)?)),
+            _ => {
+                let trusted = trust::authorities(root_certificates.as_deref(), terms.extra_ca)?;
+                Some(MakeRustlsConnect::new(trusted.client()?))
+            }
         };
         Ok(Address { config, tls, timeout: terms.timeout })
     }

@@ -4,40 +4,13 @@
 //! neither, so they are taken out of the address before it reads it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+use redrive_trust::{Authorities, Error};
 
 use crate::connect::ConnectError;
 
 /// The name that stands for the system's authorities.
 const SYSTEM: &str = "system";
-
-/// Why there is nobody to trust.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read.
-    #[error("could not read the certificates in {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// What is in a file is of no use.
-    #[error("could not use the certificates in {}: {problem}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// TLS itself.
-    #[error(transparent)]
-    Tls(#[from] rustls::Error),
-}
 
 /// What an address wants, apart from what the driver understands.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -96,36 +69,13 @@ fn decoded(value: &str) -> Result<String, ConnectError> {
     String::from_utf8(bytes).map_err(|_| wrong())
 }
 
-/// What TLS is spoken with. With `instead`, the system's authorities are not trusted.
-pub(crate) fn client(instead: Option<&Path>, extra: &[PathBuf]) -> Result<ClientConfig, Error> {
-    let mut roots = RootCertStore::empty();
-    match instead.filter(|path| path.as_os_str() != SYSTEM) {
-        Some(path) => add_file(&mut roots, path)?,
-        None => {
-            // Systems carry old certificates that nothing can use.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    for path in extra {
-        add_file(&mut roots, path)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), Error> {
-    let invalid = |problem: String| Error::Invalid { path: path.to_owned(), problem };
-    let pem = std::fs::read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
-    let before = roots.len();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
-        roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
-    }
-    if roots.len() == before {
-        return Err(invalid("there is no PEM certificate in it".into()));
-    }
-    Ok(())
+/// Whom to trust: the authorities of `instead`, or else the system's, and those of `extra`.
+pub(crate) fn authorities(instead: Option<&Path>, extra: &[PathBuf]) -> Result<Authorities, Error> {
+    let first = match instead.filter(|path| path.as_os_str() != SYSTEM) {
+        Some(path) => Authorities::none().and(&[path.to_owned()])?,
+        None => Authorities::of_the_system(),
+    };
+    first.and(extra)
 }
 
 #[cfg(test)]

@@ -50,5 +50,4 @@ mod turn;
 
 pub use error::Error;
 pub use options::{Options, Plain, Roots};
-pub use tls::trusted_pem;
 pub use transport::HttpTransport;

@@ -9,6 +9,7 @@ use redrive_store::memory::MemoryStore;
 use redrive_store::{NodeId, Store};
 use redrive_store_postgres::PostgresStore;
 use redrive_store_sqlite::SqliteStore;
+use redrive_trust::Authorities;
 
 use crate::config::{Address, Config, Pooler, StoreKind};
 use crate::host;
@@ -38,7 +39,10 @@ fn with_schedule(config: &Config, store: Arc<PostgresStore>) -> anyhow::Result<A
     let extra_ca = &config.transport.extra_ca;
     let root_certificates = match extra_ca.is_empty() {
         true => None,
-        false => Some(redrive_transport::trusted_pem(extra_ca).context("cannot use extra_ca")?.into_bytes()),
+        false => {
+            let trusted = Authorities::of_the_system().and(extra_ca).context("cannot use extra_ca")?;
+            Some(trusted.to_pem().into_bytes())
+        }
     };
     let options = redrive_schedule_redis::Options { prefix: config.schedule_prefix.clone(), root_certificates };
     let schedule = Schedule::new(address.clone(), options).context("cannot use schedule_prefix")?;

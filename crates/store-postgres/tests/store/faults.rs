@@ -9,6 +9,7 @@ use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Settled, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres, Proxy};
+use tokio::task::JoinHandle;
 
 /// A store that reaches its database through a proxy.
 struct Proxied {
@@ -49,16 +50,20 @@ async fn until_lost(proxy: &Proxy) {
     }
 }
 
+/// Submits a task that is claimed at once. It is committed, and nobody has been told.
+async fn submit_and_lose_the_answer(world: &Proxied) -> JoinHandle<Result<Vec<Submitted>, Error>> {
+    world.proxy.lose_answers();
+    let store = world.store.clone();
+    let submitting = tokio::spawn(async move { store.submit(vec![task(1).claimed(at(0)).0]).await });
+    until_there(world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
+    until_lost(&world.proxy).await;
+    submitting
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submit_whose_answer_was_lost_finds_out_that_it_was_kept() {
     let world = proxied().await;
-    world.proxy.lose_answers();
-    let submitting = tokio::spawn({
-        let store = world.store.clone();
-        async move { store.submit(vec![task(1).claimed(at(0)).0]).await }
-    });
-    until_there(&world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
-    until_lost(&world.proxy).await;
+    let submitting = submit_and_lose_the_answer(&world).await;
     world.proxy.restore();
     world.proxy.cut_all();
     let answer = submitting.await.unwrap().unwrap();
@@ -85,13 +90,7 @@ async fn a_submit_that_never_arrived_is_made_again() {
 async fn a_submit_whose_answer_died_with_the_server_finds_out_when_the_server_is_back() {
     let postgres = Postgres::start();
     let world = proxied_to(postgres.fresh_database()).await;
-    world.proxy.lose_answers();
-    let submitting = tokio::spawn({
-        let store = world.store.clone();
-        async move { store.submit(vec![task(1).claimed(at(0)).0]).await }
-    });
-    until_there(&world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
-    until_lost(&world.proxy).await;
+    let submitting = submit_and_lose_the_answer(&world).await;
     postgres.kill();
     world.proxy.restore();
     world.proxy.cut_all();
