@@ -28,7 +28,7 @@ pub(crate) struct Use {
     /// How long a statement waits for what another transaction holds. Others' transactions are not ours to wait for: one
     /// that holds a key open must not hold up a batch.
     pub(crate) lock_timeout: Duration,
-    /// How long a statement may take: less than whoever waits for it does, so that he is told what became of it.
+    /// How long a statement may take: less than whoever waits for it does, so that the answer is known.
     pub(crate) statement_timeout: Duration,
 }
 

@@ -8,7 +8,8 @@
 //! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
 //! | `batch` | whatever is queued goes into the next transaction |
 //! | `news` | LISTEN and NOTIFY: waking other processes |
-//! | `adding_up` | keeps the counts small |
+//! | `shares` | how the connections are shared out |
+//! | `upkeep` | keeps the counts small and the planner informed |
 //!
 //! Every write is committed before it is answered, and `synchronous_commit` is whatever the database says: leave it on.
 //! A call that fails did nothing, with one exception: when the connection is lost before the answer to a commit, nobody
@@ -20,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod adding_up;
 mod batch;
 mod codec;
 pub mod connect;
@@ -33,11 +33,14 @@ mod options;
 mod pool;
 mod schema;
 mod shared;
+mod shares;
 mod store;
 mod trust;
+mod upkeep;
 
 pub use failure::told;
 pub use open::{OpenError, migrate};
 pub use options::Options;
 pub use schema::State as SchemaState;
+pub use shares::FEWEST_CONNECTIONS;
 pub use store::PostgresStore;

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
 use crate::schema::{self, State};
+use crate::shares::Shares;
 
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +30,6 @@ pub enum OpenError {
 /// The oldest PostgreSQL that is supported, as its `server_version_num`.
 const OLDEST_SERVER: i32 = 140_000;
 
-/// How many connections see through what a batch left open.
-const APART: usize = 2;
-/// How many connections keep the work going: for claims, for what has run out, for heartbeats. Readers wait for others.
-const GOING: usize = 3;
-/// The fewest connections for everything else.
-const OTHERS: usize = 2;
 /// How much sooner a statement is given up by the server than by who waits for its answer.
 const SOONER: Duration = Duration::from_secs(5);
 
@@ -78,12 +73,11 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
     let pool = |connections, used| {
         Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?, options, connections, used))
     };
-    // As many that write submissions as settlements.
-    let writers = 2 * options.writers.max(1);
+    let shares = Shares::of(options.connections, options.writers);
     Ok(Ways {
-        pool: pool(options.connections.saturating_sub(writers + APART + GOING).max(OTHERS), in_order)?,
-        going: pool(GOING, in_order)?,
-        writers: Pools { batches: pool(writers, by_key)?, apart: pool(APART, by_key)? },
+        pool: pool(shares.others, in_order)?,
+        going: pool(shares.going, in_order)?,
+        writers: Pools { batches: pool(shares.batches, by_key)?, apart: pool(shares.apart, by_key)? },
         listen: match (&options.listen_url, options.is_pooled) {
             (Some(url), _) => Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?),
             (None, false) => Some(read(options, &options.url, in_order)?),

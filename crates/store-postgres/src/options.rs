@@ -20,8 +20,7 @@ pub struct Options {
     pub extra_ca: Vec<PathBuf>,
     /// This process.
     pub node: NodeId,
-    /// The most connections, the one for LISTEN not included. Each writer has one of them, what a batch leaves open has two,
-    /// claims and heartbeats have three, and the other calls have the rest, of which there are two at least.
+    /// The most connections, the one for LISTEN not included; [`FEWEST_CONNECTIONS`](crate::FEWEST_CONNECTIONS) at least.
     pub connections: usize,
     /// How many transactions write submissions at a time, and as many settlements.
     pub writers: usize,

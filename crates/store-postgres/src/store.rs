@@ -15,7 +15,6 @@ use redrive_store::{
 };
 use tokio::task::JoinSet;
 
-use crate::adding_up::AddingUp;
 use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -24,6 +23,7 @@ use crate::open::{OpenError, Ways, open};
 use crate::ops;
 use crate::options::Options;
 use crate::pool::{Pool, call, transact};
+use crate::upkeep::Upkeep;
 
 /// A store in a PostgreSQL database that other processes use as well.
 pub struct PostgresStore {
@@ -34,7 +34,7 @@ pub struct PostgresStore {
     pools: Pools,
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
-    adding_up: AddingUp,
+    upkeep: Upkeep,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
     writing: tokio::sync::Mutex<Writing>,
@@ -90,13 +90,13 @@ impl PostgresStore {
         let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
         let news = News::new(node.as_str());
-        let adding_up = AddingUp::default();
+        let upkeep = Upkeep::default();
         let mut background = JoinSet::new();
         background.spawn(news.clone().say(pool.clone()));
         if let Some(address) = listen {
             background.spawn(news.clone().listen(address));
         }
-        background.spawn(adding_up.clone().run(pool.clone()));
+        background.spawn(upkeep.clone().run(pool.clone()));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {
             submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing),
@@ -108,7 +108,7 @@ impl PostgresStore {
             pools,
             node,
             news,
-            adding_up,
+            upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
             background: tokio::sync::Mutex::new(background),
@@ -153,7 +153,7 @@ impl Store for PostgresStore {
         let tasks = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
         let answers = writers.submits.call(tasks).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.tell_of_unclaimed(due, &answers);
-        self.adding_up.added();
+        self.upkeep.written();
         Ok(answers)
     }
 
@@ -165,7 +165,7 @@ impl Store for PostgresStore {
         let node = self.node.as_str();
         let claims = call!(self.going, |connection| ops::claim::claim(connection, node, &lanes, lease, now))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
-        self.adding_up.added();
+        self.upkeep.written();
         Ok(claims)
     }
 
@@ -176,7 +176,7 @@ impl Store for PostgresStore {
         }
         let ends = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
         let settled = writers.settles.call(ends).await?;
-        self.adding_up.added();
+        self.upkeep.written();
         Ok(settled)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_engine::Options;
 use redrive_store::NodeId;
+use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
 use tracing_subscriber::EnvFilter;
 
@@ -215,7 +216,7 @@ pub static SETTINGS: [Setting; 26] = [
         value_name: "N",
         meaning: "the most connections to PostgreSQL, the one that listens not included",
         repeats: false,
-        read: |config, given| given.count(2..=1_000).map(|count| config.postgres.connections = count),
+        read: |config, given| given.count(FEWEST_CONNECTIONS..=1_000).map(|count| config.postgres.connections = count),
         show: |config| count(config.postgres.connections),
     },
     Setting {

@@ -1,5 +1,5 @@
-//! Keeps the table of counts small: its rows are added up a while after somebody added some, and never while nobody does.
-//! Then the planner is told of what has outgrown its knowledge, too.
+//! What has to be done now and then, a while after somebody wrote something, and never while nobody does: the rows of the
+//! table of counts are added up, and tables that have outgrown what the planner knows of them are looked at.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use tokio::sync::Notify;
 use crate::ops::{analyze, counts};
 use crate::pool::{Pool, call};
 
-/// How long rows come together.
-const ADD_UP_AFTER: Duration = Duration::from_secs(10);
+/// How long after the first write.
+const AFTER: Duration = Duration::from_secs(10);
 
-/// Says that rows were added.
+/// Says that something was written.
 #[derive(Clone, Default)]
-pub(crate) struct AddingUp {
+pub(crate) struct Upkeep {
     ring: Arc<Notify>,
 }
 
-impl AddingUp {
-    pub(crate) fn added(&self) {
+impl Upkeep {
+    pub(crate) fn written(&self) {
         self.ring.notify_one();
     }
 
@@ -27,7 +27,7 @@ impl AddingUp {
     pub(crate) async fn run(self, pool: Pool) {
         loop {
             self.ring.notified().await;
-            tokio::time::sleep(ADD_UP_AFTER).await;
+            tokio::time::sleep(AFTER).await;
             if let Err(failure) = call!(pool, |connection| counts::add_up(connection)) {
                 tracing::debug!(%failure, "adding up the counts");
             }

@@ -1,0 +1,52 @@
+//! How the connections are shared out: each use has its own, so that none waits for another's.
+
+/// The fewest connections that a store works with.
+pub const FEWEST_CONNECTIONS: usize = 5;
+
+/// How many connections each use has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// The writers of batches.
+    pub(crate) batches: usize,
+    /// What a batch left open.
+    pub(crate) apart: usize,
+    /// What keeps the work going: claims, what has run out, heartbeats.
+    pub(crate) going: usize,
+    /// Everything else: readers wait for each other.
+    pub(crate) others: usize,
+}
+
+impl Shares {
+    /// For this many connections, and this many writers of submissions, and as many of settlements.
+    pub(crate) fn of(connections: usize, writers: usize) -> Self {
+        let (batches, apart, going, others) = (2 * writers.max(1), 2, 3, 2);
+        match connections.checked_sub(batches + apart + going) {
+            Some(rest) if rest >= others => Shares { batches, apart, going, others: rest },
+            // Too few for everybody: the writers take turns with what is left.
+            _ => {
+                let rest = connections.max(FEWEST_CONNECTIONS) - 3;
+                let batches = batches.min(rest);
+                Shares { batches, apart: 1, going: 1, others: 1 + rest - batches }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_connections_are_shared_out_than_there_may_be() {
+        for connections in FEWEST_CONNECTIONS..40 {
+            for writers in 1..8 {
+                let shares = Shares::of(connections, writers);
+                let Shares { batches, apart, going, others } = shares;
+                assert_eq!(batches + apart + going + others, connections, "{connections}, {writers}: {shares:?}");
+                assert!([batches, apart, going, others].iter().all(|share| *share > 0), "{shares:?}");
+            }
+        }
+        assert_eq!(Shares::of(12, 2), Shares { batches: 4, apart: 2, going: 3, others: 3 });
+        assert_eq!(Shares::of(0, 2), Shares::of(FEWEST_CONNECTIONS, 2));
+    }
+}
