@@ -63,10 +63,13 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            const RULE: Rule = $rule;
+            /// The most characters that it may have.
+            pub const MAX_CHARS: usize = Self::RULE.limit;
+
             /// Checks `text` and makes it an identifier.
             pub fn try_new(text: impl AsRef<str>) -> Result<Self, InvalidId> {
-                const RULE: Rule = $rule;
-                RULE.check(text.as_ref())?;
+                Self::RULE.check(text.as_ref())?;
                 Ok($name(Arc::from(text.as_ref())))
             }
 

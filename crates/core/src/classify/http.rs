@@ -23,11 +23,16 @@ fn listed(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
     }
 }
 
+/// The codes that the standard names as those that must be retried.
+pub const RETRYABLE_STATUS: [u16; 6] = [408, 429, 500, 502, 503, 504];
+/// The codes that the standard names as those that must not be.
+pub const NON_RETRYABLE_STATUS: [u16; 6] = [400, 401, 403, 404, 409, 422];
+
 /// The codes that the standard names.
 fn specific(status: u16) -> Opinion {
     match status {
-        408 | 429 | 500 | 502 | 503 | 504 => Opinion::Retry,
-        400 | 401 | 403 | 404 | 409 | 422 => Opinion::Never,
+        status if RETRYABLE_STATUS.contains(&status) => Opinion::Retry,
+        status if NON_RETRYABLE_STATUS.contains(&status) => Opinion::Never,
         _ => Opinion::None,
     }
 }

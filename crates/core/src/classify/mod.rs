@@ -11,6 +11,9 @@
 mod http;
 mod network;
 
+pub use http::{NON_RETRYABLE_STATUS, RETRYABLE_STATUS};
+pub use network::DNS_ATTEMPTS;
+
 use std::time::Duration;
 
 use crate::attempt::{Answer, ErrorType, Outcome};

@@ -5,7 +5,7 @@ use crate::attempt::ErrorType;
 use crate::planted::{self, Bug};
 
 /// A name that does not resolve twice in a row is more likely wrong than unlucky.
-const DNS_ATTEMPTS: u32 = 2;
+pub const DNS_ATTEMPTS: u32 = 2;
 
 pub(super) fn verdict(kind: ErrorType) -> Verdict {
     match kind {

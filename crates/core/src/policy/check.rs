@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{FieldProblem, Invalid, Limits};
+use super::{FieldProblem, Limits};
 
 /// A list of codes may be long and all wrong; this many of them make the point.
 const REPORTED_CODES: usize = 10;
@@ -80,8 +80,15 @@ impl Check {
         }
     }
 
-    pub(super) fn done(self) -> Result<(), Invalid> {
-        if self.problems.is_empty() { Ok(()) } else { Err(Invalid { problems: self.problems }) }
+    pub(super) fn characters(&mut self, field: &'static str, text: &str, allowed: RangeInclusive<usize>) {
+        let got = text.chars().count();
+        if !allowed.contains(&got) {
+            self.problem(field, format!("must have {} to {} characters, got {got}", allowed.start(), allowed.end()));
+        }
+    }
+
+    pub(super) fn done(self) -> Vec<FieldProblem> {
+        self.problems
     }
 }
 

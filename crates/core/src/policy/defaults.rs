@@ -1,31 +1,57 @@
 //! What a policy says where its spec is silent: the standard's exponential backoff with full jitter, one second
-//! doubling up to thirty, five retries within a day.
+//! doubling up to thirty, and what its context says of attempts and time. A policy without a context is
+//! for what the service does: it retries as an event does, five times within a day.
 
 use std::time::Duration;
 
-use super::Policy;
+use super::{BackoffKind, Context, Policy};
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-pub(super) const MAX_ATTEMPTS: u32 = 6;
 pub(super) const INITIAL_DELAY: Duration = Duration::from_secs(1);
 pub(super) const MULTIPLIER: f64 = 2.0;
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(30);
 pub(super) const JITTER_RATIO: f64 = 0.2;
-pub(super) const TOTAL_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
-pub(super) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What depends on the context.
+pub(super) struct Defaults {
+    pub(super) backoff: BackoffKind,
+    /// The waits before the retries, where the backoff is a schedule.
+    pub(super) schedule_ms: &'static [u64],
+    pub(super) max_attempts: u32,
+    pub(super) total_budget: Duration,
+    pub(super) attempt_timeout: Duration,
+    pub(super) connect_timeout: Duration,
+}
+
+impl Defaults {
+    pub(super) fn of(context: Option<Context>) -> Self {
+        let context = context.unwrap_or(Context::Event);
+        // Four attempts of five seconds and the longest waits between them come to 27 s: within the 30 s of R-3.
+        let (attempt, connect) = if context.is_waited_for() { (5, 2) } else { (30, 5) };
+        Defaults {
+            backoff: context.schedule_ms().map_or(BackoffKind::Exponential, |_| BackoffKind::Schedule),
+            schedule_ms: context.schedule_ms().unwrap_or_default(),
+            max_attempts: context.default_retries() + 1,
+            total_budget: context.duration_cap(),
+            attempt_timeout: Duration::from_secs(attempt),
+            connect_timeout: Duration::from_secs(connect),
+        }
+    }
+}
 
 /// The policy of an empty spec.
 impl Default for Policy {
     fn default() -> Self {
+        let Defaults { max_attempts, total_budget, attempt_timeout, connect_timeout, .. } = Defaults::of(None);
         Policy {
-            max_attempts: MAX_ATTEMPTS,
+            context: None,
+            max_attempts,
             backoff: Backoff::Exponential { initial: INITIAL_DELAY, multiplier: MULTIPLIER, max: MAX_DELAY },
             jitter: Jitter::Full,
-            total_budget: TOTAL_BUDGET,
-            attempt_timeout: ATTEMPT_TIMEOUT,
-            connect_timeout: CONNECT_TIMEOUT,
+            total_budget,
+            attempt_timeout,
+            connect_timeout,
             retryable_status_codes: None,
             retry_after_max: None,
         }

@@ -3,7 +3,9 @@
 //! [`Spec`] is what people write: every field may be left out. [`Policy`] is what the engine runs: complete, valid,
 //! and made from a spec in one place, [`Policy::resolve`].
 
+mod approval;
 mod check;
+mod context;
 mod defaults;
 mod invalid;
 mod limits;
@@ -11,6 +13,8 @@ mod resolve;
 mod shown;
 mod spec;
 
+pub use approval::Approval;
+pub use context::Context;
 pub use invalid::{FieldProblem, Invalid};
 pub use limits::Limits;
 pub use spec::{BackoffKind, JitterKind, Spec};
@@ -24,6 +28,8 @@ use crate::jitter::Jitter;
 /// Complete and valid rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
+    /// What kind of work it is for, if it says.
+    pub context: Option<Context>,
     /// The most sends of a task, the first one included.
     pub max_attempts: u32,
     /// How the wait before a retry grows.

@@ -9,39 +9,53 @@
 use std::time::Duration;
 
 use super::check::Check;
-use super::{BackoffKind, Invalid, JitterKind, Limits, Policy, Spec, defaults};
+use super::defaults::{self, Defaults};
+use super::{Approval, BackoffKind, FieldProblem, Invalid, JitterKind, Limits, Policy, Spec};
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
 impl Policy {
     /// The policy that `spec` describes, or everything that is wrong with it.
     pub fn resolve(spec: &Spec) -> Result<Policy, Invalid> {
-        let mut check = Check::default();
-        let kind = spec.backoff.unwrap_or(BackoffKind::Exponential);
+        let (policy, problems) = Policy::resolve_as_far_as_possible(spec);
+        if problems.is_empty() { Ok(policy) } else { Err(Invalid { problems }) }
+    }
 
-        let backoff = backoff(spec, kind, &mut check);
+    /// The policy that `spec` comes closest to, and everything that is wrong with it. For those who judge a policy
+    /// and want to say all that there is to say; nothing runs by it.
+    pub fn resolve_as_far_as_possible(spec: &Spec) -> (Policy, Vec<FieldProblem>) {
+        let mut check = Check::default();
+        let defaults = Defaults::of(spec.context);
+        let kind = spec.backoff.unwrap_or(defaults.backoff);
+
+        let backoff = backoff(spec, kind, &defaults, &mut check);
         let jitter = jitter(spec, kind, &mut check);
         let max_attempts = check
             .number("maxAttempts", spec.max_attempts, Limits::MAX_ATTEMPTS)
-            .unwrap_or_else(|| default_attempts(&backoff));
+            .unwrap_or_else(|| default_attempts(spec, kind, &defaults));
         let total_budget = check
             .duration("totalBudgetMs", spec.total_budget_ms, Limits::TOTAL_BUDGET)
-            .unwrap_or(defaults::TOTAL_BUDGET);
+            .unwrap_or(defaults.total_budget);
         let attempt_timeout = check
             .duration("attemptTimeoutMs", spec.attempt_timeout_ms, Limits::ATTEMPT_TIMEOUT)
-            .unwrap_or(defaults::ATTEMPT_TIMEOUT.min(total_budget));
+            .unwrap_or(defaults.attempt_timeout.min(total_budget));
         check.at_most("attemptTimeoutMs", attempt_timeout, "totalBudgetMs", total_budget);
         let connect_timeout = check
             .duration("connectTimeoutMs", spec.connect_timeout_ms, Limits::CONNECT_TIMEOUT)
-            .unwrap_or(defaults::CONNECT_TIMEOUT.min(attempt_timeout));
+            .unwrap_or(defaults.connect_timeout.min(attempt_timeout));
         check.at_most("connectTimeoutMs", connect_timeout, "attemptTimeoutMs", attempt_timeout);
         if let Some(codes) = &spec.retryable_status_codes {
             check.status_codes("retryableStatusCodes", codes);
         }
         let retry_after_max = check.duration("retryAfterMaxMs", spec.retry_after_max_ms, Limits::RETRY_AFTER_MAX);
+        if let Some(approval) = &spec.approval {
+            check.characters("approval.by", &approval.by, 1..=Approval::BY_CHARS);
+            let reason = approval.reason.as_deref().unwrap_or_default();
+            check.characters("approval.reason", reason, 0..=Approval::REASON_CHARS);
+        }
 
-        check.done()?;
-        Ok(Policy {
+        let policy = Policy {
+            context: spec.context,
             max_attempts,
             backoff,
             jitter,
@@ -50,11 +64,12 @@ impl Policy {
             connect_timeout,
             retryable_status_codes: spec.retryable_status_codes.clone(),
             retry_after_max,
-        })
+        };
+        (policy, check.done())
     }
 }
 
-fn backoff(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Backoff {
+fn backoff(spec: &Spec, kind: BackoffKind, defaults: &Defaults, check: &mut Check) -> Backoff {
     let initial = check.duration("initialDelayMs", spec.initial_delay_ms, Limits::DELAY);
     let multiplier = check.number("multiplier", spec.multiplier, Limits::MULTIPLIER).unwrap_or(defaults::MULTIPLIER);
     let max = check.duration("maxDelayMs", spec.max_delay_ms, Limits::DELAY);
@@ -64,7 +79,7 @@ fn backoff(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Backoff {
     if matches!(kind, BackoffKind::Exponential | BackoffKind::Linear) {
         check.at_least("maxDelayMs", max, "initialDelayMs", initial);
     }
-    let delays = schedule(spec, check);
+    let delays = schedule(spec, kind, defaults, check);
     match kind {
         BackoffKind::Exponential => Backoff::Exponential { initial, multiplier, max },
         BackoffKind::Linear => Backoff::Linear { initial, max },
@@ -73,15 +88,15 @@ fn backoff(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Backoff {
     }
 }
 
-fn schedule(spec: &Spec, check: &mut Check) -> Vec<Duration> {
+fn schedule(spec: &Spec, kind: BackoffKind, defaults: &Defaults, check: &mut Check) -> Vec<Duration> {
     const FIELD: &str = "scheduleMs";
     let Some(delays) = &spec.schedule_ms else {
-        if spec.backoff == Some(BackoffKind::Schedule) {
+        if kind == BackoffKind::Schedule && defaults.schedule_ms.is_empty() {
             check.problem(FIELD, "must be given for the backoff \"schedule\"");
         }
-        return Vec::new();
+        return defaults.schedule_ms.iter().copied().map(Duration::from_millis).collect();
     };
-    if spec.backoff.is_none() {
+    if spec.backoff.is_none() && kind != BackoffKind::Schedule {
         check.problem(FIELD, "needs the backoff \"schedule\"");
     }
     check.delays(FIELD, delays)
@@ -110,19 +125,20 @@ fn jitter(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Jitter {
     }
 }
 
-/// A schedule is walked through once: as many retries as it has delays.
-fn default_attempts(backoff: &Backoff) -> u32 {
-    match backoff {
-        Backoff::Schedule { delays } => {
+/// A schedule of one's own is walked through once: as many retries as it has delays.
+fn default_attempts(spec: &Spec, kind: BackoffKind, defaults: &Defaults) -> u32 {
+    match &spec.schedule_ms {
+        Some(delays) if kind == BackoffKind::Schedule => {
             u32::try_from(delays.len()).unwrap_or(u32::MAX).saturating_add(1).min(*Limits::MAX_ATTEMPTS.end())
         }
-        _ => defaults::MAX_ATTEMPTS,
+        _ => defaults.max_attempts,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Context;
 
     const MONTH_MS: u64 = 2_592_000_000;
 
@@ -168,6 +184,7 @@ mod tests {
                  "retryAfterMaxMs": 0 }"#,
         );
         let expected = Policy {
+            context: None,
             max_attempts: 3,
             backoff: Backoff::Exponential { initial: ms(200), multiplier: 3.5, max: ms(9_000) },
             jitter: Jitter::Proportional { ratio: 0.5 },
@@ -230,6 +247,54 @@ mod tests {
         // The longest schedule still has no more attempts than any policy may.
         let longest = Spec { schedule_ms: Some(vec![0; 100]), backoff: Some(BackoffKind::Schedule), ..Spec::default() };
         assert_eq!(Policy::resolve(&longest).unwrap().max_attempts, 100);
+    }
+
+    #[test]
+    fn a_context_is_inherited_from_and_makes_way_for_what_is_given() {
+        let policy = resolve(r#"{ "context": "sync", "maxAttempts": 3, "totalBudgetMs": 2000 }"#);
+        assert_eq!((policy.context, policy.max_attempts), (Some(Context::Sync), 3));
+        // total budget, attempt timeout, connect timeout
+        assert_eq!(
+            (policy.total_budget, policy.attempt_timeout, policy.connect_timeout),
+            (ms(2_000), ms(2_000), ms(2_000))
+        );
+        assert_eq!(resolve(r#"{ "context": "sync" }"#).attempt_timeout, ms(5_000));
+        let backoff = |json| resolve(json).backoff;
+        let exponential = Backoff::Exponential { initial: ms(500), multiplier: 2.0, max: ms(500) };
+        assert_eq!(backoff(r#"{ "context": "webhook", "backoff": "exponential", "maxDelayMs": 500 }"#), exponential);
+    }
+
+    #[test]
+    fn a_schedule_of_ones_own_replaces_the_contexts_and_its_number_of_retries() {
+        let own = resolve(r#"{ "context": "webhook", "scheduleMs": [1000, 9000, 60000] }"#);
+        assert_eq!(own.backoff, Backoff::Schedule { delays: vec![ms(1_000), ms(9_000), ms(60_000)] });
+        assert_eq!(own.max_attempts, 4);
+        // All of the context's own schedule, and its last delay once more.
+        let all = resolve(r#"{ "context": "webhook", "maxAttempts": 9 }"#);
+        assert_eq!(
+            (all.max_attempts, all.backoff.ceiling(7), all.backoff.ceiling(8)),
+            (9, ms(14_400_000), ms(14_400_000))
+        );
+        assert_eq!(
+            problems(r#"{ "context": "sync", "scheduleMs": [1] }"#),
+            [r#"scheduleMs needs the backoff "schedule""#]
+        );
+    }
+
+    #[test]
+    fn an_approval_says_who_in_few_words() {
+        let json = |by: &str, reason: &str| {
+            format!(r#"{{ "approval": {{ "by": "{by}", "until": "2027-01-31", "reason": "{reason}" }} }}"#)
+        };
+        resolve(&json("Board", &"ä".repeat(1_000)));
+        assert_eq!(problems(&json("", "")), ["approval.by must have 1 to 200 characters, got 0"]);
+        assert_eq!(
+            problems(&json(&"a".repeat(201), &"b".repeat(1_001))),
+            [
+                "approval.by must have 1 to 200 characters, got 201",
+                "approval.reason must have 0 to 1000 characters, got 1001"
+            ]
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ impl Policy {
             Jitter::None => (JitterKind::None, None),
         };
         Spec {
+            context: self.context,
             max_attempts: Some(self.max_attempts),
             jitter_type: Some(jitter_type),
             jitter_ratio,
@@ -112,6 +113,8 @@ mod tests {
                     r#""totalBudgetMs": 17, "retryableStatusCodes": []"#,
                     r#""attemptTimeoutMs": 900000, "connectTimeoutMs": 900000, "retryableStatusCodes": [300, 599]"#,
                     r#""retryAfterMaxMs": 0, "initialDelayMs": 2592000000"#,
+                    r#""context": "webhook""#,
+                    r#""context": "sync", "totalBudgetMs": 17"#,
                 ] {
                     let json = format!(
                         r#"{{ "backoff": "{backoff}", "jitterType": "{jitter}", "scheduleMs": [0, 1, 2592000000], {rest} }}"#
@@ -129,6 +132,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(policies, (4 * 5 - 3) * 5);
+        assert_eq!(policies, (4 * 5 - 3) * 7);
     }
 }

@@ -4,12 +4,17 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Approval, Context};
+
 /// The fields of a policy, each of which may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PolicyFields"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Spec {
+    /// What kind of work it is for: what is left out is inherited from there, and it is judged by that context's ranges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
     /// The most sends of a task, the first one included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -49,6 +54,9 @@ pub struct Spec {
     /// The longest Retry-After that is waited for, in milliseconds; a longer one ends the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_max_ms: Option<u64>,
+    /// Who allowed a number of retries that the standard does not, and until when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 /// How the wait before a retry grows.
@@ -89,6 +97,7 @@ impl Spec {
     pub fn overridden_by(&self, changes: &Spec) -> Spec {
         let (base, changes) = (self.clone(), changes.clone());
         Spec {
+            context: changes.context.or(base.context),
             max_attempts: changes.max_attempts.or(base.max_attempts),
             backoff: changes.backoff.or(base.backoff),
             jitter_type: changes.jitter_type.or(base.jitter_type),
@@ -102,6 +111,7 @@ impl Spec {
             connect_timeout_ms: changes.connect_timeout_ms.or(base.connect_timeout_ms),
             retryable_status_codes: changes.retryable_status_codes.or(base.retryable_status_codes),
             retry_after_max_ms: changes.retry_after_max_ms.or(base.retry_after_max_ms),
+            approval: changes.approval.or(base.approval),
         }
     }
 }
@@ -112,9 +122,14 @@ mod tests {
 
     use super::*;
 
+    fn approval(by: &str) -> Option<Approval> {
+        Some(Approval { by: by.into(), until: "2027-01-31".parse().unwrap(), reason: None })
+    }
+
     /// All fields, spelled out: a new one does not compile here until these tests know it.
     fn complete() -> Spec {
         Spec {
+            context: Some(Context::Webhook),
             max_attempts: Some(3),
             backoff: Some(BackoffKind::Linear),
             jitter_type: Some(JitterKind::Equal),
@@ -128,12 +143,14 @@ mod tests {
             connect_timeout_ms: Some(11),
             retryable_status_codes: Some([429, 503].into()),
             retry_after_max_ms: Some(12),
+            approval: approval("a"),
         }
     }
 
     /// All fields with other values.
     fn other() -> Spec {
         Spec {
+            context: Some(Context::Sync),
             max_attempts: Some(103),
             backoff: Some(BackoffKind::Fixed),
             jitter_type: Some(JitterKind::None),
@@ -147,6 +164,7 @@ mod tests {
             connect_timeout_ms: Some(111),
             retryable_status_codes: Some([].into()),
             retry_after_max_ms: Some(112),
+            approval: approval("b"),
         }
     }
 
@@ -160,6 +178,7 @@ mod tests {
     #[test]
     fn a_spec_has_the_data_models_names_on_the_wire() {
         let expected = json!({
+            "context": "webhook",
             "maxAttempts": 3,
             "backoff": "linear",
             "jitterType": "EQUAL",
@@ -173,6 +192,7 @@ mod tests {
             "connectTimeoutMs": 11,
             "retryableStatusCodes": [429, 503],
             "retryAfterMaxMs": 12,
+            "approval": { "by": "a", "until": "2027-01-31" },
         });
         assert_eq!(serde_json::to_value(complete()).unwrap(), expected);
         assert_eq!(serde_json::from_value::<Spec>(expected).unwrap(), complete());
@@ -229,6 +249,10 @@ mod tests {
             r#"{ "maxAttempts": 1.5 }"#,
             r#"{ "initialDelayMs": "1s" }"#,
             r#"{ "retryableStatusCodes": [70000] }"#,
+            r#"{ "context": "Sync" }"#,
+            r#"{ "approval": { "by": "a" } }"#,
+            r#"{ "approval": { "by": "a", "until": "2027-02-30" } }"#,
+            r#"{ "approval": { "by": "a", "until": "2027-02-28", "for": "ever" } }"#,
         ] {
             assert!(serde_json::from_str::<Spec>(json).is_err(), "{json}");
         }

@@ -8,7 +8,6 @@
 //! Not here: what the client commands take (`--server`), which is three words and lives with them.
 
 mod address;
-mod duration;
 mod environment;
 mod example;
 mod file;
@@ -21,13 +20,14 @@ mod sense;
 mod settings;
 
 pub use address::Address;
-pub use duration::{duration_text, parse_duration};
 pub use environment::Environment;
 pub use example::example;
 pub use flags::Flags;
 pub use load::{Loaded, load};
 pub use problem::{Origin, Problem};
 pub use settings::{SETTINGS, Setting};
+
+pub use redrive_core::duration::{duration_text, parse_duration};
 
 use std::path::PathBuf;
 

@@ -66,6 +66,7 @@ pub fn spec(random: &mut Random) -> Spec {
         _ => *random.pick(&[JitterKind::Full, JitterKind::Equal, JitterKind::Proportional, JitterKind::None]),
     };
     Spec {
+        context: None,
         max_attempts: Some(*random.pick(&[1, 1, 2, 2, 3, 4, 6, 10])),
         backoff: Some(backoff),
         jitter_type: Some(jitter_type),
@@ -81,5 +82,6 @@ pub fn spec(random: &mut Random) -> Spec {
         connect_timeout_ms: Some(attempt_timeout_ms.min(ms(random, 100, 5_000))),
         retryable_status_codes: None,
         retry_after_max_ms: random.chance(0.3).then(|| ms(random, 1_000, 600_000)),
+        approval: None,
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redrive_core::attempt::LastError;
-use redrive_core::policy::{BackoffKind, JitterKind, Spec};
-use redrive_core::{Answer, Attempt, Body, ErrorType, Status, Timestamp};
+use redrive_core::policy::{Approval, BackoffKind, Context, JitterKind, Spec};
+use redrive_core::{Answer, Attempt, Body, Date, ErrorType, Status, Timestamp};
 
 use super::samples::*;
 use crate::{Next, Store};
@@ -18,6 +18,7 @@ fn odd_bytes() -> Bytes {
 /// A spec with every field given, and with numbers that a careless format would round.
 pub(super) fn full_spec() -> Spec {
     Spec {
+        context: Some(Context::WebhookPatient),
         max_attempts: Some(7),
         backoff: Some(BackoffKind::Schedule),
         jitter_type: Some(JitterKind::Proportional),
@@ -31,6 +32,7 @@ pub(super) fn full_spec() -> Spec {
         connect_timeout_ms: Some(2_000),
         retryable_status_codes: Some([429, 599, 100].into()),
         retry_after_max_ms: Some(86_400_000),
+        approval: Some(Approval { by: "Ä".into(), until: Date::LAST, reason: Some("\0".into()) }),
     }
 }
 

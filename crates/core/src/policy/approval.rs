@@ -1,0 +1,31 @@
+//! An approval: somebody who may has allowed a policy what the standard does not, until a day.
+
+use serde::{Deserialize, Serialize};
+
+use crate::date::Date;
+
+/// Who allowed the policy more (or fewer) retries than the standard does, and until when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Approval {
+    /// Who allowed it: at most 200 characters.
+    pub by: String,
+    /// The last day on which it holds, in UTC.
+    pub until: Date,
+    /// Why: at most 1,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Approval {
+    /// The most characters of a name.
+    pub const BY_CHARS: usize = 200;
+    /// The most characters of a reason.
+    pub const REASON_CHARS: usize = 1_000;
+
+    /// Whether it holds on this day.
+    pub fn holds_on(&self, today: Date) -> bool {
+        today <= self.until
+    }
+}
