@@ -4,19 +4,23 @@ use std::time::Duration;
 
 use redrive_engine::Handle;
 
-/// The engine and the limits: all that an operation needs.
+use crate::standard::Standard;
+
+/// The engine, the limits and the standard: all that an operation needs.
 #[derive(Clone)]
 pub struct App {
     /// The running engine.
     pub engine: Handle,
     /// How much a caller may ask for.
     pub limits: Limits,
+    /// What is done about policies that break the retry standard.
+    pub standard: Standard,
 }
 
 impl App {
-    /// The operations over `engine`, with the default limits.
+    /// The operations over `engine`, with the default limits, whatever the policies.
     pub fn new(engine: Handle) -> Self {
-        App { engine, limits: Limits::default() }
+        App { engine, limits: Limits::default(), standard: Standard::Off }
     }
 }
 

@@ -5,7 +5,7 @@ use redrive_core::{PolicyId, Status, TaskId};
 use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
-use crate::wire::{FieldFault, Malformed};
+use crate::wire::{FieldFault, Malformed, ShownFinding};
 
 /// Why an operation was not done.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum Failure {
     /// The document's values cannot be; at least one fault.
     #[error("{}", list(.0))]
     Invalid(Vec<FieldFault>),
+    /// The document breaks the retry standard, which is enforced here; at least one finding.
+    #[error("it breaks the retry standard: {}", sentences(.0))]
+    BreaksStandard(Vec<ShownFinding>),
     /// A part of the document is larger than is allowed.
     #[error("{field} is larger than {limit_bytes} bytes")]
     TooLarge {
@@ -135,6 +138,9 @@ impl Failure {
             Failure::Invalid(faults) => Failure::Invalid(
                 faults.into_iter().map(|fault| FieldFault { field: inside(fault.field), ..fault }).collect(),
             ),
+            Failure::BreaksStandard(findings) => Failure::BreaksStandard(
+                findings.into_iter().map(|finding| ShownFinding { field: inside(finding.field), ..finding }).collect(),
+            ),
             Failure::TooLarge { field, limit_bytes } => Failure::TooLarge { field: inside(field), limit_bytes },
             Failure::UnknownPolicy { field, id } => Failure::UnknownPolicy { field: inside(field), id },
             Failure::UnknownBody { field, body_ref } => Failure::UnknownBody { field: inside(field), body_ref },
@@ -153,6 +159,11 @@ impl From<BodyError> for Failure {
             error => Failure::Bodies(error),
         }
     }
+}
+
+fn sentences(findings: &[ShownFinding]) -> String {
+    let each: Vec<String> = findings.iter().map(ShownFinding::sentence).collect();
+    each.join("; ")
 }
 
 fn list(faults: &[FieldFault]) -> String {

@@ -5,6 +5,7 @@
 //! | [`operations`] | what can be asked for, one file each, over the engine's handle |
 //! | [`wire`] | the JSON documents that go in and out, and their schemas |
 //! | `intake` | from a submission as it was written to a draft that the engine accepts |
+//! | `standard` | what of the retry standard a policy breaks, and whether that is refused |
 //! | [`rest`] | HTTP: connections, routes, problem details, `/openapi.json`, the reference page |
 //!
 //! Not here: how tasks are retried (`redrive-core`), kept (`redrive-store`) or sent (`redrive-transport`); where the
@@ -17,8 +18,10 @@ mod failure;
 mod intake;
 pub mod operations;
 pub mod rest;
+mod standard;
 pub mod wire;
 
 pub use app::{App, Limits};
 pub use failure::Failure;
 pub use rest::serve;
+pub use standard::Standard;

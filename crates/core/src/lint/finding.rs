@@ -87,7 +87,7 @@ impl Finding {
 
     /// The same finding of something that is a part of something else.
     #[must_use]
-    pub(super) fn within(mut self, outer: &[Step]) -> Self {
+    pub fn within(mut self, outer: &[Step]) -> Self {
         self.at.splice(0..0, outer.iter().cloned());
         self
     }

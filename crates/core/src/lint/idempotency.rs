@@ -11,7 +11,7 @@ use super::finding::{Finding, Step};
 use super::service::Call;
 use crate::duration::duration_text;
 use crate::id::IdempotencyKey;
-use crate::policy::Context;
+use crate::policy::{Context, Policy};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 /// How long a server keeps a key, at least.
@@ -42,8 +42,19 @@ fn unkeyed(call: &Call<'_>, said_so: bool) -> Option<Finding> {
     Some(Finding::new(&UNKEYED_WRITES, at, wrong, fix))
 }
 
+/// What is wrong with a task that comes without a key and is retried all the same.
+pub fn unkeyed_task(method: &str, policy: &Policy) -> Option<Finding> {
+    if !needs_key(method) || policy.max_attempts == 1 {
+        return None;
+    }
+    let wrong = format!("{} is retried, and the caller gave no idempotency key", method.to_ascii_uppercase());
+    let fix =
+        "make a UUID v4 for the operation and give it as Idempotency-Key, the same one each time that it is submitted";
+    Some(Finding::new(&UNKEYED_WRITES, [Step::Field("idempotencyKey")], wrong, fix))
+}
+
 /// Whether a method is safe to retry only with a key.
-pub(crate) fn needs_key(method: &str) -> bool {
+fn needs_key(method: &str) -> bool {
     is(method, "POST") || is(method, "PATCH")
 }
 

@@ -28,6 +28,7 @@ pub use declared::{
     RetryOn, Service, Span,
 };
 pub use finding::{Finding, Permission, Step};
+pub use idempotency::unkeyed_task;
 pub use policy::policy;
 pub use rule::Rule;
 pub use service::{NamedPolicies, service};

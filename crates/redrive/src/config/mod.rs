@@ -64,6 +64,8 @@ pub struct Config {
     pub transport: redrive_transport::Options,
     /// How much a caller of the API may ask for.
     pub limits: redrive_server::Limits,
+    /// What is done about policies that break the retry standard.
+    pub standard: redrive_server::Standard,
 }
 
 /// Where tasks are kept.
@@ -125,6 +127,7 @@ impl Default for Config {
             engine: redrive_engine::Options::default(),
             transport: redrive_transport::Options::default(),
             limits: redrive_server::Limits::default(),
+            standard: redrive_server::Standard::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use redrive_engine::Options;
+use redrive_server::Standard;
 use redrive_store::NodeId;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
@@ -37,12 +38,15 @@ const POOLERS: [(&str, Pooler); 2] = [("none", Pooler::None), ("transaction", Po
 const YES_OR_NO: [(&str, bool); 2] = [("true", true), ("false", false)];
 const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
+const STANDARDS: [(&str, Standard); 3] =
+    [("off", Standard::Off), ("warn", Standard::Warn), ("enforce", Standard::Enforce)];
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 26] = [
+pub static SETTINGS: [Setting; 27] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -114,6 +118,17 @@ pub static SETTINGS: [Setting; 26] = [
         repeats: false,
         read: |config, given| given.text().map(|prefix| config.schedule_prefix = prefix.to_owned()),
         show: |config| text(&config.schedule_prefix),
+    },
+    Setting {
+        key: "standard",
+        variable: "REDRIVE_STANDARD",
+        flag: "standard",
+        value_name: "off|warn|enforce",
+        meaning: "what is done about policies and submissions that break the retry standard: off, warn (the answer says so) or \
+            enforce (what breaks a MUST is refused)",
+        repeats: false,
+        read: |config, given| given.one_of(&STANDARDS).map(|standard| config.standard = standard),
+        show: |config| text(name_of(&STANDARDS, config.standard)),
     },
     Setting {
         key: "worker_threads",

@@ -124,7 +124,7 @@ type Server = JoinHandle<Result<(), rest::Error>>;
 
 fn start_server(config: &Config, listener: TcpListener, engine: Handle) -> (oneshot::Sender<()>, Server) {
     let (stop, stopped) = oneshot::channel();
-    let app = Arc::new(App { engine, limits: config.limits.clone() });
+    let app = Arc::new(App { engine, limits: config.limits.clone(), standard: config.standard });
     let options = rest::Options { drain_timeout: config.engine.shutdown_grace, ..rest::Options::default() };
     // A sender that is gone says the same as one that sends.
     let shutdown = async move { stopped.await.unwrap_or_default() };

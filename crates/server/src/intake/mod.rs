@@ -16,7 +16,8 @@ mod target;
 use std::sync::Arc;
 
 use futures_util::stream;
-use redrive_core::{Body, BodyRef, Dependency, Lane, PolicyId, Request, TenantId, policy};
+use redrive_core::request::Fingerprint;
+use redrive_core::{Body, BodyRef, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy};
 use redrive_engine::policies::Resolved;
 use redrive_engine::{Draft, Submission as Submitted};
 
@@ -24,7 +25,8 @@ use self::body::Content;
 use self::faults::Faults;
 use crate::app::App;
 use crate::failure::Failure;
-use crate::wire::{Submission, Text};
+use crate::standard::Submitting;
+use crate::wire::{ShownFinding, Submission, Text};
 
 /// What a submission turned out to be.
 pub(crate) enum Prepared {
@@ -34,6 +36,8 @@ pub(crate) enum Prepared {
         draft: Draft,
         /// Whether the caller gave no key, so that one was made.
         key_generated: bool,
+        /// What of the retry standard it breaks, where that is looked at.
+        findings: Vec<ShownFinding>,
     },
     /// Something that could not be accepted today, but its key says that it was accepted before: the policy has been
     /// changed or deleted since, and the same request is still the same task.
@@ -60,7 +64,7 @@ pub(crate) async fn prepare(
     let mut today = Faults::default();
 
     let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside, &mut faults)?;
-    let policy = base.and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
+    let policy = base.clone().and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
     let method = method::check(submission.method.as_deref(), &mut faults);
     let origin = target::check(&submission.target_url, app.limits.url_bytes, &mut faults);
     let dependency = dependency(submission.dependency.as_deref(), origin, &mut faults);
@@ -95,20 +99,20 @@ pub(crate) async fn prepare(
     let fingerprint = fingerprint::of(&request, &beside);
     // A body that is gone, like a policy that is, does not matter to what was accepted before.
     let is_found = find(app, tenant, &mut request).await?;
-    let Some(policy) = policy.filter(|_| today.is_empty() && is_found) else {
-        if let Some(key) = given_key
-            && let Some((owner, accepted)) = app.engine.store().by_key(tenant.clone(), key).await?
-        {
-            let submitted = match accepted == fingerprint {
-                true => Submitted::Replayed(Box::new(owner)),
-                false => Submitted::KeyReused(owner.id),
-            };
+    let judged = match (&base, &policy) {
+        (Some(base), Some(policy)) => {
+            app.standard.judge_task(&Submitting { request: &request, has_key: given_key.is_some(), base, policy }, now)
+        }
+        _ => Ok(Vec::new()),
+    };
+    let Some(policy) = policy.filter(|_| today.is_empty() && is_found && judged.is_ok()) else {
+        if let Some(submitted) = accepted_before(app, tenant, given_key, fingerprint).await? {
             return Ok(Prepared::Before { submitted, request: Arc::new(request) });
         }
         return Err(match (today.is_empty(), is_found, &request.body) {
             (false, ..) => today.into_failure(),
             (true, false, Body::Stored(body)) => unknown_body(body),
-            (true, ..) => unknown_policy(&policy_id),
+            (true, ..) => judged.err().unwrap_or_else(|| unknown_policy(&policy_id)),
         });
     };
     keep_apart(app, tenant, &mut request).await?;
@@ -116,7 +120,22 @@ pub(crate) async fn prepare(
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
     let draft = Draft { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
-    Ok(Prepared::New { draft, key_generated })
+    Ok(Prepared::New { draft, key_generated, findings: judged? })
+}
+
+/// What the owner of a key says to a request that could not be accepted today; nothing if nobody has the key.
+async fn accepted_before(
+    app: &App,
+    tenant: &TenantId,
+    key: Option<IdempotencyKey>,
+    fingerprint: Fingerprint,
+) -> Result<Option<Submitted>, Failure> {
+    let Some(key) = key else { return Ok(None) };
+    let Some((owner, accepted)) = app.engine.store().by_key(tenant.clone(), key).await? else { return Ok(None) };
+    Ok(Some(match accepted == fingerprint {
+        true => Submitted::Replayed(Box::new(owner)),
+        false => Submitted::KeyReused(owner.id),
+    }))
 }
 
 /// Finds out which object an uploaded body is; `false` if there is none.

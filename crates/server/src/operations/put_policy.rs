@@ -5,7 +5,7 @@ use redrive_store::{Expected, PolicyVersion, PutPolicy};
 
 use crate::app::App;
 use crate::failure::Failure;
-use crate::wire::{FieldFault, PolicyInput};
+use crate::wire::{FieldFault, PolicyInput, ShownFinding};
 
 /// How often a change is tried again that another writer overtook, where the caller only asked that there be a policy.
 const TRIES: usize = 5;
@@ -31,6 +31,8 @@ pub struct Put {
     pub version: PolicyVersion,
     /// What putting it did.
     pub how: PutHow,
+    /// What of the retry standard it breaks, where that is looked at.
+    pub findings: Vec<ShownFinding>,
 }
 
 /// What putting a policy did.
@@ -61,16 +63,18 @@ pub async fn put_policy(
         };
         Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
     })?;
+    let findings = app.standard.judge_policy(&input.spec, app.engine.now())?;
     for _ in 0..TRIES {
         let expected = precondition.expected(app, tenant, &id).await?;
         let put = app.engine.policies().put(tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
-        return Ok(match put {
-            PutPolicy::Created(version) => Put { version, how: PutHow::Created },
-            PutPolicy::Updated(version) => Put { version, how: PutHow::Updated },
-            PutPolicy::Unchanged(version) => Put { version, how: PutHow::Unchanged },
+        let (version, how) = match put {
+            PutPolicy::Created(version) => (version, PutHow::Created),
+            PutPolicy::Updated(version) => (version, PutHow::Updated),
+            PutPolicy::Unchanged(version) => (version, PutHow::Unchanged),
             PutPolicy::Conflict(_) if precondition == Precondition::Exists => continue,
             PutPolicy::Conflict(current) => return Err(Failure::VersionMismatch { current }),
-        });
+        };
+        return Ok(Put { version, how, findings });
     }
     Err(redrive_store::Error::Unavailable("the policy is being changed by others all the time".into()).into())
 }

@@ -11,7 +11,7 @@ use super::get_task::get_task;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::intake::{self, Prepared};
-use crate::wire::Submission;
+use crate::wire::{ShownFinding, Submission};
 
 /// A task that was accepted, now or before.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Accepted {
     pub how: Acceptance,
     /// Whether the submission had no key, so that one was made.
     pub key_generated: bool,
+    /// What of the retry standard it breaks, where that is looked at.
+    pub findings: Vec<ShownFinding>,
 }
 
 /// Whether an accepted task is new.
@@ -78,17 +80,21 @@ pub(super) struct Asked {
     /// The policy that it was judged by, if it was.
     policy: Option<Arc<Resolved>>,
     pub(super) key_generated: bool,
+    findings: Vec<ShownFinding>,
 }
 
 impl Asked {
     pub(super) fn of(prepared: &Prepared) -> Self {
         match prepared {
-            Prepared::New { draft, key_generated } => Asked {
+            Prepared::New { draft, key_generated, findings } => Asked {
                 request: draft.request.clone(),
                 policy: Some(draft.policy.clone()),
                 key_generated: *key_generated,
+                findings: findings.clone(),
             },
-            Prepared::Before { request, .. } => Asked { request: request.clone(), policy: None, key_generated: false },
+            Prepared::Before { request, .. } => {
+                Asked { request: request.clone(), policy: None, key_generated: false, findings: Vec::new() }
+            }
         }
     }
 
@@ -99,8 +105,8 @@ impl Asked {
         tenant: &TenantId,
         submitted: Submitted,
     ) -> Result<Accepted, Failure> {
-        let Asked { request, policy, key_generated } = self;
-        let accepted = |detail, how| Ok(Accepted { detail, how, key_generated });
+        let Asked { request, policy, key_generated, findings } = self;
+        let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, findings });
         match submitted {
             Submitted::Created(task) => {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created)

@@ -8,6 +8,7 @@
 mod attempt;
 mod batch;
 mod cursor;
+mod finding;
 mod headers;
 mod health;
 mod moment;
@@ -26,6 +27,7 @@ mod text;
 pub use attempt::{AttemptList, ShownAttempt};
 pub use batch::{BatchAnswer, BatchResult};
 pub use cursor::{AttemptNumber, Cursor};
+pub use finding::{ShownFinding, ShownPermission};
 pub use headers::{HeaderFields, ShownHeaders};
 pub use health::Health;
 pub use moment::{Moment, NotAMoment};

@@ -11,6 +11,7 @@ use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::{Serialize, de};
 
+use super::finding::ShownFinding;
 use super::text::Text;
 
 /// A policy to register: its id, and beside it the fields that it sets.
@@ -26,7 +27,7 @@ pub struct PolicyInput<'a> {
 const POLICY_ID: &str = "policyId";
 
 /// What a policy is shown with besides: ignored, so that one can be read, changed and written back.
-const SHOWN_ONLY: [&str; 3] = ["version", "createdAt", "versions"];
+const SHOWN_ONLY: [&str; 4] = ["version", "createdAt", "versions", "findings"];
 
 /// serde's `flatten` cannot refuse unknown fields, so the id is picked out here on the way to the spec, which can.
 impl<'de: 'a, 'a> Deserialize<'de> for PolicyInput<'a> {
@@ -124,14 +125,23 @@ pub struct ShownPolicy<'a> {
     /// The fields, defaults filled in.
     #[serde(flatten)]
     pub fields: Spec,
+    /// In the answer to a registration: the rules of the retry standard that the policy breaks. Otherwise left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<ShownFinding>,
 }
 
 impl<'a> ShownPolicy<'a> {
     /// The version with its defaults filled in; an error if what was stored is no policy.
     pub fn try_new(version: &'a PolicyVersion) -> Result<Self, Invalid> {
-        let fields = Policy::resolve(&version.spec)?.to_spec();
+        let fields = Spec { approval: version.spec.approval.clone(), ..Policy::resolve(&version.spec)?.to_spec() };
         let created_at = Timestamp::as_millis(version.created_at);
-        Ok(ShownPolicy { policy_id: version.id.as_str(), version: version.version, created_at, fields })
+        Ok(ShownPolicy {
+            policy_id: version.id.as_str(),
+            version: version.version,
+            created_at,
+            fields,
+            findings: Vec::new(),
+        })
     }
 }
 

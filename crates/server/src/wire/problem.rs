@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::finding::ShownFinding;
+
 /// What went wrong, for programs and people. Members that say nothing are left out.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -25,6 +27,9 @@ pub struct Problem {
     /// Every fault that was found, the first one included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldFault>,
+    /// The rules of the retry standard that the document breaks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<ShownFinding>,
     /// The task that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,

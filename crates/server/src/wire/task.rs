@@ -11,6 +11,7 @@ use redrive_store::{Counts, TaskDetail};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::finding::ShownFinding;
 use super::headers::ShownHeaders;
 use super::{schema, secret};
 
@@ -70,6 +71,9 @@ pub struct Task<'a> {
     /// `true` in the answer to a submission that had no key, so that one was made; otherwise left out.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotency_key_generated: bool,
+    /// In the answer to a submission: the rules of the retry standard that it breaks. Otherwise left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<ShownFinding>,
     /// The caller's names and values.
     pub labels: &'a BTreeMap<String, String>,
     /// What went wrong last.
@@ -113,6 +117,7 @@ impl<'a> Task<'a> {
             policy: request.overrides.as_ref(),
             idempotency_key: task.idempotency_key.as_str(),
             idempotency_key_generated: false,
+            findings: Vec::new(),
             labels: &request.labels,
             last_error: task.last_error.as_ref().map(ShownError::from),
             response: None,

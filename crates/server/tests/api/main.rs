@@ -13,6 +13,7 @@ mod refusals;
 mod replay;
 mod service;
 mod shutdown;
+mod standard;
 mod stored;
 mod submit;
 mod take_back;

@@ -82,6 +82,8 @@ kinds! {
         "Send the document as `application/json`, not compressed. What a task is to deliver may be of any type: put it in `body`, `bodyJson` or `bodyBase64`.";
     INVALID_VALUE = 422 "invalid-value" "A value cannot be":
         "The document has the right shape, but one or more of its values are impossible. `errors` lists every one of them with its field.";
+    BREAKS_STANDARD = 422 "breaks-standard" "It breaks the retry standard":
+        "This service enforces the retry standard: a policy, a change of one or a submission that breaks a MUST is refused. `findings` lists each rule that is broken, with where, why it matters and how to mend it; `redrive lint --explain R-1` teaches a rule. Nothing was changed.";
     UNKNOWN_POLICY = 422 "unknown-policy" "No policy of this name":
         "The submission names a policy that does not exist. Register it first, or leave `policyId` out for the default.";
     UNKNOWN_BODY = 422 "unknown-body" "No stored body with this hash":

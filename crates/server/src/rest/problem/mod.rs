@@ -12,7 +12,7 @@ use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
 use crate::failure::Failure;
-use crate::wire::{FieldFault, Malformed, Problem};
+use crate::wire::{FieldFault, Malformed, Problem, ShownFinding};
 
 /// The kind of a refusal.
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
@@ -35,6 +35,7 @@ fn kind_of_failure(failure: &Failure) -> &'static Kind {
         Failure::Malformed(Malformed::Syntax(_)) => &kind::MALFORMED_JSON,
         Failure::Malformed(Malformed::Shape { .. }) => &kind::INVALID_DOCUMENT,
         Failure::Invalid(_) => &kind::INVALID_VALUE,
+        Failure::BreaksStandard(_) => &kind::BREAKS_STANDARD,
         Failure::TooLarge { .. } => &kind::TOO_LARGE,
         Failure::KeysDiffer => &kind::KEY_MISMATCH,
         Failure::KeyReused(_) => &kind::KEY_REUSED,
@@ -94,6 +95,7 @@ fn plain(kind: &'static Kind, detail: String) -> Problem {
         detail: if kind == &kind::INTERNAL { "the service's log says more".into() } else { detail },
         field: None,
         errors: Vec::new(),
+        findings: Vec::new(),
         task_id: None,
         live_tasks: None,
         current_version: None,
@@ -111,6 +113,15 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
         Failure::Invalid(faults) => {
             problem.field = faults.first().map(|fault| fault.field.clone());
             problem.errors.clone_from(faults);
+        }
+        Failure::BreaksStandard(findings) => {
+            problem.field = findings.first().map(|finding| finding.field.clone());
+            let fault = |finding: &ShownFinding| FieldFault {
+                field: finding.field.clone(),
+                message: format!("{}: {}; {}", finding.rule, finding.wrong, finding.fix),
+            };
+            problem.errors = findings.iter().map(fault).collect();
+            problem.findings.clone_from(findings);
         }
         Failure::TooLarge { field, limit_bytes } => {
             problem.field = Some(field.clone());
@@ -147,6 +158,7 @@ mod tests {
             (Failure::Malformed(Malformed::Syntax(text())), 400, "malformed-json"),
             (Failure::Malformed(Malformed::Shape { field: None, message: text() }), 400, "invalid-document"),
             (Failure::invalid("a", "b"), 422, "invalid-value"),
+            (Failure::BreaksStandard(Vec::new()), 422, "breaks-standard"),
             (Failure::TooLarge { field: text(), limit_bytes: 1 }, 413, "content-too-large"),
             (Failure::KeysDiffer, 400, "idempotency-key-mismatch"),
             (Failure::KeyReused(id), 422, "idempotency-key-reused"),

@@ -21,8 +21,10 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Policies,
     summary: "Register or change a policy",
     description: "Registers a policy under its name. Sending the same fields again changes nothing; other fields make \
-        a new version. Fields that are left out have their defaults. Running tasks keep the version that they were \
-        accepted with.",
+        a new version. Fields that are left out have the defaults of the policy's `context`, or else the general ones. \
+        Running tasks keep the version that they were accepted with. Where the service looks at the retry standard, the \
+        answer lists the rules that the policy breaks; where it enforces the standard, a policy that breaks a MUST is \
+        refused.",
     effect: Effect::Writes,
     parameters: &[
         IF_MATCH,
@@ -58,7 +60,7 @@ pub(crate) static ROUTE: Route = Route {
             content: Content::Json(of::<ShownPolicy<'static>>),
         },
     ],
-    problems: &[&kind::VERSION_MISMATCH, &kind::INVALID_VALUE],
+    problems: &[&kind::VERSION_MISMATCH, &kind::INVALID_VALUE, &kind::BREAKS_STANDARD],
     example: Example { target: "/retry-policies", headers: &[], answer: EXAMPLE },
     handler: |call| Box::pin(handle(call)),
 };
@@ -85,7 +87,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let precondition = precondition::of(&parts.headers)?;
     let input: PolicyInput<'_> = parse(&bytes)?;
     let put = put_policy(&context.app, &context.tenant, input, precondition).await?;
-    let document = ShownPolicy::try_new(&put.version)?;
+    let document = ShownPolicy { findings: put.findings, ..ShownPolicy::try_new(&put.version)? };
     let reply = match put.how {
         PutHow::Created => Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id)),
         PutHow::Updated | PutHow::Unchanged => Reply::json(200, &document)?,

@@ -77,9 +77,10 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
 
 fn result(outcome: &Result<Accepted, Failure>) -> BatchResult<'_> {
     match outcome {
-        Ok(Accepted { detail, how, key_generated }) => {
+        Ok(Accepted { detail, how, key_generated, findings }) => {
             let status = if *how == Acceptance::Created { 201 } else { 200 };
-            let task = Task { idempotency_key_generated: *key_generated, ..Task::full(detail) };
+            let (idempotency_key_generated, findings) = (*key_generated, findings.clone());
+            let task = Task { idempotency_key_generated, findings, ..Task::full(detail) };
             BatchResult::Accepted { status, task: Box::new(task) }
         }
         Err(failure) => {

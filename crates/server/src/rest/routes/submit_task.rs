@@ -69,6 +69,7 @@ pub(crate) static ROUTE: Route = Route {
     problems: &[
         &kind::KEY_MISMATCH,
         &kind::INVALID_VALUE,
+        &kind::BREAKS_STANDARD,
         &kind::UNKNOWN_BODY,
         &kind::UNKNOWN_POLICY,
         &kind::KEY_REUSED,
@@ -88,7 +89,8 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (app, tenant) = (&*context.app, &context.tenant);
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
-    let Accepted { mut detail, how, key_generated } = submit_task(app, tenant, submission, key.as_deref()).await?;
+    let Accepted { mut detail, how, key_generated, findings } =
+        submit_task(app, tenant, submission, key.as_deref()).await?;
 
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
     if let Some(within) = wait {
@@ -99,7 +101,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         (Acceptance::Created, _) => 201,
         (Acceptance::Replayed, _) => 200,
     };
-    let document = Task { idempotency_key_generated: key_generated, ..Task::full(&detail) };
+    let document = Task { idempotency_key_generated: key_generated, findings, ..Task::full(&detail) };
     let mut reply = Reply::json(status, &document)?.with(LOCATION, task_answer::location(detail.task.id));
     if how == Acceptance::Replayed {
         reply = reply.with(IDEMPOTENT_REPLAYED, "true");

@@ -20,7 +20,7 @@ use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
 use redrive_engine::{Handle, Parts};
-use redrive_server::{App, Limits, rest};
+use redrive_server::{App, Limits, Standard, rest};
 use redrive_store::Expected;
 use redrive_store::memory::MemoryStore;
 use tokio::net::TcpListener;
@@ -51,7 +51,13 @@ impl World {
     /// One that was not told where to keep large bodies.
     pub(crate) async fn without_bodies() -> World {
         let target = Arc::new(ScriptedTarget::default());
-        World::of(Limits::default(), rest::Options::default(), target.clone(), target, false).await
+        World::of(Limits::default(), rest::Options::default(), Standard::Off, target.clone(), target, false).await
+    }
+
+    /// One that looks at the retry standard.
+    pub(crate) async fn with_standard(standard: Standard) -> World {
+        let target = Arc::new(ScriptedTarget::default());
+        World::of(Limits::default(), rest::Options::default(), standard, target.clone(), target, true).await
     }
 
     pub(crate) async fn with_transport(
@@ -60,12 +66,13 @@ impl World {
         transport: Arc<dyn Transport>,
         target: Arc<ScriptedTarget>,
     ) -> World {
-        World::of(limits, options, transport, target, true).await
+        World::of(limits, options, Standard::Off, transport, target, true).await
     }
 
     async fn of(
         limits: Limits,
         options: rest::Options,
+        standard: Standard,
         transport: Arc<dyn Transport>,
         target: Arc<ScriptedTarget>,
         keeps_bodies: bool,
@@ -87,11 +94,22 @@ impl World {
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(App { engine: engine.clone(), limits });
+        let app = Arc::new(App { engine: engine.clone(), limits, standard });
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         let server = tokio::spawn(rest::serve(listener, app, options, shutdown));
         World { address, clock, entropy, target, engine, stop: Some(stop), server }
+    }
+
+    /// The same engine behind a new server that enforces the retry standard.
+    pub(crate) async fn enforce_standard(&mut self) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        let app = App { engine: self.engine.clone(), limits: Limits::default(), standard: Standard::Enforce };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async move { stopped.await.unwrap_or_default() };
+        self.stop = Some(stop);
+        self.server = tokio::spawn(rest::serve(listener, Arc::new(app), rest::Options::default(), shutdown));
     }
 
     /// Asks on a connection of its own.

@@ -1,0 +1,94 @@
+//! The retry standard at the door: what a policy or a submission breaks, and whether that is refused.
+//!
+//! Not here: the rules (`redrive_core::lint`).
+
+use redrive_core::lint::{self, Finding, Step};
+use redrive_core::policy::Spec;
+use redrive_core::{Date, Request, Timestamp};
+use redrive_engine::policies::Resolved;
+
+use crate::failure::Failure;
+use crate::wire::ShownFinding;
+
+/// What is done about a policy that breaks the standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standard {
+    /// Nothing: it is not even looked at.
+    #[default]
+    Off,
+    /// It is accepted, and the answer says what it breaks.
+    Warn,
+    /// If it breaks a MUST it is refused; the answer says what it breaks.
+    Enforce,
+}
+
+impl Standard {
+    /// What a policy to register breaks, or the refusal.
+    pub(crate) fn judge_policy(self, spec: &Spec, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
+        if self == Standard::Off {
+            return Ok(Vec::new());
+        }
+        self.admit(&lint::policy(spec, None, Date::of(now)))
+    }
+
+    /// What a task breaks: by its changes of the policy what that alone does not, and by having no key. Or the refusal.
+    pub(crate) fn judge_task(self, task: &Submitting<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
+        if self == Standard::Off {
+            return Ok(Vec::new());
+        }
+        let mut findings = task.changes(Date::of(now));
+        findings = findings.into_iter().map(|finding| finding.within(&[Step::Field("policy")])).collect();
+        if !task.has_key {
+            findings.extend(lint::unkeyed_task(&task.request.method, &task.policy.policy));
+        }
+        self.admit(&findings)
+    }
+
+    fn admit(self, findings: &[Finding]) -> Result<Vec<ShownFinding>, Failure> {
+        let is_refused = self == Standard::Enforce && findings.iter().any(Finding::breaks_a_must);
+        let shown = findings.iter().map(ShownFinding::of).collect();
+        if is_refused { Err(Failure::BreaksStandard(shown)) } else { Ok(shown) }
+    }
+}
+
+/// A task that is about to be accepted.
+pub(crate) struct Submitting<'a> {
+    pub(crate) request: &'a Request,
+    /// Whether the caller gave an idempotency key.
+    pub(crate) has_key: bool,
+    /// The policy that it names.
+    pub(crate) base: &'a Resolved,
+    /// The policy with the task's changes.
+    pub(crate) policy: &'a Resolved,
+}
+
+impl Submitting<'_> {
+    fn changes(&self, today: Date) -> Vec<Finding> {
+        let Some(overrides) = &self.request.overrides else { return Vec::new() };
+        let before = lint::policy(&self.base.spec, None, today);
+        let mut findings = lint::policy(&self.policy.spec, None, today);
+        findings.retain(|finding| {
+            let is_new = !before.iter().any(|known| known.check == finding.check && known.at == finding.at);
+            is_new || gives(overrides, finding)
+        });
+        findings
+    }
+}
+
+/// Whether the overrides themselves say what is at fault.
+fn gives(overrides: &Spec, finding: &Finding) -> bool {
+    let Some(Step::Field(field)) = finding.at.first() else { return false };
+    match *field {
+        "backoff" => overrides.backoff.is_some(),
+        "jitterType" => overrides.jitter_type.is_some(),
+        "jitterRatio" => overrides.jitter_ratio.is_some(),
+        "multiplier" => overrides.multiplier.is_some(),
+        "maxDelayMs" => overrides.max_delay_ms.is_some() || overrides.initial_delay_ms.is_some(),
+        "scheduleMs" => overrides.schedule_ms.is_some(),
+        "maxAttempts" => overrides.max_attempts.is_some(),
+        "totalBudgetMs" => overrides.total_budget_ms.is_some(),
+        "attemptTimeoutMs" => overrides.attempt_timeout_ms.is_some(),
+        "retryableStatusCodes" => overrides.retryable_status_codes.is_some(),
+        _ => true,
+    }
+}
