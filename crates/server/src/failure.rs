@@ -17,7 +17,7 @@ pub enum Failure {
     #[error("{}", list(.0))]
     Invalid(Vec<FieldFault>),
     /// The document breaks the retry standard, which is enforced here; at least one finding.
-    #[error("it breaks the retry standard: {}", sentences(.0))]
+    #[error("it breaks {} of the retry standard", rules(.0))]
     BreaksStandard(Vec<ShownFinding>),
     /// A part of the document is larger than is allowed.
     #[error("{field} is larger than {limit_bytes} bytes")]
@@ -161,9 +161,10 @@ impl From<BodyError> for Failure {
     }
 }
 
-fn sentences(findings: &[ShownFinding]) -> String {
-    let each: Vec<String> = findings.iter().map(ShownFinding::sentence).collect();
-    each.join("; ")
+fn rules(findings: &[ShownFinding]) -> String {
+    let mut rules: Vec<&str> = findings.iter().map(|finding| finding.rule).collect();
+    rules.dedup();
+    rules.join(", ")
 }
 
 fn list(faults: &[FieldFault]) -> String {

@@ -79,6 +79,9 @@ pub struct Task {
     pub last_error: Option<TaskError>,
     /// What the dependency answered last.
     pub response: Option<Response>,
+    /// What of the retry standard it breaks, in the answer to a submission.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 fn first_run() -> u32 {
@@ -182,15 +185,50 @@ pub struct Attempt {
 pub struct Policy {
     /// Its name.
     pub policy_id: String,
-    /// Its version.
-    pub version: u32,
+    /// Its version; nothing if it is not the server's.
+    pub version: Option<u32>,
     /// When that was made.
     #[serde(default)]
     pub created_at: u64,
+    /// What of the retry standard it breaks, in the answer to a registration.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// Its other versions, where the server says them.
     #[serde(default)]
     pub versions: Vec<Policy>,
     /// Its fields.
     #[serde(flatten)]
     pub fields: serde_json::Map<String, Value>,
+}
+
+/// A rule of the retry standard that a document breaks.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The rule's number.
+    #[serde(default)]
+    pub rule: String,
+    /// What was looked for.
+    #[serde(default)]
+    pub check: String,
+    /// What the standard does about it.
+    #[serde(default)]
+    pub gate: String,
+    /// Where.
+    #[serde(default)]
+    pub field: String,
+    /// What is wrong.
+    #[serde(default)]
+    pub wrong: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub fix: String,
+}
+
+impl Finding {
+    /// In two lines, for people.
+    pub fn text(&self) -> String {
+        let Finding { rule, check, field, wrong, fix, .. } = self;
+        format!("{rule} {check}: {field}: {wrong}\n  fix: {fix}")
+    }
 }

@@ -74,3 +74,63 @@ fn a_policy_is_deleted_unless_it_is_needed() {
     service.run(&["policies", "delete", "a"]).with(5);
     service.run(&["policies", "delete", "default"]).with(1).says(&["error: This policy cannot be deleted"]);
 }
+
+#[test]
+fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
+    let service = Service::start();
+    let timetable = [
+        "context           webhook-patient",
+        "[30000,120000,600000,3600000] (30s, 2m, 10m, 1h)",
+        "ATTEMPT  WAIT: EARLIEST  TYPICAL  LATEST  IN ALL: EARLIEST  TYPICAL  LATEST",
+        "1        -               -        -       0ms               0ms      0ms",
+        "2        24s             30s      36s     24s               30s      36s",
+        "5        48m             1h       1h 12m  58m               1h 12m   1h 27m",
+        "after attempt 5, or after 1d: a dead letter, with an alert",
+    ];
+    service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["the server has no policy"]);
+    let nobody = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
+    service.run(&nobody).with(0).says(&timetable).says(&["the server could not be asked"]);
+    service.run(&["policies", "show", "nobodys", "--server", "http://127.0.0.1:1"]).with(6);
+
+    // A policy of the server's own comes first.
+    service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);
+    let shown = service.run(&["policies", "show", "sync", "--json"]).with(0).json();
+    assert_eq!((&shown["version"], &shown["maxAttempts"]), (&json!(1), &json!(2)));
+    let expected = json!([
+        {"attempt": 1, "waitMs": {"earliest": 0, "typical": 0, "latest": 0},
+         "cumulativeMs": {"earliest": 0, "typical": 0, "latest": 0}, "fits": "always"},
+        {"attempt": 2, "waitMs": {"earliest": 0, "typical": 500, "latest": 1000},
+         "cumulativeMs": {"earliest": 0, "typical": 500, "latest": 1000}, "fits": "always"},
+    ]);
+    assert_eq!(shown["timetable"], expected);
+}
+
+#[test]
+fn a_policy_is_shown_from_a_file_before_it_is_applied() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("policies.toml");
+    fs::write(&path, "[policies.quick]\ncontext = \"sync\"\ntotalBudgetMs = 3000\n").unwrap();
+    let show = |name: &str| service.run(&["policies", "show", name, "--file", path.to_str().unwrap()]);
+    show("quick").with(0).says(&["context", "sync", "attempt 3 is only made if the waits are short"]);
+    show("slow").with(5).says(&["there is no policy slow in"]);
+}
+
+#[test]
+fn the_standard_is_pointed_out_or_enforced_as_the_service_is_told() {
+    let naive = b"policyId = \"naive\"\nbackoff = \"fixed\"";
+    let warned = Service::start_with(&["--standard", "warn"]);
+    warned.run_with_input(&["policies", "apply", "-"], naive).with(0).says(&[
+        "naive created, version 1",
+        "R-1 fixed-interval: backoff: every retry waits for the same 1s",
+        "fix: leave backoff out",
+    ]);
+    let enforced = Service::start_with(&["--standard", "enforce"]);
+    enforced.run_with_input(&["policies", "apply", "-"], naive).with(1).says(&[
+        "error: policy naive: It breaks the retry standard: it breaks R-1 of the retry standard",
+        "backoff: R-1: every retry waits for the same 1s; leave backoff out",
+    ]);
+    let target = Target::answering(&[200]);
+    enforced.run(&["send", &target.url, "-d", "x"]).with(1).says(&["idempotencyKey: R-6: POST is retried"]);
+    enforced.run(&["send", &target.url, "-d", "x", "--key", "order-7"]).with(0);
+}

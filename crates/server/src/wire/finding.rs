@@ -64,9 +64,4 @@ impl ShownFinding {
             approval,
         }
     }
-
-    /// In a sentence: the rule, where, what is wrong.
-    pub fn sentence(&self) -> String {
-        format!("{} ({}): {}: {}", self.rule, self.check, self.field, self.wrong)
-    }
 }

@@ -10,7 +10,7 @@ use super::document;
 use crate::client::{Answer, Client, Policy, escape};
 use crate::commands::Connection;
 use crate::exit::{Exit, exit_of};
-use crate::output::{Colour, Output};
+use crate::output::{Colour, Output, notice};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
 /// Applies one policy; says which version there was before.
 async fn apply(client: &mut Client, name: &str, policy: &Value) -> anyhow::Result<(Option<u32>, Answer)> {
     let before = match client.get(&format!("/retry-policies/{}", escape(name))).await {
-        Ok(answer) => Some(answer.read::<Policy>()?.version),
+        Ok(answer) => answer.read::<Policy>()?.version,
         Err(error) if exit_of(&error) == Exit::NotFound => None,
         Err(error) => return Err(error),
     };
@@ -74,9 +74,11 @@ async fn apply(client: &mut Client, name: &str, policy: &Value) -> anyhow::Resul
 fn print(output: Output, before: Option<u32>, policy: &Policy) -> anyhow::Result<()> {
     let done = match before {
         None => output.paint("created", Colour::Good),
-        Some(version) if version < policy.version => output.paint("updated", Colour::Good),
+        Some(version) if Some(version) < policy.version => output.paint("updated", Colour::Good),
         Some(_) => output.paint("unchanged", Colour::Faint),
     };
-    output.line(format!("{} {done}, version {}", policy.policy_id, policy.version))?;
+    let version = policy.version.unwrap_or_default();
+    output.line(format!("{} {done}, version {version}", policy.policy_id))?;
+    policy.findings.iter().for_each(|finding| notice(finding.text()));
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "policies").await?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["POLICY", "VERSION", "ATTEMPTS", "BACKOFF", "JITTER", "SINCE"]);
+    let mut table = Table::new(&["POLICY", "VERSION", "CONTEXT", "ATTEMPTS", "BACKOFF", "JITTER", "SINCE"]);
     let now = now_millis();
     while let Some(page) = pages.next(&mut client).await? {
         page.read()?.iter().for_each(|policy| table.row(row(policy, now)));
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(policy: &Policy, now: u64) -> [Cell; 6] {
+fn row(policy: &Policy, now: u64) -> [Cell; 7] {
     let field = |name: &str| match policy.fields.get(name) {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
@@ -44,7 +44,8 @@ fn row(policy: &Policy, now: u64) -> [Cell; 6] {
     };
     [
         policy.policy_id.as_str().into(),
-        policy.version.to_string().into(),
+        policy.version.unwrap_or_default().to_string().into(),
+        field("context").into(),
         field("maxAttempts").into(),
         field("backoff").into(),
         field("jitterType").into(),

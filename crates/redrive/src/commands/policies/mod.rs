@@ -5,6 +5,7 @@ mod delete;
 mod document;
 mod list;
 mod show;
+mod timetable;
 
 use clap::Subcommand;
 
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     Apply(apply::Args),
     /// List policies
     List(list::Args),
-    /// Show a policy with all its fields and versions
+    /// Show a policy with all its fields, its timetable and its versions
     Show(show::Args),
     /// Delete a policy that no live task needs
     Delete(delete::Args),

@@ -1,49 +1,110 @@
 //! `redrive policies show`.
 
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use redrive_core::policy::{Context, Spec};
 use serde_json::Value;
 
+use super::{document, timetable};
 use crate::client::{Policy, escape};
 use crate::commands::Connection;
 use crate::config::duration_text;
-use crate::exit::Exit;
-use crate::output::{Output, Table, moment, now_millis};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output::{Output, Table, moment, notice, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
   redrive policies show default
+  redrive policies show webhook                        # a preset; also sync, event, batch, grpc
+  redrive policies show payments --file policies.toml  # before it is applied
   redrive policies show webhooks --json";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The policy's name
+    /// The policy's name, or a preset's
     name: String,
+    /// Show the policy of this name in a file, TOML, YAML or JSON, instead of the server's
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let answer = args.connection.client().get(&format!("/retry-policies/{}", escape(&args.name))).await?;
     let output = args.connection.output();
+    let (mut document, note) = match &args.file {
+        Some(file) => (of_file(file, &args.name)?, None),
+        None => of_server(&args).await?,
+    };
+    let policy = timetable::policy_of(&document);
     if args.connection.json {
-        output.json(&answer.body)?;
-    } else {
-        print(output, &answer.read()?)?;
+        if let Some(policy) = &policy {
+            document["timetable"] = timetable::json(policy);
+        }
+        output.json(&serde_json::to_vec(&document)?)?;
+        return Ok(Exit::Done);
+    }
+    print(output, &serde_json::from_value(document)?)?;
+    if let Some(policy) = &policy {
+        timetable::print(output, policy)?;
+    }
+    if let Some(note) = note {
+        notice(note);
     }
     Ok(Exit::Done)
+}
+
+/// The server's policy; the preset of that name if the server has none, or is not there to be asked.
+async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
+    let error = match args.connection.client().get(&format!("/retry-policies/{}", escape(&args.name))).await {
+        Ok(answer) => return Ok((answer.read()?, None)),
+        Err(error) => error,
+    };
+    let Some(context) = Context::from_name(&args.name) else { return Err(error) };
+    let why = match exit_of(&error) {
+        Exit::NotFound => "the server has no policy of this name".to_owned(),
+        Exit::Unreachable => format!("the server could not be asked for its own: {error:#}"),
+        _ => return Err(error),
+    };
+    let note = format!("this is what a policy with context = \"{context}\" inherits; {why}");
+    Ok((resolved(&args.name, &Spec { context: Some(context), ..Spec::default() })?, Some(note)))
+}
+
+fn of_file(file: &Path, name: &str) -> anyhow::Result<Value> {
+    let policies = document::read(file)?;
+    let found = policies.into_iter().find(|policy| policy["policyId"] == name);
+    let Some(Value::Object(mut fields)) = found else {
+        return Err(Failure::error(Exit::NotFound, format!("there is no policy {name} in {}", file.display())));
+    };
+    fields.remove("policyId");
+    let spec = serde_json::from_value(Value::Object(fields)).with_context(|| format!("policy {name}"))?;
+    resolved(name, &spec)
+}
+
+/// A policy that no server has, as a server would show it.
+fn resolved(name: &str, spec: &Spec) -> anyhow::Result<Value> {
+    let shown = Spec { approval: spec.approval.clone(), ..redrive_core::Policy::resolve(spec)?.to_spec() };
+    let mut document = serde_json::to_value(shown)?;
+    document["policyId"] = name.into();
+    Ok(document)
 }
 
 fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let now = now_millis();
     let mut table = Table::of_fields();
     table.field("policy", policy.policy_id.as_str());
-    table.field("version", format!("{}, since {}", policy.version, moment(policy.created_at, now)));
+    if let Some(version) = policy.version {
+        table.field("version", format!("{version}, since {}", moment(policy.created_at, now)));
+    }
     for (name, value) in &policy.fields {
         table.field(name, readable(name, value));
     }
     for version in policy.versions.iter().rev().filter(|version| version.version != policy.version) {
+        let number = version.version.unwrap_or_default();
         let since = moment(version.created_at, now);
-        table.field("before", format!("version {}, since {since}{}", version.version, differences(version, policy)));
+        table.field("before", format!("version {number}, since {since}{}", differences(version, policy)));
     }
     output.table(&table)
 }
@@ -62,6 +123,10 @@ fn readable(name: &str, value: &Value) -> String {
             Some(millis) => format!("{millis} ({})", duration_text(std::time::Duration::from_millis(millis))),
             None => number.to_string(),
         },
+        Value::Array(items) if name.ends_with("Ms") => {
+            let texts = items.iter().filter_map(Value::as_u64).map(std::time::Duration::from_millis).map(duration_text);
+            format!("{value} ({})", texts.collect::<Vec<_>>().join(", "))
+        }
         value => value.to_string(),
     }
 }

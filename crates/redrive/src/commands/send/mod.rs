@@ -12,7 +12,7 @@ use crate::client::{Answer, Task, Upload};
 use crate::commands::{Connection, connection, pairs};
 use crate::exit::Exit;
 use crate::follow::{Follow, Wait};
-use crate::output::{Colour, Output, duration};
+use crate::output::{Colour, Output, duration, notice};
 use body::Data;
 
 const EXAMPLES: &str = "\
@@ -166,5 +166,7 @@ fn announce(output: Output, answer: &Answer, task: &Task) -> std::io::Result<()>
         task.policy_version,
         task.max_attempts,
         duration(within)
-    ))
+    ))?;
+    task.findings.iter().for_each(|finding| notice(finding.text()));
+    Ok(())
 }

@@ -21,8 +21,13 @@ pub(crate) struct Service {
 impl Service {
     /// A new service in an empty directory.
     pub(crate) fn start() -> Service {
+        Service::start_with(&[])
+    }
+
+    /// A new service in an empty directory, with these flags.
+    pub(crate) fn start_with(flags: &[&str]) -> Service {
         let temporary = tempfile::tempdir().unwrap();
-        let mut service = Service::start_in(temporary.path(), &[]);
+        let mut service = Service::start_in(temporary.path(), flags);
         service._temporary = Some(temporary);
         service
     }
