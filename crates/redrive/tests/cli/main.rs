@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod help;
 mod lists;
+mod log;
 mod outbox;
 mod places;
 mod policies;
