@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use redrive_lint::nearest;
+
 use super::given::Given;
 use super::load::{Layer, Said};
-use super::nearest::nearest;
 use super::{Origin, Problem, SETTINGS};
 
 const PREFIX: &str = "REDRIVE_";

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use redrive_lint::nearest;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::given::Given;
 use super::load::{Layer, Said};
-use super::nearest::nearest;
 use super::{Origin, Problem, SETTINGS, Setting};
 
 /// Reads the file at `path`, which `named_by` named; a file that cannot be read is a problem, not a missing layer.

@@ -14,7 +14,6 @@ mod file;
 mod flags;
 mod given;
 mod load;
-mod nearest;
 mod problem;
 mod sense;
 mod settings;

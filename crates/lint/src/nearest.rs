@@ -1,7 +1,7 @@
 //! The known name that somebody probably meant.
 
 /// The candidate that is closest to `name`, unless none is close enough to be a slip of the fingers.
-pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.len() / 3).max(1);
     candidates
         .map(|candidate| (distance(name, candidate), candidate))

@@ -1,0 +1,37 @@
+//! The retry standard for files: reads policies and services from TOML, YAML and JSON, has them judged, and says where
+//! in the file each finding is.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `source` | a file's text, and the lines and columns in it |
+//! | `document` | one tree with positions, whichever language it was written in |
+//! | `content` | the policies and services of a document |
+//! | `shape` | from a part of a document to a typed value, or to everything that is wrong with it |
+//! | `judge` | several files as one set: names, findings, problems |
+//! | `verdict` | what came of it, counted |
+//! | `report` | the same findings for people, programs, code scanning and GitHub |
+//! | `explain` | a page about a rule |
+//! | `nearest` | the name that somebody probably meant |
+//!
+//! Not here: the rules themselves (`redrive_core::lint`), opening files and exit codes (`redrive`).
+
+#![forbid(unsafe_code)]
+
+mod content;
+pub mod document;
+mod explain;
+mod judge;
+mod nearest;
+mod problem;
+pub mod report;
+mod shape;
+mod source;
+mod verdict;
+
+pub use content::policies;
+pub use explain::{Topic, page};
+pub use judge::judge;
+pub use nearest::nearest;
+pub use problem::Problem;
+pub use source::{MAX_BYTES, Place, Source, Spot};
+pub use verdict::{Found, Subject, Tally, Verdict};
