@@ -51,9 +51,24 @@ fn a_mistake_in_the_last_file_leaves_nothing_applied() {
     fs::write(&good, "policyId = \"good\"").unwrap();
     fs::write(&bad, "maxAttempts = 3").unwrap();
     let (good, bad) = (good.to_str().unwrap(), bad.to_str().unwrap());
-    service.run(&["policies", "apply", good, bad]).with(1).says(&["cannot use", "bad.toml", "needs a policyId"]);
-    service.run(&["policies", "apply", good, "missing"]).with(1).says(&["cannot read missing"]);
+    service
+        .run(&["policies", "apply", good, bad])
+        .with(1)
+        .says(&["cannot use", "bad.toml:1:1: a policy needs a policyId"]);
+    service
+        .run(&["policies", "apply", good, "missing"])
+        .with(1)
+        .says(&["missing: the file cannot be read: No such file"]);
     service.run(&["policies", "show", "good"]).with(5).says(&["error: No such policy"]);
+}
+
+#[test]
+fn yaml_is_applied_and_the_services_beside_the_policies_are_passed_over() {
+    let service = Service::start();
+    let document = b"policies:\n  hooks:\n    maxAttempts: 4\nservices:\n  - name: shop\n";
+    service.run_with_input(&["policies", "apply", "-"], document).with(0).says(&["hooks created, version 1"]);
+    let shown = service.run(&["policies", "show", "hooks", "--json"]).with(0).json();
+    assert_eq!(shown["maxAttempts"], 4);
 }
 
 #[test]

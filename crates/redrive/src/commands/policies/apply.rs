@@ -15,7 +15,7 @@ use crate::output::{Colour, Output, notice};
 const EXAMPLES: &str = "\
 Examples:
   redrive policies apply webhooks.toml
-  redrive policies apply policies/a.json policies/b.toml
+  redrive policies apply policies/a.json policies/b.yaml
   redrive policies apply - < webhooks.json
 
 Policies are applied one after the other; those before an error stay applied.
@@ -24,6 +24,7 @@ A file has one policy, or several under `policies`:
   maxAttempts = 8
   initialDelayMs = 500
   maxDelayMs = 60000
+What else a file has for `redrive lint`, under `services`, is passed over.
 
 Applying the same again changes nothing. A change makes a new version; tasks that were accepted
 before keep the version that they were accepted with.";
@@ -31,7 +32,7 @@ before keep the version that they were accepted with.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// TOML or JSON files; - is standard input
+    /// TOML, YAML or JSON files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -40,10 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     // Every file is read before anything is changed: a mistake in the last one must not leave half of them applied.
-    let mut policies = Vec::new();
-    for file in &args.files {
-        policies.extend(document::read(file)?);
-    }
+    let policies = document::read(&args.files)?;
     let (mut client, output) = (args.connection.client(), args.connection.output());
     let mut applied: Vec<Box<RawValue>> = Vec::new();
     for policy in &policies {

@@ -73,7 +73,7 @@ async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
 }
 
 fn of_file(file: &Path, name: &str) -> anyhow::Result<Value> {
-    let policies = document::read(file)?;
+    let policies = document::read(&[file])?;
     let found = policies.into_iter().find(|policy| policy["policyId"] == name);
     let Some(Value::Object(mut fields)) = found else {
         return Err(Failure::error(Exit::NotFound, format!("there is no policy {name} in {}", file.display())));
