@@ -3,8 +3,8 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, migrate, nodes, outbox, policies, send, serve, tasks};
-use crate::exit::{EXIT_CODES, Exit, report};
+use crate::commands::{completions, config, lint, migrate, nodes, outbox, policies, send, serve, tasks};
+use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
 
@@ -35,6 +35,8 @@ enum Command {
     /// Look at retry policies and change them
     #[command(subcommand)]
     Policies(policies::Command),
+    /// Check policies and what services declare against the retry standard
+    Lint(lint::Args),
     /// Look at the processes over the store
     Nodes(nodes::Args),
     /// Move rows of an outbox table into Redrive
@@ -55,7 +57,8 @@ pub fn command() -> clap::Command {
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {
     let examples = command.get_after_help().map(|examples| format!("{examples}\n\n")).unwrap_or_default();
-    command.after_help(format!("{examples}{EXIT_CODES}")).mut_subcommands(with_exit_codes)
+    let codes = if command.get_name() == "lint" { LINT_EXIT_CODES } else { EXIT_CODES };
+    command.after_help(format!("{examples}{codes}")).mut_subcommands(with_exit_codes)
 }
 
 /// How this program was called, so that what it tells people to type works for them.
@@ -87,6 +90,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Send(args) => send::run(*args),
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
+        Command::Lint(args) => lint::run(&args),
         Command::Nodes(args) => nodes::run(args),
         Command::Outbox(command) => outbox::run(command),
         Command::Migrate(args) => migrate::run(&args),

@@ -44,6 +44,20 @@ Exit codes:
   78   bad configuration
   130  interrupted";
 
+/// The exit codes of `redrive lint`, which are those that linters have.
+pub const LINT_EXIT_CODES: &str = "\
+Exit codes, which differ from those of the other commands:
+  0    no finding that --fail-on stops
+  1    findings
+  2    something could not be read: a file, a part of one, the command line";
+
+impl Exit {
+    /// `redrive lint` found something.
+    pub const FINDINGS: Exit = Exit::Failed;
+    /// `redrive lint` could not read something.
+    pub const UNREAD: Exit = Exit::Usage;
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

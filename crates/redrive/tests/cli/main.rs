@@ -6,6 +6,7 @@
 mod completions;
 mod config;
 mod help;
+mod lint;
 mod lists;
 mod log;
 mod outbox;

@@ -1,0 +1,117 @@
+//! `redrive lint`: files with policies and services, judged by the retry standard.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use redrive_core::lint::Gate;
+use redrive_core::{Date, Timestamp};
+use redrive_lint::{Topic, Verdict, judge, page, report};
+
+use crate::commands::sources;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, now_millis};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive lint policies.toml services.yaml         # several files are judged as one set
+  redrive lint - < policies.json
+  redrive lint retry/*.yaml --format github        # annotations in a GitHub workflow
+  redrive lint retry/*.yaml --format sarif > retry.sarif
+  redrive lint policies.toml --fail-on deploy      # what only needs an approval passes
+  redrive lint --explain R-7                       # what a rule asks, and why
+  redrive lint --explain fixed-interval
+
+A file has policies (a list, or a table by name, as for `redrive policies apply`) and services:
+  [policies.payments]
+  context = \"sync\"
+  [[services]]
+  name = \"checkout\"
+  context = \"sync\"
+  [[services.dependencies]]
+  name = \"billing\"
+  policy = \"payments\"
+  methods = [\"POST\"]
+  idempotency = { key = \"uuid-v4\" }
+  retryBudget = { ratio = 0.2, opensBreaker = true }
+More retries than the standard allows need an approval, which may be recorded in the policy:
+  approval = { by = \"Integration Architecture Board\", until = \"2027-06-30\" }";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// TOML, YAML or JSON files; - is standard input
+    #[arg(required_unless_present = "explain", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How findings are printed
+    #[arg(long, value_enum, default_value_t = Format::People)]
+    format: Format,
+    /// The mildest gate at which a finding makes the exit code 1
+    #[arg(long, value_name = "GATE", default_value = "approval", value_parser = gates())]
+    fail_on: Gate,
+    /// The day by which approvals are judged, in UTC, instead of this machine's
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    today: Option<Date>,
+    /// Explain a rule (R-7) or a check (fixed-interval) instead
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "fail_on", "today"])]
+    explain: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people: each line with what is wrong in it underlined
+    People,
+    /// For programs
+    Json,
+    /// For code scanning: SARIF 2.1.0
+    Sarif,
+    /// For GitHub workflows: an annotation for each finding
+    Github,
+}
+
+/// The gates by name, the mildest first.
+fn gates() -> impl TypedValueParser<Value = Gate> {
+    PossibleValuesParser::new(Gate::ALL.map(Gate::as_str))
+        .try_map(|name| Gate::from_name(&name).ok_or_else(|| format!("there is no gate {name}")))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if let Some(name) = &args.explain {
+        return explain(name);
+    }
+    let today = args.today.unwrap_or_else(|| Date::of(Timestamp::from_millis(now_millis())));
+    let files = args.files.iter().map(|file| sources::read(file)).collect();
+    let verdict = judge(files, today);
+    print(&verdict, args.format)?;
+    Ok(exit(&verdict, args.fail_on))
+}
+
+fn print(verdict: &Verdict, format: Format) -> anyhow::Result<()> {
+    let output = Output::standard();
+    let text = match format {
+        Format::People => report::people(verdict, output.coloured),
+        Format::Json => report::json(verdict)?,
+        Format::Sarif => report::sarif(verdict, env!("CARGO_PKG_VERSION"))?,
+        Format::Github => report::github(verdict),
+    };
+    output.text(&text)?;
+    Ok(())
+}
+
+/// What could not be read may hide anything, so it weighs more than what was found.
+fn exit(verdict: &Verdict, fail_on: Gate) -> Exit {
+    match verdict {
+        verdict if !verdict.problems.is_empty() => Exit::UNREAD,
+        verdict if verdict.is_stopped_at(fail_on) => Exit::FINDINGS,
+        _ => Exit::Done,
+    }
+}
+
+fn explain(name: &str) -> anyhow::Result<Exit> {
+    let Some(topic) = Topic::named(name) else {
+        let topics: String = Topic::list().lines().map(|line| format!("\n  {line}")).collect();
+        return Err(Failure::error(Exit::UNREAD, format!("there is no rule or check {name:?}; there are:{topics}")));
+    };
+    Output::standard().text(&page(topic))?;
+    Ok(Exit::Done)
+}
