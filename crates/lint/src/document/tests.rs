@@ -141,9 +141,10 @@ fn a_syntax_error_has_its_line_and_column_and_says_what_is_wrong() {
 }
 
 #[test]
-fn every_syntax_error_of_a_toml_file_is_named() {
-    let problems = problems("a.toml", "a = sqlite\nb = 2\nc = [1,\n");
-    assert!(problems.len() >= 2, "{problems:?}");
+fn the_syntax_errors_of_a_toml_file_are_named_up_to_a_number() {
+    let two = problems("a.toml", "a = sqlite\nb = 2\nc = [1,\n");
+    assert!(two.len() >= 2, "{two:?}");
+    assert_eq!(problems("a.toml", &"a = b\n".repeat(1_000)).len(), 20);
 }
 
 #[test]

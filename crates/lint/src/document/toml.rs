@@ -9,13 +9,16 @@ use serde_json::Number;
 use super::room::Room;
 use super::{Entry, Node, Value, Wrong};
 
+/// How many syntax errors of a file are told: each may be the consequence of the one before.
+const MAX_ERRORS: usize = 20;
+
 pub(super) fn read(text: &str) -> Result<Node, Vec<Wrong>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         let mut reader = Reader { room: Room::default() };
         return reader.table(table.get_ref(), 0..0, 0).map_err(|wrong| vec![wrong]);
     }
-    let errors = errors.into_iter().map(|error| {
+    let errors = errors.into_iter().take(MAX_ERRORS).map(|error| {
         let span = error.span().unwrap_or_default();
         // The first line says it; what follows, if anything, is for whoever writes parsers.
         let message = error.message().lines().next().unwrap_or_default().to_owned();
