@@ -11,6 +11,8 @@
 pub mod attempt;
 pub mod backoff;
 pub mod body;
+pub mod breaker;
+pub mod budget;
 pub mod classify;
 pub mod date;
 pub mod decide;
@@ -26,9 +28,12 @@ pub mod retry_after;
 pub mod task;
 pub mod time;
 pub mod timetable;
+mod window;
 
 pub use attempt::{Answer, Attempt, ErrorType, Outcome};
 pub use body::{Body, BodyHash, BodyRef};
+pub use breaker::Breaker;
+pub use budget::Budget;
 pub use classify::Verdict;
 pub use date::Date;
 pub use decide::Decision;
