@@ -83,11 +83,16 @@ impl Budget {
 
     /// Takes one retry, if there is one left.
     pub fn try_retry(&mut self, now: Timestamp) -> Result<(), Spent> {
-        if self.left(now) == 0 {
-            return Err(Spent { ask_again_at: self.window.next_edge() });
+        if let Some(spent) = self.spent(now) {
+            return Err(spent);
         }
         self.window.count(RETRIES);
         Ok(())
+    }
+
+    /// Whether there is no retry left, without taking one.
+    pub fn spent(&mut self, now: Timestamp) -> Option<Spent> {
+        (self.left(now) == 0).then(|| Spent { ask_again_at: self.window.next_edge() })
     }
 
     /// How many retries could be taken now.

@@ -1,0 +1,34 @@
+//! What a retry policy does to a dependency, found out before it meets one.
+//!
+//! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a latency
+//! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`, the very code that
+//! the service runs: nothing of them is written a second time here. [`run`] plays a [`World`] once for each
+//! [`Contender`] and tells their [`Story`]; [`occ`] is the classic model of clients that contend for one row.
+//!
+//! The same seed tells the same story on every machine, and all contenders of a run meet the same luck.
+//!
+//! Not here: a clock, randomness from outside, files or a terminal (`redrive simulate` has those), and the engine with its
+//! store, leases and crashes (`redrive-sim` tries to break that; this crate asks what a policy is worth).
+
+#![forbid(unsafe_code)]
+
+mod calendar;
+mod chance;
+mod contender;
+mod dependency;
+mod elementary;
+mod lane;
+mod latency;
+pub mod occ;
+mod play;
+mod run;
+mod story;
+mod tally;
+mod timeline;
+mod world;
+
+pub use contender::{Contender, Guards};
+pub use latency::Latencies;
+pub use run::{Progress, run};
+pub use story::{Bucket, Comparison, Completion, Peak, Story, Totals};
+pub use world::{Invalid, Manner, Outage, World};

@@ -1,0 +1,357 @@
+//! One contender plays: every client's request from its arrival to its end.
+//!
+//! A loop over the calendar. What an answer means is asked of `classify`, what happens then of `decide`, and whether it
+//! may go now of the lane's guards; here is only the order in which they are asked, the same as in the service.
+
+use std::time::Duration;
+
+use redrive_core::attempt::{Answer, ErrorType};
+use redrive_core::breaker::{Health, Ticket};
+use redrive_core::classify::{self, Verdict};
+use redrive_core::decide::{self, Decision, Fit, Standing};
+use redrive_core::task::{Reason, Status};
+use redrive_core::{Body, Timestamp};
+
+use crate::calendar::Calendar;
+use crate::chance::{Chance, Purpose};
+use crate::contender::Contender;
+use crate::dependency::{Dependency, Ended, Ending, millis};
+use crate::lane::{Lane, Next};
+use crate::tally::{End, Tally};
+use crate::world::World;
+
+/// How many steps are made between two reports of progress.
+const STEPS_PER_REPORT: u64 = 1 << 16;
+
+/// What is known of a client's request. Small: there may be ten million.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    arrived: u32,
+    sent: u32,
+    /// The wait before its last attempt, in milliseconds; [`NO_WAIT`] if there was none.
+    previous: u32,
+    attempt: u8,
+    waits: bool,
+    was_held: bool,
+}
+
+const NO_WAIT: u32 = u32::MAX;
+
+/// What stands in the calendar: 8 bits of what, 24 bits of whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Due(u32),
+    Ended(u32, Ending),
+    Deadline(u32),
+    Wake,
+}
+
+const WHOSE: u32 = (1 << 24) - 1;
+const _: () = assert!(World::MAX_CLIENTS <= WHOSE, "a client's number must fit into its tag");
+
+impl Event {
+    fn tag(self) -> u32 {
+        let (what, whose) = match self {
+            Event::Due(client) => (0, client),
+            Event::Deadline(client) => (1, client),
+            Event::Wake => (2, 0),
+            Event::Ended(client, Ending::Served) => (3, client),
+            Event::Ended(client, Ending::Unavailable) => (4, client),
+            Event::Ended(client, Ending::Refused) => (5, client),
+            Event::Ended(client, Ending::Reset) => (6, client),
+            Event::Ended(client, Ending::TimedOut) => (7, client),
+        };
+        what << 24 | whose
+    }
+
+    fn of(tag: u32) -> Event {
+        let client = tag & WHOSE;
+        match tag >> 24 {
+            0 => Event::Due(client),
+            1 => Event::Deadline(client),
+            2 => Event::Wake,
+            3 => Event::Ended(client, Ending::Served),
+            4 => Event::Ended(client, Ending::Unavailable),
+            5 => Event::Ended(client, Ending::Refused),
+            6 => Event::Ended(client, Ending::Reset),
+            _ => Event::Ended(client, Ending::TimedOut),
+        }
+    }
+}
+
+/// One contender in the world.
+pub(crate) struct Play<'a> {
+    contender: &'a Contender,
+    chance: Chance,
+    calendar: Calendar,
+    clients: Vec<Client>,
+    /// The breaker's ticket of each client's attempt; empty without a breaker.
+    tickets: Vec<Option<Ticket>>,
+    dependency: Dependency,
+    lane: Lane,
+    in_flight: u32,
+    waiting: u32,
+    /// When the guards are to be asked again.
+    wake_at: Option<u32>,
+    /// How many pauses of the breaker have been drawn for.
+    pauses: u64,
+    served: Answer,
+    unavailable: Answer,
+    tally: Tally,
+    /// Every send, for tests.
+    #[cfg(test)]
+    pub(crate) sends: Vec<(u32, u32, u8)>,
+}
+
+impl<'a> Play<'a> {
+    /// Everything before the first request arrives.
+    pub(crate) fn new(world: &World, contender: &'a Contender, chance: Chance) -> Self {
+        let over = millis(world.over);
+        let arrival = |client: u32| (chance.unit(Purpose::Arrival, u64::from(client), 0) * f64::from(over)) as u32;
+        let client = |client| Client {
+            arrived: arrival(client),
+            sent: 0,
+            previous: NO_WAIT,
+            attempt: 0,
+            waits: false,
+            was_held: false,
+        };
+        let clients: Vec<Client> = (0..world.clients).map(client).collect();
+        let mut calendar = Calendar::new();
+        for (number, client) in (0..).zip(&clients) {
+            calendar.put(client.arrived, Event::Due(number).tag());
+        }
+        let tickets = if contender.guards.breaker.is_some() { vec![None; clients.len()] } else { Vec::new() };
+        Play {
+            contender,
+            chance,
+            calendar,
+            clients,
+            tickets,
+            dependency: Dependency::new(world),
+            lane: Lane::new(contender),
+            in_flight: 0,
+            waiting: 0,
+            wake_at: None,
+            pauses: 0,
+            served: answer(200, None),
+            unavailable: answer(503, world.retry_after),
+            tally: Tally::new(world.clients, world.outages.last().map(|outage| millis(outage.to))),
+            #[cfg(test)]
+            sends: Vec::new(),
+        }
+    }
+
+    /// Plays to the end; `report` hears now and then how many requests have ended.
+    pub(crate) fn play_out(&mut self, mut report: impl FnMut(u64)) {
+        let requests = self.clients.len() as u64;
+        for step in 1_u64.. {
+            let Some((now, tag)) = self.calendar.take() else { break };
+            self.tally.come_to(now);
+            match Event::of(tag) {
+                Event::Due(client) => self.due(client, now),
+                Event::Ended(client, how) => self.attempt_ended(client, how, now),
+                Event::Deadline(client) => self.deadline(client, now),
+                Event::Wake => self.wake_at = self.wake_at.filter(|at| *at > now),
+            }
+            if self.waiting > 0 {
+                self.let_go(now);
+            }
+            self.tally.timeline.level(now, self.waiting, self.in_flight);
+            if self.tally.ended() == requests {
+                break;
+            }
+            if step.is_multiple_of(STEPS_PER_REPORT) {
+                report(self.tally.ended());
+            }
+        }
+        report(self.tally.ended());
+    }
+
+    /// What was counted, and what the dependency saw.
+    pub(crate) fn finish(self) -> (Tally, crate::dependency::Seen) {
+        (self.tally, self.dependency.seen)
+    }
+
+    /// A client's attempt is due: it goes, or gets in line.
+    fn due(&mut self, client: u32, now: u32) {
+        let state = &mut self.clients[client as usize];
+        if state.attempt == 0 {
+            self.tally.arrived();
+        }
+        if self.contender.guards.any() {
+            state.waits = true;
+            self.waiting += 1;
+            self.lane.line_up(client, now, state.attempt > 0);
+            self.let_go(now);
+            self.note_held(client);
+        } else {
+            self.send(client, None, now);
+        }
+    }
+
+    /// Lets everybody go whom the guards let.
+    fn let_go(&mut self, now: u32) {
+        loop {
+            let clients = &self.clients;
+            let next = self.lane.next(moment(now), self.in_flight, |client| clients[client as usize].waits);
+            match next {
+                Next::Send(client, ticket) => {
+                    self.no_longer_waits(client);
+                    self.send(client, ticket, now);
+                }
+                Next::Suppress(client) => self.give_up(client, End::Suppressed, now),
+                Next::TurnAway(client) => self.give_up(client, End::TurnedAway, now),
+                Next::Wait(until) => return self.wake(until),
+                Next::Idle => return,
+            }
+        }
+    }
+
+    fn give_up(&mut self, client: u32, end: End, now: u32) {
+        self.no_longer_waits(client);
+        self.end(client, end, now);
+    }
+
+    fn no_longer_waits(&mut self, client: u32) {
+        self.clients[client as usize].waits = false;
+        self.waiting -= 1;
+    }
+
+    /// Whoever has to wait is counted once, and does not wait beyond its deadline.
+    fn note_held(&mut self, client: u32) {
+        let state = &mut self.clients[client as usize];
+        if state.waits && !state.was_held {
+            state.was_held = true;
+            let deadline = state.arrived.saturating_add(millis(self.contender.policy.total_budget));
+            self.calendar.put(deadline, Event::Deadline(client).tag());
+            self.tally.held();
+        }
+    }
+
+    fn deadline(&mut self, client: u32, now: u32) {
+        if self.clients[client as usize].waits {
+            self.give_up(client, End::Dead(Some(Reason::Deadline)), now);
+        }
+    }
+
+    /// Has the guards asked again at this time.
+    fn wake(&mut self, until: Option<Timestamp>) {
+        let Some(until) = until else { return };
+        let at = u32::try_from(until.as_millis()).unwrap_or(u32::MAX);
+        if self.wake_at.is_none_or(|earlier| at < earlier) {
+            self.wake_at = Some(at);
+            self.calendar.put(at, Event::Wake.tag());
+        }
+    }
+
+    fn send(&mut self, client: u32, ticket: Option<Ticket>, now: u32) {
+        let policy = &self.contender.policy;
+        let state = &mut self.clients[client as usize];
+        let deadline = moment(state.arrived).after(policy.total_budget);
+        let fit = decide::before_send(deadline, self.lane.estimate(moment(now)), policy.attempt_timeout, moment(now));
+        let Fit::SendNow { timeout } = fit else {
+            self.lane.not_sent(ticket);
+            return self.end(client, End::Dead(Some(Reason::Deadline)), now);
+        };
+        state.attempt += 1;
+        state.sent = now;
+        let attempt = state.attempt;
+        if let Some(place) = self.tickets.get_mut(client as usize) {
+            *place = ticket;
+        }
+        #[cfg(test)]
+        self.sends.push((now, client, attempt));
+        self.in_flight += 1;
+        self.tally.sent(now, attempt > 1);
+        let latency = self.dependency.latencies.draw(&self.chance, client, u32::from(attempt));
+        let Ended { at, how } = self.dependency.call(now, millis(timeout), latency);
+        if at > now {
+            self.calendar.put(at, Event::Ended(client, how).tag());
+        } else {
+            self.attempt_ended(client, how, now);
+        }
+    }
+
+    fn attempt_ended(&mut self, client: u32, how: Ending, now: u32) {
+        self.in_flight -= 1;
+        let (verdict, health) = self.meaning(how, moment(now));
+        let state = self.clients[client as usize];
+        if matches!(how, Ending::Served | Ending::Unavailable | Ending::TimedOut) {
+            self.lane.took(Duration::from_millis(u64::from(now - state.sent)), moment(now));
+        }
+        self.tell_breaker(client, health, &verdict, now);
+        self.tally.answered(now, verdict == Verdict::Success);
+        let policy = &self.contender.policy;
+        let standing = Standing {
+            attempt: u32::from(state.attempt),
+            max_attempts: policy.max_attempts,
+            deadline_at: moment(state.arrived).after(policy.total_budget),
+            previous_backoff: (state.previous != NO_WAIT).then(|| Duration::from_millis(u64::from(state.previous))),
+            estimate: self.lane.estimate(moment(now)),
+        };
+        let unit = self.chance.unit(Purpose::Jitter, u64::from(client), u64::from(state.attempt));
+        match decide::after_attempt(policy, &standing, &verdict, moment(now), unit) {
+            Decision::End(Status::Succeeded, _) => self.end(client, End::Succeeded, now),
+            Decision::End(_, reason) => self.end(client, End::Dead(reason), now),
+            Decision::Retry { .. } if self.lane.would_suppress(moment(now)) => {
+                self.end(client, End::Suppressed, now);
+            }
+            Decision::Retry { at, backoff } => {
+                self.clients[client as usize].previous = millis(backoff);
+                self.put_due(client, at);
+            }
+            Decision::PutOff { until } => self.put_due(client, until),
+        }
+    }
+
+    fn put_due(&mut self, client: u32, at: Timestamp) {
+        let at = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
+        self.calendar.put(at, Event::Due(client).tag());
+    }
+
+    /// What an ending means for the request, and what it says about the dependency.
+    fn meaning(&self, how: Ending, now: Timestamp) -> (Verdict, Option<Health>) {
+        let answered = |answer: &Answer| {
+            (classify::answer(&self.contender.policy, answer, now), Some(Health::of_status(answer.status)))
+        };
+        let failed = |kind| (classify::error(kind), Health::of_error(kind));
+        match how {
+            Ending::Served => answered(&self.served),
+            Ending::Unavailable => answered(&self.unavailable),
+            Ending::Refused => failed(ErrorType::ConnectionRefused),
+            Ending::Reset => failed(ErrorType::ConnectionReset),
+            Ending::TimedOut => failed(ErrorType::ReadTimeout),
+        }
+    }
+
+    fn tell_breaker(&mut self, client: u32, health: Option<Health>, verdict: &Verdict, now: u32) {
+        let Some(ticket) = self.tickets.get_mut(client as usize).and_then(Option::take) else { return };
+        let after = match verdict {
+            Verdict::Retry { after, .. } => *after,
+            _ => None,
+        };
+        match health {
+            Some(health) => {
+                self.pauses += 1;
+                let unit = self.chance.unit(Purpose::Pause, self.pauses, 0);
+                self.lane.ended(ticket, health, after, moment(now), unit);
+            }
+            None => self.lane.not_sent(Some(ticket)),
+        }
+    }
+
+    fn end(&mut self, client: u32, how: End, now: u32) {
+        self.tally.end(self.clients[client as usize].arrived, now, how);
+    }
+}
+
+fn moment(millis: u32) -> Timestamp {
+    Timestamp::from_millis(u64::from(millis))
+}
+
+fn answer(status: u16, retry_after: Option<Duration>) -> Answer {
+    let seconds = |asked: Duration| asked.as_nanos().div_ceil(1_000_000_000).to_string();
+    let headers = retry_after.map(|asked| ("Retry-After".to_owned(), seconds(asked)));
+    Answer { status, headers: headers.into_iter().collect(), body: Body::default(), truncated: false }
+}

@@ -1,0 +1,67 @@
+//! A run: the same world for each contender, and their stories on one scale.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::contender::Contender;
+use crate::play::Play;
+use crate::story::{Comparison, Completion, Story, Totals};
+use crate::timeline::{Timeline, bucket_width};
+use crate::world::{Invalid, World, within};
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Which contender plays, from 0.
+    pub contender: usize,
+    /// Of how many.
+    pub contenders: usize,
+    /// How many of its requests have ended.
+    pub ended: u64,
+    /// Of how many.
+    pub requests: u64,
+}
+
+/// Plays `world` once for each contender. `progress` is called every some ten thousand steps.
+pub fn run(
+    world: World,
+    contenders: Vec<Contender>,
+    seed: u64,
+    mut progress: impl FnMut(Progress),
+) -> Result<Comparison, Invalid> {
+    let world = world.checked()?;
+    within("the number of contenders", contenders.len() as u64, 1, Contender::MOST as u32)?;
+    let (chance, count, requests) = (Chance::new(seed), contenders.len(), u64::from(world.clients));
+    let mut plays = Vec::with_capacity(count);
+    for (number, contender) in contenders.into_iter().enumerate() {
+        let mut play = Play::new(&world, &contender, chance);
+        play.play_out(|ended| progress(Progress { contender: number, contenders: count, ended, requests }));
+        let (tally, seen) = play.finish();
+        plays.push((contender, tally.finish(seen)));
+    }
+    Ok(compare(world, seed, plays))
+}
+
+/// Puts all timelines on one scale.
+fn compare(world: World, seed: u64, plays: Vec<(Contender, (Timeline, Totals, Completion))>) -> Comparison {
+    let outages_end = world.outages.last().map_or(0, |outage| outage.to.as_millis());
+    let timelines = || plays.iter().map(|(_, (timeline, _, _))| timeline);
+    let until = timelines().map(|timeline| timeline.sent_by(Story::COVERED_PERCENT)).max().unwrap_or(1);
+    let until = until.max(u64::try_from(outages_end).unwrap_or(u64::MAX));
+    let slots = timelines().map(Timeline::millis).max().unwrap_or(1);
+    let bucket = bucket_width(until, Story::MAX_BUCKETS, slots);
+    let width = u64::try_from(bucket.as_millis()).unwrap_or(u64::MAX);
+    let story = |(contender, (timeline, totals, completion)): (Contender, (Timeline, Totals, Completion))| {
+        let (buckets, later) = timeline.buckets(width, until);
+        Story { contender, buckets, later, totals, completion }
+    };
+    Comparison { seed, world, bucket, stories: plays.into_iter().map(story).collect() }
+}
+
+impl Comparison {
+    /// From the beginning to the end of the buckets.
+    pub fn span(&self) -> Duration {
+        let buckets = self.stories.first().map_or(0, |story| story.buckets.len());
+        self.bucket.saturating_mul(u32::try_from(buckets).unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,171 @@
+//! The tally: what is counted while a contender plays.
+
+use std::time::Duration;
+
+use redrive_core::task::Reason;
+
+use crate::dependency::Seen;
+use crate::story::{Completion, Peak, Totals};
+use crate::timeline::Timeline;
+
+/// The part of a backlog that has to end before it counts as drained, in percent: the last one may wait for its deadline.
+const DRAINED_PERCENT: u64 = 99;
+const SECOND: u32 = 1_000;
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Well.
+    Succeeded,
+    /// As a dead letter.
+    Dead(Option<Reason>),
+    /// With its error at once, the budget being spent.
+    Suppressed,
+    /// With an error at once, the breaker being open.
+    TurnedAway,
+}
+
+/// What is counted while a contender plays.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) timeline: Timeline,
+    totals: Totals,
+    /// When the last outage ends, in milliseconds.
+    outage_end: Option<u32>,
+    arrived: u64,
+    ended: u64,
+    /// The second that is being counted, and its calls.
+    second: (u32, u32),
+    /// Of the requests that were open when the last outage ended, those that have ended since.
+    backlog_ended: u64,
+    dead: [u64; Reason::ALL.len()],
+    took: Vec<u32>,
+}
+
+impl Tally {
+    pub(crate) fn new(requests: u32, outage_end: Option<u32>) -> Self {
+        Tally {
+            timeline: Timeline::new(),
+            totals: Totals { requests: u64::from(requests), ..Totals::default() },
+            outage_end,
+            arrived: 0,
+            ended: 0,
+            second: (0, 0),
+            backlog_ended: 0,
+            dead: [0; Reason::ALL.len()],
+            took: Vec::with_capacity(requests as usize),
+        }
+    }
+
+    /// How many requests have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// Time has come to `now`; called before anything at that time is counted.
+    pub(crate) fn come_to(&mut self, now: u32) {
+        if self.totals.backlog.is_none() && self.outage_end.is_some_and(|end| end <= now) {
+            self.totals.backlog = Some(self.arrived - self.ended);
+            self.note_drained(now);
+        }
+    }
+
+    /// A request arrived.
+    pub(crate) fn arrived(&mut self) {
+        self.arrived += 1;
+    }
+
+    /// A guard holds a request back that none had held back before.
+    pub(crate) fn held(&mut self) {
+        self.totals.held += 1;
+    }
+
+    /// An attempt was sent.
+    pub(crate) fn sent(&mut self, now: u32, is_retry: bool) {
+        self.totals.calls += 1;
+        let slot = self.timeline.at(now);
+        slot.sends += 1;
+        if is_retry {
+            self.totals.retries += 1;
+            slot.retries += 1;
+        } else {
+            self.totals.first_attempts += 1;
+        }
+        let second = now / SECOND;
+        if second != self.second.0 {
+            self.close_second();
+            self.second = (second, 0);
+        }
+        self.second.1 += 1;
+    }
+
+    /// An attempt ended.
+    pub(crate) fn answered(&mut self, now: u32, well: bool) {
+        let slot = self.timeline.at(now);
+        if well { slot.successes += 1 } else { slot.failures += 1 }
+    }
+
+    /// A request that arrived at `arrived` ended.
+    pub(crate) fn end(&mut self, arrived: u32, now: u32, how: End) {
+        match how {
+            End::Succeeded => {
+                self.totals.succeeded += 1;
+                self.took.push(now - arrived);
+            }
+            End::Dead(reason) => {
+                // A decision that ends a task without success always has its reason.
+                let reason = reason.unwrap_or(Reason::NotRetryable);
+                self.dead[reason as usize] += 1;
+            }
+            End::Suppressed => self.totals.suppressed += 1,
+            End::TurnedAway => self.totals.turned_away += 1,
+        }
+        self.ended += 1;
+        self.totals.ended_at = Duration::from_millis(u64::from(now));
+        if self.totals.backlog.is_some() && self.outage_end.is_some_and(|end| arrived < end) {
+            self.backlog_ended += 1;
+            self.note_drained(now);
+        }
+    }
+
+    /// The whole, when everything has ended.
+    pub(crate) fn finish(mut self, seen: Seen) -> (Timeline, Totals, Completion) {
+        self.close_second();
+        let totals = &mut self.totals;
+        let reasons = Reason::ALL.into_iter().map(|reason| (reason, self.dead[reason as usize]));
+        totals.dead_letters = reasons.filter(|(_, count)| *count > 0).collect();
+        totals.calls_while_down = seen.while_down;
+        totals.rejected = seen.rejected;
+        totals.served = seen.served;
+        totals.wasted = seen.wasted;
+        if let Some(end) = self.outage_end {
+            let end = Duration::from_millis(u64::from(end));
+            totals.drained = totals.ended_at.checked_sub(end).filter(|after| !after.is_zero());
+            // Everything had ended before the outage did.
+            totals.backlog.get_or_insert(0);
+            totals.backlog_drained.get_or_insert(Duration::ZERO);
+            totals.peak_after_outage.get_or_insert(Peak { calls: 0, at: end });
+        }
+        (self.timeline, self.totals, Completion::of(self.took))
+    }
+
+    fn close_second(&mut self) {
+        let (second, calls) = self.second;
+        let peak = Peak { calls, at: Duration::from_secs(u64::from(second)) };
+        if calls > self.totals.peak.calls {
+            self.totals.peak = peak;
+        }
+        let after = self.outage_end.is_some_and(|end| second >= end / SECOND);
+        if after && self.totals.peak_after_outage.is_none_or(|highest| calls > highest.calls) {
+            self.totals.peak_after_outage = Some(peak);
+        }
+    }
+
+    fn note_drained(&mut self, now: u32) {
+        let Some((backlog, end)) = self.totals.backlog.zip(self.outage_end) else { return };
+        if self.totals.backlog_drained.is_none() && self.backlog_ended * 100 >= backlog * DRAINED_PERCENT {
+            let after = if backlog == 0 { 0 } else { now - end };
+            self.totals.backlog_drained = Some(Duration::from_millis(u64::from(after)));
+        }
+    }
+}

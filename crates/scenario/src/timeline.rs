@@ -1,0 +1,186 @@
+//! The timeline: what happened when, in slots that grow wider as the run grows longer.
+//!
+//! A run may last a minute or a month, and nobody knows before it is over. So it begins with slots of a tenth of a second,
+//! and whenever there would be too many of them, neighbours are put together. Each width is a multiple of the one before,
+//! so that a slot is never cut in two.
+
+use std::time::Duration;
+
+/// What happened in one stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Attempts that were sent.
+    pub sends: u32,
+    /// Of these, retries.
+    pub retries: u32,
+    /// Attempts that ended well.
+    pub successes: u32,
+    /// Attempts that failed.
+    pub failures: u32,
+    /// The most requests that a guard held back at once.
+    pub held: u32,
+    /// The most attempts under way at once.
+    pub in_flight: u32,
+}
+
+impl Bucket {
+    /// Takes in what happened in another stretch.
+    fn add(&mut self, other: &Bucket) {
+        self.sends += other.sends;
+        self.retries += other.retries;
+        self.successes += other.successes;
+        self.failures += other.failures;
+        self.held = self.held.max(other.held);
+        self.in_flight = self.in_flight.max(other.in_flight);
+    }
+}
+
+/// The widths of a slot, in milliseconds, each a multiple of the one before.
+const WIDTHS: [u32; 9] = [100, 200, 1_000, 2_000, 10_000, 20_000, 60_000, 600_000, 3_600_000];
+/// The most slots.
+const SLOTS: usize = 1 << 15;
+/// What a bucket may be wide, in milliseconds: what people find on a clock.
+const NICE: [u32; 19] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
+    3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+];
+
+/// What happened when.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    /// Which of the widths.
+    width: usize,
+    slots: Vec<Bucket>,
+    held: u32,
+    in_flight: u32,
+}
+
+impl Timeline {
+    pub(crate) fn new() -> Self {
+        Timeline { width: 0, slots: vec![Bucket::default()], held: 0, in_flight: 0 }
+    }
+
+    /// The slot of this time, which must not be before the last one that was asked for.
+    pub(crate) fn at(&mut self, millis: u32) -> &mut Bucket {
+        let slot = self.slot(millis);
+        &mut self.slots[slot]
+    }
+
+    /// Notes how many requests are held back and how many attempts are under way from now on.
+    pub(crate) fn level(&mut self, millis: u32, held: u32, in_flight: u32) {
+        if (held, in_flight) == (self.held, self.in_flight) {
+            return;
+        }
+        let slot = self.slot(millis);
+        (self.held, self.in_flight) = (held, in_flight);
+        let bucket = &mut self.slots[slot];
+        bucket.held = bucket.held.max(held);
+        bucket.in_flight = bucket.in_flight.max(in_flight);
+    }
+
+    /// When this part of all sends had been made, in milliseconds; rounded up to a slot.
+    pub(crate) fn sent_by(&self, percent: u64) -> u64 {
+        let all: u64 = self.slots.iter().map(|slot| u64::from(slot.sends)).sum();
+        let mut sent = 0;
+        let at = self.slots.iter().position(|slot| {
+            sent += u64::from(slot.sends);
+            100 * sent >= percent * all
+        });
+        (at.unwrap_or(0) as u64 + 1) * self.millis()
+    }
+
+    /// The buckets of `width` milliseconds up to `until`, and everything after that in one.
+    pub(crate) fn buckets(&self, width: u64, until: u64) -> (Vec<Bucket>, Bucket) {
+        let mut buckets = vec![Bucket::default(); usize::try_from(until.div_ceil(width)).unwrap_or(0)];
+        let mut later = Bucket::default();
+        for (at, slot) in self.slots.iter().enumerate() {
+            let bucket = usize::try_from(at as u64 * self.millis() / width).unwrap_or(usize::MAX);
+            buckets.get_mut(bucket).unwrap_or(&mut later).add(slot);
+        }
+        (buckets, later)
+    }
+
+    /// The width of its slots.
+    pub(crate) fn millis(&self) -> u64 {
+        u64::from(WIDTHS[self.width])
+    }
+
+    fn slot(&mut self, millis: u32) -> usize {
+        let mut slot = (millis / WIDTHS[self.width]) as usize;
+        while slot >= SLOTS && self.width + 1 < WIDTHS.len() {
+            self.widen();
+            slot = (millis / WIDTHS[self.width]) as usize;
+        }
+        if slot >= self.slots.len() {
+            // What was held or under way at the end of the last slot was so in all that were passed over.
+            let quiet = Bucket { held: self.held, in_flight: self.in_flight, ..Bucket::default() };
+            self.slots.resize(slot + 1, quiet);
+        }
+        slot
+    }
+
+    fn widen(&mut self) {
+        let together = (WIDTHS[self.width + 1] / WIDTHS[self.width]) as usize;
+        let merged = self.slots.chunks(together).map(|slots| {
+            let mut bucket = Bucket::default();
+            slots.iter().for_each(|slot| bucket.add(slot));
+            bucket
+        });
+        self.slots = merged.collect();
+        self.width += 1;
+    }
+}
+
+/// The narrowest bucket of which at most `most` cover `until`, and that these slots can be put together to.
+pub(crate) fn bucket_width(until: u64, most: u64, slots: u64) -> Duration {
+    let fits = |width: &&u32| u64::from(**width).is_multiple_of(slots) && until.div_ceil(u64::from(**width)) <= most;
+    Duration::from_millis(u64::from(*NICE.iter().find(fits).unwrap_or(&NICE[NICE.len() - 1])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_width_is_a_multiple_of_the_one_before_and_can_become_a_nice_one() {
+        assert!(WIDTHS.windows(2).all(|pair| pair[1].is_multiple_of(pair[0])));
+        assert!(WIDTHS.iter().all(|width| NICE.contains(width)));
+        assert!(SLOTS as u64 * u64::from(WIDTHS[WIDTHS.len() - 1]) > u64::from(u32::MAX), "there is room for any time");
+    }
+
+    #[test]
+    fn slots_are_put_together_when_there_are_too_many_and_nothing_is_lost() {
+        let mut timeline = Timeline::new();
+        for second in 0..10_000 {
+            timeline.at(second * 1_000).sends += 1;
+        }
+        assert_eq!(timeline.millis(), 1_000);
+        assert_eq!(timeline.sent_by(50), 5_000_000);
+        let (buckets, later) = timeline.buckets(60_000, 300_000);
+        assert_eq!(buckets.iter().map(|bucket| bucket.sends).collect::<Vec<_>>(), [60; 5]);
+        assert_eq!(later.sends, 9_700);
+    }
+
+    #[test]
+    fn a_level_lasts_until_it_changes() {
+        let mut timeline = Timeline::new();
+        timeline.level(150, 7, 2);
+        timeline.level(420, 3, 2);
+        timeline.level(480, 0, 0);
+        timeline.at(650).sends += 1;
+        let held: Vec<_> = timeline.slots.iter().map(|slot| slot.held).collect();
+        assert_eq!(held, [0, 7, 7, 7, 7, 0, 0], "the most of each slot");
+    }
+
+    #[test]
+    fn a_bucket_is_as_narrow_as_their_number_allows() {
+        let width = |until, slots| bucket_width(until, 300, slots).as_millis();
+        assert_eq!(width(1, 100), 100);
+        assert_eq!(width(30_000, 100), 100);
+        assert_eq!(width(30_001, 100), 200);
+        assert_eq!(width(120_000, 100), 500);
+        assert_eq!(width(120_000, 200), 1_000, "half a second is no multiple of these slots");
+        assert_eq!(width(86_400_000, 10_000), 300_000);
+        assert_eq!(width(u64::MAX, 100), 86_400_000);
+    }
+}
