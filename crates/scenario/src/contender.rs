@@ -1,6 +1,6 @@
 //! A contender: one way of retrying, to be put beside others.
 
-use redrive_core::policy::Policy;
+use redrive_core::policy::{Context, Policy};
 use redrive_core::{breaker, budget};
 
 /// One way of retrying.
@@ -12,9 +12,6 @@ pub struct Contender {
     pub policy: Policy,
     /// What may hold its requests back; one set of guards for all of them, as a lane of the service has.
     pub guards: Guards,
-    /// Whether somebody waits for the answer: then a request that the budget or the breaker holds back ends at once with
-    /// the error that it had, instead of waiting for its turn.
-    pub gives_up_when_held: bool,
 }
 
 /// What may hold requests back.
@@ -41,6 +38,12 @@ impl Contender {
 
     /// A contender without guards.
     pub fn new(name: impl Into<String>, policy: Policy) -> Self {
-        Contender { name: name.into(), policy, guards: Guards::default(), gives_up_when_held: false }
+        Contender { name: name.into(), policy, guards: Guards::default() }
+    }
+
+    /// Whether somebody waits for the answer: then a request that the budget or the breaker holds back ends at once with
+    /// the error that it had, instead of waiting for its turn.
+    pub fn gives_up_when_held(&self) -> bool {
+        self.policy.context.is_some_and(Context::is_waited_for)
     }
 }

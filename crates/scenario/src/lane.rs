@@ -51,7 +51,7 @@ impl Lane {
             budget: contender.guards.budget.map(Budget::new),
             breaker: contender.guards.breaker.map(Breaker::new),
             concurrency: contender.guards.concurrency.unwrap_or(u32::MAX),
-            gives_up: contender.gives_up_when_held,
+            gives_up: contender.gives_up_when_held(),
             firsts: VecDeque::new(),
             retries: VecDeque::new(),
             latency: Latency::default(),
