@@ -65,3 +65,6 @@ impl Comparison {
         self.bucket.saturating_mul(u32::try_from(buckets).unwrap_or(u32::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

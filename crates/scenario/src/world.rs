@@ -142,20 +142,16 @@ impl World {
     }
 }
 
-/// Ten thousand requests over two minutes, and half a minute without the dependency.
+/// A herd: ten thousand requests at once, while the dependency is down for five seconds.
 impl Default for World {
     fn default() -> Self {
         World {
             clients: 10_000,
-            over: Duration::from_secs(120),
-            capacity: 200,
-            queue: 200,
+            over: Duration::ZERO,
+            capacity: 500,
+            queue: 500,
             latency: Latencies::LogNormal { median: Duration::from_millis(50), p99: Duration::from_millis(400) },
-            outages: vec![Outage {
-                from: Duration::from_secs(20),
-                to: Duration::from_secs(50),
-                manner: Manner::Refuse,
-            }],
+            outages: vec![Outage { from: Duration::ZERO, to: Duration::from_secs(5), manner: Manner::Refuse }],
             retry_after: None,
         }
     }

@@ -1,0 +1,341 @@
+//! What must be true of every run, and what a run is there to show.
+
+use std::collections::BTreeMap;
+
+use redrive_core::backoff::Backoff;
+use redrive_core::jitter::Jitter;
+use redrive_core::policy::{Context, Policy, Spec};
+use redrive_core::task::Reason;
+use redrive_core::{breaker, budget};
+
+use super::*;
+use crate::contender::Guards;
+use crate::latency::Latencies;
+use crate::world::{Manner, Outage};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn guards(concurrency: Option<u32>) -> Guards {
+    Guards { budget: Some(budget::Settings::default()), breaker: Some(breaker::Settings::default()), concurrency }
+}
+
+fn fixed() -> Policy {
+    Policy { backoff: Backoff::Fixed { delay: SECOND }, jitter: Jitter::None, ..Policy::default() }
+}
+
+fn preset(context: Context) -> Policy {
+    Policy::resolve(&Spec { context: Some(context), ..Spec::default() }).unwrap()
+}
+
+fn guarded(name: &str, policy: Policy, guards: Guards) -> Contender {
+    Contender { guards, ..Contender::new(name, policy) }
+}
+
+/// Every kind of policy, with and without each guard.
+fn contenders() -> Vec<Contender> {
+    let only = |budget: bool, breaker: bool, concurrency| Guards {
+        budget: budget.then(budget::Settings::default),
+        breaker: breaker.then(breaker::Settings::default),
+        concurrency,
+    };
+    let decorrelated = Policy { jitter: Jitter::Decorrelated, ..Policy::default() };
+    let mut contenders = Vec::new();
+    for policy in [fixed(), Policy::default(), decorrelated, preset(Context::Sync), preset(Context::Webhook)] {
+        for guards in [
+            Guards::default(),
+            only(true, false, None),
+            only(false, true, None),
+            only(false, false, Some(7)),
+            only(true, true, Some(20)),
+        ] {
+            contenders.push(guarded(&format!("{:?} {guards:?}", policy.jitter), policy.clone(), guards));
+        }
+    }
+    contenders
+}
+
+/// Every kind of outage, all at once and over time, with room and without.
+fn worlds() -> Vec<World> {
+    let mut worlds = Vec::new();
+    for manner in Manner::ALL {
+        for (over, capacity, queue, retry_after) in
+            [(60, 100, 50, None), (0, 100, 50, Some(3)), (20, 20, 2_000, None), (30, 1_000, 0, Some(1))]
+        {
+            let outage = |from: u32, to: u32| Outage { from: from * SECOND, to: to * SECOND, manner };
+            worlds.push(World {
+                clients: 1_500,
+                over: over * SECOND,
+                capacity,
+                queue,
+                retry_after: retry_after.map(|seconds| seconds * SECOND),
+                outages: vec![outage(5, 15), outage(30, 33)],
+                ..World::default()
+            });
+        }
+    }
+    worlds
+}
+
+/// Plays every contender in every world, and shows each to `check` with its sends: when, whose, which attempt.
+fn everywhere(mut check: impl FnMut(&World, &Contender, &[(u32, u32, u8)], &Totals, &Completion)) {
+    for (seed, world) in (0..).zip(worlds()) {
+        for contender in contenders() {
+            let mut play = Play::new(&world, &contender, Chance::new(seed));
+            play.play_out(|_| {});
+            let sends = std::mem::take(&mut play.sends);
+            let (tally, seen) = play.finish();
+            let (_, totals, completion) = tally.finish(seen);
+            check(&world, &contender, &sends, &totals, &completion);
+        }
+    }
+}
+
+#[test]
+fn every_request_ends_exactly_once_and_every_call_is_accounted_for() {
+    let mut dead_of = BTreeMap::new();
+    everywhere(|world, contender, sends, totals, completion| {
+        let about = format!("{world:?} {}", contender.name);
+        let ended = totals.succeeded + totals.dead() + totals.suppressed + totals.turned_away;
+        assert_eq!(ended, u64::from(world.clients), "{about}");
+        assert_eq!(totals.calls, sends.len() as u64, "{about}");
+        assert_eq!(totals.calls, totals.first_attempts + totals.retries, "{about}");
+        assert!(totals.first_attempts <= totals.requests, "{about}");
+        assert!(totals.amplification() <= f64::from(contender.policy.max_attempts), "{about}");
+        assert_eq!(totals.served - totals.wasted, totals.succeeded, "{about}");
+        assert!(totals.calls_while_down + totals.rejected + totals.served <= totals.calls, "{about}");
+        assert_eq!(completion.percentiles.is_empty(), totals.succeeded == 0, "{about}");
+        for (reason, count) in &totals.dead_letters {
+            *dead_of.entry(reason.as_str()).or_insert(0) += count;
+        }
+    });
+    assert!(dead_of[Reason::Attempts.as_str()] > 0 && dead_of[Reason::Deadline.as_str()] > 0, "{dead_of:?}");
+}
+
+#[test]
+fn attempts_of_a_request_are_numbered_in_order_of_time_up_to_the_limit_and_the_deadline() {
+    everywhere(|world, contender, sends, _, _| {
+        let about = format!("{world:?} {}", contender.name);
+        let mut last: BTreeMap<u32, (u32, u8)> = BTreeMap::new();
+        let budget = contender.policy.total_budget;
+        for (at, client, attempt) in sends {
+            let (before, previous) = last.insert(*client, (*at, *attempt)).unwrap_or_default();
+            assert_eq!(*attempt, previous + 1, "{about}");
+            assert!(u32::from(*attempt) <= contender.policy.max_attempts, "{about}");
+            assert!(*at >= before && Duration::from_millis(u64::from(*at)) < world.over + budget, "{about}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_sent_before_its_wait_is_over() {
+    let mut waits = 0;
+    everywhere(|world, contender, sends, _, _| {
+        let Backoff::Fixed { delay } = contender.policy.backoff else { return };
+        let asked = if world.outages[0].manner == Manner::Fail { world.retry_after } else { None };
+        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        for (at, client, _) in sends {
+            if let Some(before) = last.insert(*client, *at) {
+                let waited = Duration::from_millis(u64::from(at - before));
+                assert!(waited >= delay.max(asked.unwrap_or_default()), "{waited:?} {world:?} {}", contender.name);
+                waits += 1;
+            }
+        }
+    });
+    assert!(waits > 10_000, "{waits}");
+}
+
+#[test]
+fn no_retry_is_sent_that_the_budget_does_not_allow() {
+    let mut retries = 0;
+    everywhere(|world, contender, sends, _, _| {
+        if contender.guards.budget.is_none() {
+            return;
+        }
+        // The sends of the 30 s up to each retry.
+        let mut window = std::collections::VecDeque::new();
+        let mut counts = [0_u32; 2];
+        for (at, _, attempt) in sends {
+            while window.front().is_some_and(|(before, _)| before + 30_000 <= *at) {
+                let (_, which) = window.pop_front().unwrap();
+                counts[which] -= 1;
+            }
+            let which = usize::from(*attempt > 1);
+            window.push_back((*at, which));
+            counts[which] += 1;
+            retries += which;
+            let [firsts, repeats] = counts;
+            assert!(
+                which == 0 || 100 * repeats <= 1_000 + 20 * firsts,
+                "{at}: {counts:?} {world:?} {}",
+                contender.name
+            );
+        }
+    });
+    assert!(retries > 1_000, "{retries}");
+}
+
+#[test]
+fn no_more_attempts_are_under_way_than_the_limit_allows() {
+    for world in worlds() {
+        let limited = guarded("limited", Policy::default(), Guards { concurrency: Some(7), ..Guards::default() });
+        let story = &run(world, vec![limited], 1, |_| {}).unwrap().stories[0];
+        let most = story.buckets.iter().chain([&story.later]).map(|bucket| bucket.in_flight).max();
+        assert_eq!(most, Some(7));
+    }
+}
+
+#[test]
+fn an_open_breaker_lets_only_its_probes_through() {
+    let world = World {
+        clients: 5_000,
+        over: 60 * SECOND,
+        capacity: 10_000,
+        outages: vec![Outage { from: 10 * SECOND, to: 40 * SECOND, manner: Manner::Fail }],
+        ..World::default()
+    };
+    let breaker = Guards { breaker: Some(breaker::Settings::default()), ..Guards::default() };
+    let contenders = vec![Contender::new("without", Policy::default()), guarded("with", Policy::default(), breaker)];
+    let comparison = run(world, contenders, 5, |_| {}).unwrap();
+    let [without, with] = [0, 1].map(|at| &comparison.stories[at].totals);
+    // Ten failures open it, some of them calls that were under way when the outage began; then at most three probes
+    // each time, and in 30 s it cannot open more than three times.
+    assert!((1..=19).contains(&with.calls_while_down), "{with:?}");
+    assert!(without.calls_while_down > 5_000, "{without:?}");
+    assert_eq!(with.dead(), 0, "waiting for a guard consumes no attempt");
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story_and_another_seed_another() {
+    let told = |seed| run(World::default(), contenders().split_off(20), seed, |_| {}).unwrap();
+    let story = told(7);
+    assert_eq!(story, told(7));
+    assert_ne!(story.stories[0].totals, told(8).stories[0].totals);
+}
+
+#[test]
+fn a_contender_fares_the_same_alone_and_in_company() {
+    let all = run(World::default(), contenders().split_off(20), 3, |_| {}).unwrap();
+    for story in &all.stories {
+        let alone = run(World::default(), vec![story.contender.clone()], 3, |_| {}).unwrap();
+        assert_eq!((&alone.stories[0].totals, &alone.stories[0].completion), (&story.totals, &story.completion));
+    }
+}
+
+#[test]
+fn buckets_add_up_to_the_totals_and_are_equally_many_for_all() {
+    for world in worlds() {
+        let comparison = run(world, contenders().split_off(17), 3, |_| {}).unwrap();
+        let count = comparison.stories[0].buckets.len();
+        assert!(count as u64 <= Story::MAX_BUCKETS);
+        assert!(comparison.span() >= comparison.world.outages[1].to);
+        for story in &comparison.stories {
+            assert_eq!(story.buckets.len(), count);
+            let sum = |of: fn(&crate::Bucket) -> u32| {
+                story.buckets.iter().chain([&story.later]).map(|bucket| u64::from(of(bucket))).sum::<u64>()
+            };
+            assert_eq!(sum(|bucket| bucket.sends), story.totals.calls);
+            assert_eq!(sum(|bucket| bucket.retries), story.totals.retries);
+            assert_eq!(sum(|bucket| bucket.successes), story.totals.succeeded);
+            assert_eq!(sum(|bucket| bucket.failures), story.totals.calls - story.totals.succeeded);
+            assert!(u64::from(story.later.sends) * 100 <= story.totals.calls, "{:?}", story.later);
+        }
+    }
+}
+
+/// A herd: everybody at once, while the dependency is down.
+#[test]
+fn without_jitter_the_herd_comes_back_in_lockstep_and_with_it_spread_out() {
+    let contenders = vec![
+        Contender::new("fixed", fixed()),
+        Contender::new("full", Policy::default()),
+        guarded("guarded", Policy::default(), guards(Some(20))),
+    ];
+    let comparison = run(World::default(), contenders, 1, |_| {}).unwrap();
+    let peaks: Vec<_> = comparison.stories.iter().map(|story| story.totals.peak_after_outage.unwrap().calls).collect();
+    let dead: Vec<_> = comparison.stories.iter().map(|story| story.totals.dead()).collect();
+    assert_eq!(peaks[0], 10_000, "all of them in one second");
+    assert!(peaks[0] >= 4 * peaks[1] && peaks[1] >= 4 * peaks[2], "{peaks:?}");
+    assert!(dead[0] >= 5 * dead[1] && dead[1] > 0 && dead[2] == 0, "{dead:?}");
+}
+
+/// Steady traffic well below capacity, a short outage, and callers that give up sooner than the queue is long.
+#[test]
+fn naive_retries_keep_a_dependency_down_and_guards_let_it_recover() {
+    let world = World {
+        clients: 24_000,
+        over: 300 * SECOND,
+        capacity: 100,
+        queue: 1_000,
+        latency: Latencies::Constant(Duration::from_millis(20)),
+        outages: vec![Outage { from: 30 * SECOND, to: 45 * SECOND, manner: Manner::Refuse }],
+        retry_after: None,
+    };
+    let impatient = |policy: Policy| Policy { attempt_timeout: 2 * SECOND, max_attempts: 10, ..policy };
+    let contenders = vec![
+        Contender::new("naive", impatient(fixed())),
+        guarded("guarded", impatient(Policy::default()), guards(Some(50))),
+    ];
+    let comparison = run(world, contenders, 1, |_| {}).unwrap();
+    let [naive, guarded] = [0, 1].map(|at| &comparison.stories[at]);
+    // In the last minute of traffic, long after the outage.
+    let successes = |story: &Story| {
+        let from = usize::try_from(240_000 / comparison.bucket.as_millis()).unwrap();
+        let to = usize::try_from(300_000 / comparison.bucket.as_millis()).unwrap();
+        story.buckets[from..to].iter().map(|bucket| bucket.successes).sum::<u32>()
+    };
+    assert!(successes(naive) < 500, "{} of some 4,800 succeed", successes(naive));
+    assert!(naive.totals.wasted > 4 * naive.totals.succeeded / 2, "{:?}", naive.totals);
+    assert!(successes(guarded) > 4_500, "{}", successes(guarded));
+    assert_eq!(guarded.totals.dead(), 0, "{:?}", guarded.totals);
+}
+
+#[test]
+fn a_call_that_somebody_waits_for_gets_its_error_at_once_when_the_budget_is_spent() {
+    let world = World { clients: 2_000, over: 20 * SECOND, ..World::default() };
+    let budget = Guards { budget: Some(budget::Settings::default()), ..Guards::default() };
+    let contenders =
+        vec![guarded("sync", preset(Context::Sync), budget), guarded("event", preset(Context::Event), budget)];
+    let comparison = run(world, contenders, 1, |_| {}).unwrap();
+    let [sync, event] = [0, 1].map(|at| &comparison.stories[at].totals);
+    assert!(sync.suppressed > 100 && sync.held == 0, "{sync:?}");
+    assert!(event.suppressed == 0 && event.held > 100 && event.succeeded == 2_000, "{event:?}");
+}
+
+#[test]
+fn a_retry_after_is_kept_to() {
+    let world = |retry_after| World {
+        clients: 1_000,
+        capacity: 1_000,
+        outages: vec![Outage { from: Duration::ZERO, to: 8 * SECOND, manner: Manner::Fail }],
+        retry_after,
+        ..World::default()
+    };
+    let calls = |retry_after| {
+        let comparison = run(world(retry_after), vec![Contender::new("full", Policy::default())], 1, |_| {});
+        comparison.unwrap().stories[0].totals.calls_while_down
+    };
+    assert_eq!(calls(Some(10 * SECOND)), 1_000, "whoever was told to wait for 10 s does not come back in 8");
+    assert!(calls(None) > 3_000);
+}
+
+#[test]
+fn progress_is_reported_for_each_contender_to_its_end() {
+    let mut heard = Vec::new();
+    let contenders = vec![Contender::new("a", Policy::default()), Contender::new("b", fixed())];
+    run(World::default(), contenders, 1, |progress| heard.push(progress)).unwrap();
+    for contender in [0, 1] {
+        let of = Progress { contender, contenders: 2, ended: 10_000, requests: 10_000 };
+        assert_eq!(heard.iter().rfind(|progress| progress.contender == contender), Some(&of));
+    }
+    assert!(heard.len() < 20, "{}", heard.len());
+    assert!(heard.windows(2).all(|pair| pair[0].contender < pair[1].contender || pair[0].ended <= pair[1].ended));
+}
+
+#[test]
+fn there_must_be_a_contender_and_not_too_many() {
+    for count in [0, Contender::MOST + 1] {
+        let contenders = vec![Contender::new("a", Policy::default()); count];
+        let error = run(World::default(), contenders, 1, |_| {}).unwrap_err().to_string();
+        assert_eq!(error, format!("the number of contenders must be 1 to 8, got {count}"));
+    }
+}
