@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, lint, migrate, nodes, outbox, policies, send, serve, tasks};
+use crate::commands::{completions, config, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks};
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
@@ -37,6 +37,8 @@ enum Command {
     Policies(policies::Command),
     /// Check policies and what services declare against the retry standard
     Lint(lint::Args),
+    /// Show what retry policies do to a dependency that goes down, before it does
+    Simulate(Box<simulate::Args>),
     /// Look at the processes over the store
     Nodes(nodes::Args),
     /// Move rows of an outbox table into Redrive
@@ -91,6 +93,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
         Command::Lint(args) => lint::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Nodes(args) => nodes::run(args),
         Command::Outbox(command) => outbox::run(command),
         Command::Migrate(args) => migrate::run(&args),

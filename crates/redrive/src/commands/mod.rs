@@ -13,6 +13,7 @@ pub(crate) mod policies;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod sources;
+pub(crate) mod simulate;
 pub(crate) mod tasks;
 
 pub(crate) use connection::Connection;

@@ -14,6 +14,7 @@ mod places;
 mod policies;
 mod send;
 mod shutdown;
+mod simulate;
 mod start;
 mod stored;
 mod tasks;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::commands::sources;
 
 /// The policies of all files, or everything that is wrong with any of them.
-pub(super) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
     let (mut policies, mut problems) = (Vec::new(), Vec::new());
     for file in files {
         let read = sources::read(file.as_ref()).map_err(|problem| vec![problem]);

@@ -2,7 +2,7 @@
 
 mod apply;
 mod delete;
-mod document;
+pub(crate) mod document;
 mod list;
 mod show;
 mod timetable;

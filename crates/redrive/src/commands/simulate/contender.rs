@@ -1,0 +1,210 @@
+//! Contenders as people write them: `[LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…`.
+
+use redrive_core::policy::{Context, Policy, Spec};
+use redrive_core::{breaker, budget};
+use redrive_scenario::{Contender, Guards};
+use serde_json::{Map, Value};
+
+use super::{Args, wrong};
+use crate::commands::pairs::override_field;
+use crate::commands::policies::document;
+
+/// What is compared if nobody says otherwise: each a step better than the one before.
+const INSTRUCTIVE: [&str; 4] = [
+    "fixed 1 s:backoff=fixed,initialDelayMs=1000,jitterType=NONE",
+    "no jitter:default,jitterType=NONE",
+    "full jitter:default",
+    "with guards:default+budget+breaker+concurrency=20",
+];
+
+/// A policy by name, from a file.
+type Named = (String, Spec);
+
+/// The contenders that were asked for.
+pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
+    let named = match &args.file {
+        Some(file) => specs(&document::read(file).map_err(|error| wrong(format!("{error:#}")))?)?,
+        None => Vec::new(),
+    };
+    let given: Vec<&str> = args.contenders.iter().map(String::as_str).collect();
+    let texts = if given.is_empty() { &INSTRUCTIVE[..] } else { &given };
+    let contenders =
+        texts.iter().map(|text| one(text, &named).map_err(|why| wrong(format!("contender {text:?}: {why}"))));
+    let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
+    for contender in &mut contenders {
+        let guards = &mut contender.guards;
+        guards.budget = guards.budget.or(args.budget.then(budget::Settings::default));
+        guards.breaker = guards.breaker.or(args.breaker.then(breaker::Settings::default));
+        guards.concurrency = guards.concurrency.or(args.concurrency);
+    }
+    for (at, contender) in contenders.iter().enumerate() {
+        if contenders[..at].iter().any(|other| other.name == contender.name) {
+            return Err(wrong(format!(
+                "two contenders are called {:?}: give them a label, as in a:default",
+                contender.name
+            )));
+        }
+    }
+    Ok(contenders)
+}
+
+fn one(text: &str, named: &[Named]) -> Result<Contender, String> {
+    let (label, rest) = match text.split_once(':') {
+        // A colon behind an equals sign belongs to a value.
+        Some((label, rest)) if !label.contains('=') => (Some(label.trim()), rest),
+        _ => (None, text),
+    };
+    let mut parts = rest.split('+');
+    let spec = spec(parts.next().unwrap_or_default(), named)?;
+    let policy = Policy::resolve(&spec).map_err(|invalid| invalid.to_string())?;
+    let mut guards = Guards::default();
+    for guard in parts {
+        add(&mut guards, guard)?;
+    }
+    let name = label.unwrap_or(rest);
+    if name.is_empty() {
+        return Err("the label is empty".into());
+    }
+    Ok(Contender { guards, ..Contender::new(name, policy) })
+}
+
+/// The fields of a policy: a name, then changes; either may be missing.
+fn spec(text: &str, named: &[Named]) -> Result<Spec, String> {
+    let mut base = Spec::default();
+    let mut changes = Map::new();
+    for (at, item) in items(text).into_iter().enumerate() {
+        if at == 0 && !item.contains('=') {
+            base = by_name(item, named)?;
+        } else {
+            let (field, value) = override_field(item)?;
+            if changes.insert(field.clone(), value).is_some() {
+                return Err(format!("{field} is given twice"));
+            }
+        }
+    }
+    let changes: Spec = serde_json::from_value(Value::Object(changes)).map_err(|error| error.to_string())?;
+    Ok(base.overridden_by(&changes))
+}
+
+fn by_name(name: &str, named: &[Named]) -> Result<Spec, String> {
+    if let Some((_, spec)) = named.iter().find(|(known, _)| known == name) {
+        return Ok(spec.clone());
+    }
+    if name == "default" {
+        return Ok(Spec::default());
+    }
+    match Context::from_name(name) {
+        Some(context) => Ok(Spec { context: Some(context), ..Spec::default() }),
+        None => {
+            let presets = ["default"].into_iter().chain(Context::ALL.map(Context::as_str));
+            let known: Vec<_> = presets.chain(named.iter().map(|(name, _)| name.as_str())).collect();
+            Err(format!("there is no policy {name:?}; there are {}", known.join(", ")))
+        }
+    }
+}
+
+fn add(guards: &mut Guards, text: &str) -> Result<(), String> {
+    match text.split_once('=') {
+        None if text == "budget" => guards.budget = Some(budget::Settings::default()),
+        None if text == "breaker" => guards.breaker = Some(breaker::Settings::default()),
+        Some(("concurrency", number)) => {
+            let limit = number.parse().ok().filter(|limit| *limit > 0);
+            guards.concurrency = Some(limit.ok_or("concurrency must be a number above zero")?);
+        }
+        _ => return Err(format!("there is no guard {text:?}; there are budget, breaker and concurrency=N")),
+    }
+    Ok(())
+}
+
+/// The parts between commas, but not those within brackets: `scheduleMs=[1000,5000]` is one.
+fn items(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let separates = |letter: char| {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    text.split(separates).collect()
+}
+
+/// A file's policies by name.
+fn specs(policies: &[Value]) -> anyhow::Result<Vec<Named>> {
+    let spec = |policy: &Value| {
+        let mut fields = policy.as_object().cloned().unwrap_or_default();
+        let name = fields.remove("policyId").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        match serde_json::from_value(Value::Object(fields)) {
+            Ok(spec) => Ok((name, spec)),
+            Err(error) => Err(wrong(format!("policy {name}: {error}"))),
+        }
+    };
+    policies.iter().map(spec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redrive_core::backoff::Backoff;
+    use redrive_core::jitter::Jitter;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Contender {
+        one(text, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_contender_is_a_policy_with_changes_guards_and_a_label() {
+        assert_eq!(parsed("default"), Contender::new("default", Policy::default()));
+        let naive = parsed("naive:backoff=fixed,initialDelayMs=200,jitterType=NONE");
+        assert_eq!(naive.name, "naive");
+        assert_eq!(naive.policy.backoff, Backoff::Fixed { delay: Duration::from_millis(200) });
+        assert_eq!((naive.policy.jitter, naive.guards), (Jitter::None, Guards::default()));
+        let sync = parsed("sync,maxAttempts=2+budget+breaker+concurrency=20");
+        assert_eq!(sync.name, "sync,maxAttempts=2+budget+breaker+concurrency=20");
+        assert_eq!((sync.policy.context, sync.policy.max_attempts), (Some(Context::Sync), 2));
+        assert_eq!(sync.guards.concurrency, Some(20));
+        assert_eq!(sync.guards.budget, Some(budget::Settings::default()));
+        assert_eq!(sync.guards.breaker, Some(breaker::Settings::default()));
+        let schedule = parsed("backoff=schedule,scheduleMs=[1000,5000],maxAttempts=4");
+        let delays = [1, 5].map(Duration::from_secs).to_vec();
+        assert_eq!((schedule.policy.backoff, schedule.policy.max_attempts), (Backoff::Schedule { delays }, 4));
+    }
+
+    #[test]
+    fn what_is_no_contender_is_refused_with_what_is_wrong() {
+        for (text, why) in [
+            ("", "there is no policy \"\""),
+            ("snyc", "there is no policy \"snyc\"; there are default, sync, event"),
+            ("default+budgte", "there is no guard \"budgte\"; there are budget, breaker and concurrency=N"),
+            ("default+concurrency=0", "concurrency must be a number above zero"),
+            ("default,maxAttempts", "must be FIELD=VALUE"),
+            ("default,maxAttempts=0", "maxAttempts must be"),
+            ("default,maxAttempts=2,maxAttempts=3", "maxAttempts is given twice"),
+            ("default,colour=red", "unknown field `colour`"),
+            (":default", "the label is empty"),
+        ] {
+            let error = one(text, &[]).unwrap_err();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_policy_of_the_file_comes_before_a_preset() {
+        let named = [("sync".to_owned(), Spec { max_attempts: Some(9), ..Spec::default() })];
+        assert_eq!(one("sync", &named).unwrap().policy.max_attempts, 9);
+        assert!(one("other", &named).unwrap_err().ends_with("grpc, sync"));
+    }
+
+    #[test]
+    fn the_instructive_ones_are_contenders() {
+        let contenders = INSTRUCTIVE.map(parsed);
+        assert_eq!(
+            contenders.map(|contender| contender.name),
+            ["fixed 1 s", "no jitter", "full jitter", "with guards"]
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! `redrive simulate`: what policies do to a dependency, before they meet it.
+//!
+//! The model is `redrive-scenario`; here are the words of the command line, and the ways to show what came out.
+
+mod chart;
+mod contender;
+mod document;
+mod figures;
+mod occ;
+mod outage;
+mod progress;
+mod report;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use redrive_core::duration::parse_duration;
+use redrive_scenario::{Latencies, Outage};
+
+use crate::exit::{Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive simulate                                        # a herd, an outage, four ways to retry
+  redrive simulate sync webhook --clients 1000000 --capacity 20000 --queue 20000
+  redrive simulate default default+budget+breaker+concurrency=20 --over 2m --outage 20s..50s:hang
+  redrive simulate naive:backoff=fixed,initialDelayMs=200,jitterType=NONE default,maxAttempts=9
+  redrive simulate payments --file policies.toml --latency 80ms,1s --json
+  redrive simulate --scenario occ --clients 100 --runs 200
+
+A CONTENDER is a policy and the guards that it has: [LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…
+  POLICY  default, a preset (sync, event, webhook, webhook-patient, batch, grpc), a policy of
+          --file, or nothing but fields, named as in the REST API
+  GUARD   budget (retries at most 10 and 20 % of first attempts in 30 s), breaker (stops after 10
+          failures in a row), concurrency=N (at most N attempts at once)
+All contenders meet the same requests and the same luck; the same seed shows the same again.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What is compared, at most 8: policies with guards; four instructive ones if none is given
+    #[arg(value_name = "CONTENDER")]
+    contenders: Vec<String>,
+    /// What is simulated
+    #[arg(long, value_enum, default_value_t = Scenario::Outage)]
+    scenario: Scenario,
+    /// How many clients make one request each: up to 10000000, 10000 if not given; with --scenario occ up to 1000
+    #[arg(long, value_name = "N")]
+    clients: Option<u32>,
+    /// The time over which their requests arrive; 0s is all at once
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    over: Duration,
+    /// The calls that the dependency serves in a second
+    #[arg(long, value_name = "N", default_value = "500", value_parser = words::capacity)]
+    capacity: u32,
+    /// The calls that may wait in front of it; one more is answered 503
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    queue: u32,
+    /// How long it works on a call: always the same, or a median and a 99th percentile
+    #[arg(long, value_name = "MEDIAN[,P99]", default_value = "50ms,400ms", value_parser = words::latency)]
+    latency: Latencies,
+    /// When it is down and how that shows: refuse (connections refused), hang (no answer until the timeout) or fail
+    /// (503); may be repeated; "none" if it is never down [default: 0s..5s:refuse]
+    #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = words::outage)]
+    outages: Vec<Option<Outage>>,
+    /// The Retry-After of its 503s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    retry_after: Option<Duration>,
+    /// Give every contender a retry budget
+    #[arg(long)]
+    budget: bool,
+    /// Give every contender a circuit breaker
+    #[arg(long)]
+    breaker: bool,
+    /// Let every contender make at most this many attempts at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    concurrency: Option<u32>,
+    /// How often each number of clients is played, with --scenario occ
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    runs: u32,
+    /// Where all chance comes from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// A file with policies that contenders may name: TOML or JSON, as for `redrive policies apply`
+    #[arg(long, value_name = "POLICIES")]
+    file: Option<PathBuf>,
+    /// Print JSON instead of a table and charts
+    #[arg(long)]
+    json: bool,
+    /// Write a page with plots as well, one HTML file that needs no network
+    #[arg(long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+}
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scenario {
+    /// Clients that call a dependency which goes down and comes back
+    Outage,
+    /// Clients that contend for one versioned row (optimistic concurrency)
+    Occ,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    match args.scenario {
+        Scenario::Outage => outage::run(args)?,
+        Scenario::Occ => occ::run(args)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// What was asked for cannot be simulated.
+fn wrong(message: impl std::fmt::Display) -> anyhow::Error {
+    Failure::error(Exit::Usage, message.to_string())
+}

@@ -1,0 +1,69 @@
+//! `--scenario occ`: clients that contend for one versioned row.
+
+use redrive_scenario::occ::{self, Measure, Point, Settings, Strategy};
+
+use super::figures::number;
+use super::progress::Bar;
+use super::report::Told;
+use super::{Args, chart, document, report, wrong};
+use crate::output::{Cell, Colour, Output, Table, notice};
+
+/// How many clients contend, if nobody says.
+const CLIENTS: [u32; 12] = [1, 10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    if !args.contenders.is_empty() {
+        return Err(wrong("--scenario occ has its own contenders: none, exponential, equal, full and decorrelated"));
+    }
+    let clients = args.clients.map_or_else(|| CLIENTS.to_vec(), |clients| vec![clients]);
+    let settings = Settings { clients, runs: args.runs, seed: args.seed };
+    let mut bar = Bar::new();
+    let points = occ::run(&settings, |done, of| bar.show(done as f64 / of as f64, "contending")).map_err(wrong)?;
+    drop(bar);
+    let output = Output::standard();
+    if let Some(path) = &args.out {
+        report::write(path, Told::Occ(&points))?;
+        notice(format!("the report is in {}", path.display()));
+    }
+    if args.json {
+        output.json(&serde_json::to_vec(&document::occ(&settings, &points))?)?;
+        return Ok(());
+    }
+    print(output, &settings, &points)?;
+    Ok(())
+}
+
+fn print(output: Output, settings: &Settings, points: &[Point]) -> std::io::Result<()> {
+    let Settings { runs, seed, .. } = settings;
+    output
+        .line(format!("clients that read and then write one row; means of {runs} runs ± one deviation; seed {seed}"))?;
+    for (title, measure) in [("calls until all are done", CALLS), ("milliseconds until all are done", MILLIS)] {
+        output.line(format!("\n{}", output.paint(title, Colour::Strong)))?;
+        output.table(&table(settings, points, measure))?;
+    }
+    let most = settings.clients.iter().max().copied().unwrap_or(0);
+    for (what, measure) in [("calls", CALLS), ("milliseconds", MILLIS)] {
+        let last = points.iter().filter(|point| point.clients == most);
+        let values: Vec<_> = last.map(|point| (point.strategy.as_str(), measure(point).mean)).collect();
+        chart::bars(output, &format!("{what}, {most} clients"), &values)?;
+    }
+    Ok(())
+}
+
+type Of = fn(&Point) -> Measure;
+const CALLS: Of = |point| point.calls;
+const MILLIS: Of = |point| point.millis;
+
+fn table(settings: &Settings, points: &[Point], measure: Of) -> Table {
+    let mut table = Table::of_fields();
+    let names = ["clients"].into_iter().chain(Strategy::ALL.map(Strategy::as_str));
+    table.row(names.map(|name| Cell::coloured(name, Colour::Faint)));
+    for clients in &settings.clients {
+        let cells = points.iter().filter(|point| point.clients == *clients).map(|point| {
+            let Measure { mean, deviation, .. } = measure(point);
+            Cell::from(format!("{} ± {}", number(mean.round() as u64), number(deviation.round() as u64)))
+        });
+        table.row([Cell::from(clients.to_string())].into_iter().chain(cells));
+    }
+    table
+}
