@@ -18,6 +18,7 @@ use crate::contender::Contender;
 use crate::dependency::{Dependency, Ended, Ending, millis};
 use crate::lane::{Lane, Next};
 use crate::tally::{End, Tally};
+use crate::timeline::Level;
 use crate::world::World;
 
 /// How many steps are made between two reports of progress.
@@ -157,7 +158,8 @@ impl<'a> Play<'a> {
             if self.waiting > 0 {
                 self.let_go(now);
             }
-            self.tally.timeline.level(now, self.waiting, self.in_flight);
+            let level = Level { held: self.waiting, in_flight: self.in_flight, open: self.tally.open() };
+            self.tally.timeline.level(now, level);
             if self.tally.ended() == requests {
                 break;
             }

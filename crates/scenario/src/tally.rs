@@ -62,6 +62,11 @@ impl Tally {
         self.ended
     }
 
+    /// How many requests have arrived and not ended yet.
+    pub(crate) fn open(&self) -> u32 {
+        u32::try_from(self.arrived - self.ended).unwrap_or(u32::MAX)
+    }
+
     /// Time has come to `now`; called before anything at that time is counted.
     pub(crate) fn come_to(&mut self, now: u32) {
         if self.totals.backlog.is_none() && self.outage_end.is_some_and(|end| end <= now) {

@@ -21,6 +21,8 @@ pub struct Bucket {
     pub held: u32,
     /// The most attempts under way at once.
     pub in_flight: u32,
+    /// The most requests that had arrived and not ended yet, at once.
+    pub open: u32,
 }
 
 impl Bucket {
@@ -32,7 +34,19 @@ impl Bucket {
         self.failures += other.failures;
         self.held = self.held.max(other.held);
         self.in_flight = self.in_flight.max(other.in_flight);
+        self.open = self.open.max(other.open);
     }
+}
+
+/// How many are where, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Requests that a guard holds back.
+    pub(crate) held: u32,
+    /// Attempts under way.
+    pub(crate) in_flight: u32,
+    /// Requests that have arrived and not ended yet.
+    pub(crate) open: u32,
 }
 
 /// The widths of a slot, in milliseconds, each a multiple of the one before.
@@ -51,13 +65,12 @@ pub(crate) struct Timeline {
     /// Which of the widths.
     width: usize,
     slots: Vec<Bucket>,
-    held: u32,
-    in_flight: u32,
+    level: Level,
 }
 
 impl Timeline {
     pub(crate) fn new() -> Self {
-        Timeline { width: 0, slots: vec![Bucket::default()], held: 0, in_flight: 0 }
+        Timeline { width: 0, slots: vec![Bucket::default()], level: Level::default() }
     }
 
     /// The slot of this time, which must not be before the last one that was asked for.
@@ -66,16 +79,17 @@ impl Timeline {
         &mut self.slots[slot]
     }
 
-    /// Notes how many requests are held back and how many attempts are under way from now on.
-    pub(crate) fn level(&mut self, millis: u32, held: u32, in_flight: u32) {
-        if (held, in_flight) == (self.held, self.in_flight) {
+    /// Notes how many are where from now on.
+    pub(crate) fn level(&mut self, millis: u32, level: Level) {
+        if level == self.level {
             return;
         }
         let slot = self.slot(millis);
-        (self.held, self.in_flight) = (held, in_flight);
+        self.level = level;
         let bucket = &mut self.slots[slot];
-        bucket.held = bucket.held.max(held);
-        bucket.in_flight = bucket.in_flight.max(in_flight);
+        bucket.held = bucket.held.max(level.held);
+        bucket.in_flight = bucket.in_flight.max(level.in_flight);
+        bucket.open = bucket.open.max(level.open);
     }
 
     /// When this part of all sends had been made, in milliseconds; rounded up to a slot.
@@ -112,8 +126,9 @@ impl Timeline {
             slot = (millis / WIDTHS[self.width]) as usize;
         }
         if slot >= self.slots.len() {
-            // What was held or under way at the end of the last slot was so in all that were passed over.
-            let quiet = Bucket { held: self.held, in_flight: self.in_flight, ..Bucket::default() };
+            // What was held, under way or open at the end of the last slot was so in all that were passed over.
+            let Level { held, in_flight, open } = self.level;
+            let quiet = Bucket { held, in_flight, open, ..Bucket::default() };
             self.slots.resize(slot + 1, quiet);
         }
         slot
@@ -164,12 +179,14 @@ mod tests {
     #[test]
     fn a_level_lasts_until_it_changes() {
         let mut timeline = Timeline::new();
-        timeline.level(150, 7, 2);
-        timeline.level(420, 3, 2);
-        timeline.level(480, 0, 0);
+        timeline.level(150, Level { held: 7, in_flight: 2, open: 9 });
+        timeline.level(420, Level { held: 3, in_flight: 2, open: 8 });
+        timeline.level(480, Level { held: 0, in_flight: 0, open: 5 });
         timeline.at(650).sends += 1;
         let held: Vec<_> = timeline.slots.iter().map(|slot| slot.held).collect();
         assert_eq!(held, [0, 7, 7, 7, 7, 0, 0], "the most of each slot");
+        let open: Vec<_> = timeline.slots.iter().map(|slot| slot.open).collect();
+        assert_eq!(open, [0, 9, 9, 9, 9, 5, 5], "the most of each slot");
     }
 
     #[test]
