@@ -34,8 +34,9 @@ pub(crate) struct Tally {
     outage_end: Option<u32>,
     arrived: u64,
     ended: u64,
-    /// The second that is being counted, and its calls.
-    second: (u32, u32),
+    seconds: Seconds,
+    /// The same, from the end of the last outage on.
+    seconds_after: Option<Seconds>,
     /// Of the requests that were open when the last outage ended, those that have ended since.
     backlog_ended: u64,
     dead: [u64; Reason::ALL.len()],
@@ -50,7 +51,8 @@ impl Tally {
             outage_end,
             arrived: 0,
             ended: 0,
-            second: (0, 0),
+            seconds: Seconds::from(0),
+            seconds_after: outage_end.map(Seconds::from),
             backlog_ended: 0,
             dead: [0; Reason::ALL.len()],
             took: Vec::with_capacity(requests as usize),
@@ -96,12 +98,10 @@ impl Tally {
         } else {
             self.totals.first_attempts += 1;
         }
-        let second = now / SECOND;
-        if second != self.second.0 {
-            self.close_second();
-            self.second = (second, 0);
+        self.seconds.count(now);
+        if let Some(seconds) = &mut self.seconds_after {
+            seconds.count(now);
         }
-        self.second.1 += 1;
     }
 
     /// An attempt ended.
@@ -135,8 +135,9 @@ impl Tally {
 
     /// The whole, when everything has ended.
     pub(crate) fn finish(mut self, seen: Seen) -> (Timeline, Totals, Completion) {
-        self.close_second();
         let totals = &mut self.totals;
+        totals.peak = self.seconds.highest();
+        totals.peak_after_outage = self.seconds_after.map(Seconds::highest);
         let reasons = Reason::ALL.into_iter().map(|reason| (reason, self.dead[reason as usize]));
         totals.dead_letters = reasons.filter(|(_, count)| *count > 0).collect();
         totals.calls_while_down = seen.while_down;
@@ -149,21 +150,8 @@ impl Tally {
             // Everything had ended before the outage did.
             totals.backlog.get_or_insert(0);
             totals.backlog_drained.get_or_insert(Duration::ZERO);
-            totals.peak_after_outage.get_or_insert(Peak { calls: 0, at: end });
         }
         (self.timeline, self.totals, Completion::of(self.took))
-    }
-
-    fn close_second(&mut self) {
-        let (second, calls) = self.second;
-        let peak = Peak { calls, at: Duration::from_secs(u64::from(second)) };
-        if calls > self.totals.peak.calls {
-            self.totals.peak = peak;
-        }
-        let after = self.outage_end.is_some_and(|end| second >= end / SECOND);
-        if after && self.totals.peak_after_outage.is_none_or(|highest| calls > highest.calls) {
-            self.totals.peak_after_outage = Some(peak);
-        }
     }
 
     fn note_drained(&mut self, now: u32) {
@@ -171,6 +159,55 @@ impl Tally {
         if self.totals.backlog_drained.is_none() && self.backlog_ended * 100 >= backlog * DRAINED_PERCENT {
             let after = if backlog == 0 { 0 } else { now - end };
             self.totals.backlog_drained = Some(Duration::from_millis(u64::from(after)));
+        }
+    }
+}
+
+/// Calls counted second by second, from a moment on, of which only the highest count is kept.
+#[derive(Debug, Clone, Copy)]
+struct Seconds {
+    from: u32,
+    current: Peak,
+    highest: Peak,
+}
+
+impl Seconds {
+    fn from(from: u32) -> Self {
+        let nothing = Peak { calls: 0, at: Duration::from_millis(u64::from(from)) };
+        Seconds { from, current: nothing, highest: nothing }
+    }
+
+    /// Counts a call at `now`, which must not be before the last one; what is before the beginning does not count.
+    fn count(&mut self, now: u32) {
+        let Some(since) = now.checked_sub(self.from) else { return };
+        let at = Duration::from_millis(u64::from(now - since % SECOND));
+        if at != self.current.at {
+            self.highest = self.highest();
+            self.current = Peak { calls: 0, at };
+        }
+        self.current.calls += 1;
+    }
+
+    fn highest(self) -> Peak {
+        if self.current.calls > self.highest.calls { self.current } else { self.highest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_is_the_fullest_second_since_the_beginning() {
+        let calls = [0, 999, 1_000, 1_500, 1_999, 2_400, 2_500, 3_399, 3_400, 3_401, 9_000];
+        // from, calls, at
+        for (from, most, at) in
+            [(0, 3, 1_000), (2_400, 3, 2_400), (2_500, 4, 2_500), (3_400, 2, 3_400), (9_001, 0, 9_001)]
+        {
+            let mut seconds = Seconds::from(from);
+            calls.iter().for_each(|now| seconds.count(*now));
+            let expected = Peak { calls: most, at: Duration::from_millis(at) };
+            assert_eq!(seconds.highest(), expected, "from {from}");
         }
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use redrive_scenario::{Comparison, Outage, Story};
 
-use super::figures::{number, seconds};
-use crate::output::{Colour, Output, duration};
+use super::figures::number;
+use crate::config::duration_text;
+use crate::output::{Colour, Output, duration, printable};
 
 /// How many columns a chart has at most.
 const COLUMNS: usize = 84;
@@ -30,8 +31,9 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
     let columns = rates.first().map_or(0, Vec::len);
     for (story, rates) in comparison.stories.iter().zip(&rates) {
         let peak = rates.iter().copied().fold(0.0, f64::max);
-        let scale = format!("attempts/s, {} per column, at most {}", seconds(column), number(peak.round() as u64));
-        let name = output.paint(&story.contender.name, Colour::Strong);
+        let scale =
+            format!("attempts/s, {} per column, at most {}", duration_text(column), number(peak.round() as u64));
+        let name = output.paint(&printable(&story.contender.name), Colour::Strong);
         output.line(format!("\n{name}  {}", output.paint(&scale, Colour::Faint)))?;
         for line in lines(rates, highest).iter().skip_while(|line| line.trim().is_empty()) {
             output.line(format!("  {}", line.trim_end()))?;

@@ -71,6 +71,7 @@ fn story(story: &Story) -> Value {
             "failures": series(|bucket| bucket.failures),
             "held": series(|bucket| bucket.held),
             "inFlight": series(|bucket| bucket.in_flight),
+            "open": series(|bucket| bucket.open),
         },
         "later": {
             "sends": story.later.sends,
@@ -79,6 +80,7 @@ fn story(story: &Story) -> Value {
             "failures": story.later.failures,
             "held": story.later.held,
             "inFlight": story.later.in_flight,
+            "open": story.later.open,
         },
     })
 }

@@ -1,7 +1,5 @@
 //! The table: a row for each figure, a column for each contender.
 
-use std::time::Duration;
-
 use redrive_scenario::{Comparison, Latencies, Peak, Story, World};
 
 use crate::config::duration_text;
@@ -88,7 +86,7 @@ fn peak(peak: Peak) -> Cell {
     if peak.calls == 0 {
         return "0".into();
     }
-    format!("{} at {}", number(u64::from(peak.calls)), seconds(peak.at)).into()
+    format!("{} at {}", number(u64::from(peak.calls)), duration_text(peak.at)).into()
 }
 
 /// A number with its thousands apart.
@@ -97,11 +95,6 @@ pub(super) fn number(number: u64) -> String {
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
-}
-
-/// A time on an axis.
-pub(super) fn seconds(time: Duration) -> String {
-    duration_text(time)
 }
 
 #[cfg(test)]
