@@ -161,3 +161,91 @@ fn drop_gone(queue: &mut VecDeque<(u32, u32)>, waits: impl Fn(u32) -> bool) {
         queue.pop_front();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::policy::{Context, Policy, Spec};
+    use redrive_core::{breaker, budget};
+
+    use super::*;
+    use crate::contender::Guards;
+
+    const FIRST: bool = false;
+    const RETRY: bool = true;
+
+    fn lane(guards: Guards, context: Option<Context>) -> Lane {
+        let policy = Policy::resolve(&Spec { context, ..Spec::default() }).unwrap();
+        Lane::new(&Contender { guards, ..Contender::new("lane", policy) })
+    }
+
+    /// A budget of which nothing is left until the second after the next 30.
+    fn spent(context: Option<Context>) -> Lane {
+        let settings = budget::Settings { floor: 1, ..budget::Settings::default() };
+        let mut lane = lane(Guards { budget: Some(settings), ..Guards::default() }, context);
+        lane.line_up(99, 0, RETRY);
+        assert_eq!(lane.next(at(0), 0, |_| true), Next::Send(99, None));
+        lane
+    }
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn the_oldest_due_goes_first_whichever_attempt_it_is() {
+        let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
+        for (client, due, is_retry) in [(1, 10, RETRY), (2, 20, FIRST), (3, 30, RETRY), (4, 40, FIRST)] {
+            lane.line_up(client, due, is_retry);
+        }
+        assert_eq!(lane.next(at(50), 1, |_| true), Next::Wait(None), "one at a time");
+        let order: Vec<_> = (0..4).map(|_| lane.next(at(50), 0, |_| true)).collect();
+        assert_eq!(order, [1, 2, 3, 4].map(|client| Next::Send(client, None)));
+        assert_eq!(lane.next(at(50), 0, |_| true), Next::Idle);
+    }
+
+    #[test]
+    fn a_first_attempt_does_not_wait_behind_a_retry_that_the_budget_holds_back() {
+        let mut lane = spent(None);
+        lane.line_up(1, 10, RETRY);
+        lane.line_up(2, 20, FIRST);
+        assert_eq!(lane.next(at(500), 0, |_| true), Next::Send(2, None));
+        assert_eq!(lane.next(at(500), 0, |_| true), Next::Wait(Some(at(1_000))));
+        assert_eq!(lane.next(at(31_000), 0, |_| true), Next::Send(1, None), "when the window has moved on");
+    }
+
+    #[test]
+    fn whoever_no_longer_waits_is_passed_over() {
+        let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
+        (1..=3).for_each(|client| lane.line_up(client, client, FIRST));
+        assert_eq!(lane.next(at(9), 0, |client| client == 3), Next::Send(3, None));
+        assert_eq!(lane.next(at(9), 0, |_| true), Next::Idle);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_is_not_held_back_by_budget_or_breaker() {
+        let mut lane = spent(Some(Context::Sync));
+        lane.line_up(1, 10, RETRY);
+        assert!(lane.would_suppress(at(500)));
+        assert_eq!(lane.next(at(500), 0, |_| true), Next::Suppress(1));
+
+        let settings = breaker::Settings { failures_in_a_row: 1, ..breaker::Settings::default() };
+        for (context, expected) in [(Some(Context::Sync), Next::TurnAway(2)), (None, Next::Wait(Some(at(15_000))))] {
+            let mut lane = self::lane(Guards { breaker: Some(settings), ..Guards::default() }, context);
+            lane.line_up(1, 0, FIRST);
+            let Next::Send(1, Some(ticket)) = lane.next(at(0), 0, |_| true) else { panic!("{lane:?}") };
+            lane.ended(ticket, Health::Failing, None, at(0), 0.5);
+            lane.line_up(2, 1, FIRST);
+            assert_eq!(lane.next(at(1), 0, |_| true), expected, "{context:?}");
+        }
+    }
+
+    #[test]
+    fn what_calls_take_is_forgotten_when_there_were_none_for_a_while() {
+        let mut lane = lane(Guards::default(), None);
+        lane.took(Duration::from_secs(8), at(1_000));
+        assert_eq!(lane.estimate(at(31_000)), Duration::from_secs(8));
+        assert_eq!(lane.estimate(at(31_001)), Duration::ZERO);
+        lane.took(Duration::from_secs(1), at(40_000));
+        assert_eq!(lane.estimate(at(40_000)), Duration::from_secs(1), "an old call does not weigh on a new one");
+    }
+}

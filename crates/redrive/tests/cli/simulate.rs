@@ -140,6 +140,8 @@ fn what_cannot_be_simulated_is_wrong_usage_and_says_why() {
         (&["--concurrency", "0"], "invalid value '0'"),
         (&["--scenario", "chaos"], "possible values: outage, occ"),
         (&["--scenario", "occ", "sync"], "--scenario occ has its own contenders"),
+        (&["--scenario", "occ", "--breaker"], "--breaker has no meaning with --scenario occ"),
+        (&["--runs", "5"], "--runs has no meaning but with --scenario occ"),
         (&["--scenario", "occ", "--clients", "1001"], "the number of clients must be 1 to 1000, got 1001"),
         (&["--scenario", "occ", "--runs", "0"], "the number of runs must be 1 to 100000, got 0"),
     ] {

@@ -77,9 +77,9 @@ pub(crate) struct Args {
     /// Let every contender make at most this many attempts at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
-    /// How often each number of clients is played, with --scenario occ
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    runs: u32,
+    /// How often each number of clients is played, with --scenario occ; 100 times if not given
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
     /// Where all chance comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,

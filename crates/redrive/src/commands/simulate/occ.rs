@@ -10,13 +10,13 @@ use crate::output::{Cell, Colour, Output, Table, notice};
 
 /// How many clients contend, if nobody says.
 const CLIENTS: [u32; 12] = [1, 10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
+/// How often each is played, if nobody says.
+const RUNS: u32 = 100;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.contenders.is_empty() {
-        return Err(wrong("--scenario occ has its own contenders: none, exponential, equal, full and decorrelated"));
-    }
+    check(args)?;
     let clients = args.clients.map_or_else(|| CLIENTS.to_vec(), |clients| vec![clients]);
-    let settings = Settings { clients, runs: args.runs, seed: args.seed };
+    let settings = Settings { clients, runs: args.runs.unwrap_or(RUNS), seed: args.seed };
     let mut bar = Bar::new();
     let points = occ::run(&settings, |done, of| bar.show(done as f64 / of as f64, "contending")).map_err(wrong)?;
     drop(bar);
@@ -31,6 +31,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     print(output, &settings, &points)?;
     Ok(())
+}
+
+/// What has no meaning here is refused: whoever gives it expects something of it.
+fn check(args: &Args) -> anyhow::Result<()> {
+    if !args.contenders.is_empty() {
+        return Err(wrong("--scenario occ has its own contenders: none, exponential, equal, full and decorrelated"));
+    }
+    let given = [
+        ("--outage", !args.outages.is_empty()),
+        ("--retry-after", args.retry_after.is_some()),
+        ("--budget", args.budget),
+        ("--breaker", args.breaker),
+        ("--concurrency", args.concurrency.is_some()),
+        ("--file", args.file.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(wrong(format!("{flag} has no meaning with --scenario occ"))),
+        None => Ok(()),
+    }
 }
 
 fn print(output: Output, settings: &Settings, points: &[Point]) -> std::io::Result<()> {

@@ -5,9 +5,12 @@ use redrive_scenario::{Comparison, World, run as simulate};
 use super::progress::Bar;
 use super::report::Told;
 use super::{Args, chart, contender, document, figures, report, wrong};
-use crate::output::{Output, notice};
+use crate::output::{Output, notice, printable};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.runs.is_some() {
+        return Err(wrong("--runs has no meaning but with --scenario occ"));
+    }
     let comparison = compare(args)?;
     let output = Output::standard();
     if let Some(path) = &args.out {
@@ -27,7 +30,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn compare(args: &Args) -> anyhow::Result<Comparison> {
     let contenders = contender::all(args)?;
-    let names: Vec<String> = contenders.iter().map(|contender| contender.name.clone()).collect();
+    let names: Vec<String> = contenders.iter().map(|contender| printable(&contender.name)).collect();
     let mut bar = Bar::new();
     let progress = |progress: redrive_scenario::Progress| {
         let part = progress.ended as f64 / progress.requests.max(1) as f64;
