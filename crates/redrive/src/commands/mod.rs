@@ -12,8 +12,8 @@ mod pairs;
 pub(crate) mod policies;
 pub(crate) mod send;
 pub(crate) mod serve;
-mod sources;
 pub(crate) mod simulate;
+mod sources;
 pub(crate) mod tasks;
 
 pub(crate) use connection::Connection;

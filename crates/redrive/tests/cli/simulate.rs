@@ -116,7 +116,7 @@ fn policies_of_a_file_can_be_named() {
     assert_eq!(contender(&document, "payments")["policy"]["maxAttempts"], 2);
     assert_eq!(contender(&document, "webhook")["policy"]["context"], "webhook");
     run(&["simulate", "paymnts", "--file", "p.toml"]).with(2).says(&["no policy \"paymnts\"", "grpc, payments"]);
-    run(&["simulate", "payments", "--file", "q.toml"]).with(2).says(&["cannot read q.toml"]);
+    run(&["simulate", "payments", "--file", "q.toml"]).with(2).says(&["q.toml: the file cannot be read"]);
 }
 
 #[test]

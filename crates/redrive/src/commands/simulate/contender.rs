@@ -23,7 +23,7 @@ type Named = (String, Spec);
 /// The contenders that were asked for.
 pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
     let named = match &args.file {
-        Some(file) => specs(&document::read(file).map_err(|error| wrong(format!("{error:#}")))?)?,
+        Some(file) => specs(&document::read(&[file]).map_err(|error| wrong(format!("{error:#}")))?)?,
         None => Vec::new(),
     };
     let given: Vec<&str> = args.contenders.iter().map(String::as_str).collect();

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// Where all chance comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A file with policies that contenders may name: TOML or JSON, as for `redrive policies apply`
+    /// A file with policies that contenders may name: TOML, YAML or JSON, as for `redrive policies apply`
     #[arg(long, value_name = "POLICIES")]
     file: Option<PathBuf>,
     /// Print JSON instead of a table and charts
