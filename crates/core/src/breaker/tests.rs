@@ -167,6 +167,10 @@ fn it_closes_when_all_probes_succeeded_and_begins_with_a_clean_slate() {
     let changes: Vec<_> =
         probes.into_iter().map(|probe| breaker.record(probe, Health::Well, None, at(15_050), MIDDLE)).collect();
     assert_eq!(changes, [None, None, Some(Change::Closed)]);
+    // With the ten failures of 15 s ago these would be twenty calls of which fifteen failed.
+    for health in [Health::Failing, Health::Well].into_iter().cycle().take(10) {
+        assert_eq!(call(&mut breaker, health, 15_055), None);
+    }
     for failure in 1..=9 {
         assert_eq!(call(&mut breaker, Health::Failing, 15_060), None, "failure {failure}");
     }
