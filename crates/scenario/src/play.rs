@@ -17,6 +17,7 @@ use crate::chance::{Chance, Purpose};
 use crate::contender::Contender;
 use crate::dependency::{Dependency, Ended, Ending, millis};
 use crate::lane::{Lane, Next};
+use crate::latency::Prepared;
 use crate::tally::{End, Tally};
 use crate::timeline::Level;
 use crate::world::World;
@@ -266,7 +267,8 @@ impl<'a> Play<'a> {
         self.sends.push((now, client, attempt));
         self.in_flight += 1;
         self.tally.sent(now, attempt > 1);
-        let latency = self.dependency.latencies.draw(&self.chance, client, u32::from(attempt));
+        let chance = self.chance;
+        let latency = |latencies: &Prepared| latencies.draw(&chance, client, u32::from(attempt));
         let Ended { at, how } = self.dependency.call(now, millis(timeout), latency);
         if at > now {
             self.calendar.put(at, Event::Ended(client, how).tag());

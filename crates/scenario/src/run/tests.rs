@@ -212,6 +212,23 @@ fn the_same_seed_tells_the_same_story_and_another_seed_another() {
     assert_ne!(story.stories[0].totals, told(8).stories[0].totals);
 }
 
+/// What the documentation shows; another machine, another compiler or a change of the model must not pass unnoticed.
+#[test]
+fn the_default_world_tells_the_story_that_is_documented() {
+    let contenders = vec![
+        Contender::new("fixed", fixed()),
+        Contender::new("full", Policy::default()),
+        guarded("guarded", Policy::default(), guards(Some(20))),
+    ];
+    let comparison = run(World::default(), contenders, 1, |_| {}).unwrap();
+    let told = comparison.stories.iter().map(|story| {
+        let totals = &story.totals;
+        (totals.calls, totals.dead(), totals.peak_after_outage.unwrap().calls, totals.calls_while_down)
+    });
+    let expected = [(60_000, 9_499, 10_000, 50_000), (55_711, 1_559, 2_423, 40_729), (10_010, 0, 306, 10)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_contender_fares_the_same_alone_and_in_company() {
     let all = run(World::default(), contenders().split_off(20), 3, |_| {}).unwrap();
