@@ -21,6 +21,7 @@ mod lane;
 mod latency;
 pub mod occ;
 mod play;
+pub mod report;
 mod run;
 mod story;
 mod tally;

@@ -1,0 +1,236 @@
+//! Calls per second over time: a panel for each contender, all on the same axes.
+
+use std::time::Duration;
+
+use super::figure::{NARROW_PANEL, figure, in_both_sizes, panels};
+use super::number::{count, duration, rate, times};
+use super::palette::{DRAWN, letter};
+use super::picture::{Anchor, Picture, SMALL, Size};
+use super::plot::{Plot, count_labels, time_labels};
+use super::scale::Scale;
+use super::table::{Table, named};
+use super::text::{escape, width};
+use super::{steps, ticks};
+use crate::story::{Bucket, Comparison, Story};
+
+/// Calls are shown per second, so no step is narrower than one: then the highest step is the peak that the table names.
+const NARROWEST: Duration = Duration::from_secs(1);
+/// If the highest peak is more than this many capacities, the panels are shown once more from nearby.
+const DWARFED: f64 = 5.0;
+/// How many capacities high the second look is.
+const NEARBY: f64 = 2.0;
+/// A capacity beyond this many peaks would flatten everything else, and is only named.
+const FAR: f64 = 2.0;
+/// The most rows of the table.
+const ROWS: usize = 20;
+
+/// The section.
+pub(super) fn section(comparison: &Comparison) -> String {
+    let panels = Panels::of(comparison);
+    let mut pictures = KEY.to_owned();
+    pictures += &panels.row("calls", panels.top(), &|story| escape(&panels.peaks(story)).into_owned());
+    if panels.highest > DWARFED * panels.capacity {
+        let top = NEARBY * panels.capacity;
+        pictures += &format!(
+            "<h3>The same from nearby, up to {}</h3>\n<p class=\"note\">What is higher is cut off at the top, where ▲ \
+             marks it.</p>\n",
+            rate(top as u64)
+        );
+        pictures += &panels.row("nearby", top, &|_| String::new());
+    }
+    let caption = format!(
+        "Calls per second, first attempts and retries on top of each other, counted over {} and on the same axes for all. \
+         The line is what succeeded.{}{}",
+        duration(panels.step),
+        if panels.draws_capacity(panels.top()) { "" } else { " The capacity is higher than these pictures." },
+        panels.beyond(),
+    );
+    format!(
+        "<section id=\"calls\">\n<h2>Calls per second</h2>\n{}</section>\n",
+        figure(&pictures, &caption, panels.table())
+    )
+}
+
+/// What the areas and lines are: once for all panels.
+const KEY: &str = "<ul class=\"key-line\">\
+<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"first\" width=\"22\" height=\"12\"/></svg>first attempts</li>\
+<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"retry\" width=\"22\" height=\"12\"/>\
+<rect class=\"hatch\" width=\"22\" height=\"12\"/></svg>retries</li>\
+<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><line class=\"success\" x1=\"0\" y1=\"6\" x2=\"22\" y2=\"6\"/></svg>\
+succeeded</li>\
+<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><line class=\"capacity\" x1=\"0\" y1=\"6\" x2=\"22\" y2=\"6\"/></svg>\
+capacity</li></ul>\n";
+
+/// All panels, in one measure.
+struct Panels<'a> {
+    comparison: &'a Comparison,
+    /// How wide a step is.
+    step: Duration,
+    /// One for each story that is drawn.
+    rates: Vec<Rates>,
+    highest: f64,
+    capacity: f64,
+}
+
+/// One contender's steps, per second.
+struct Rates {
+    firsts: Vec<f64>,
+    calls: Vec<f64>,
+    successes: Vec<f64>,
+}
+
+impl<'a> Panels<'a> {
+    fn of(comparison: &'a Comparison) -> Self {
+        let bucket = comparison.bucket.max(Duration::from_millis(1));
+        let together = NARROWEST.as_millis().div_ceil(bucket.as_millis()).max(1);
+        let together = usize::try_from(together).unwrap_or(1);
+        let step = bucket.saturating_mul(u32::try_from(together).unwrap_or(1));
+        let rates = |story: &Story| Rates::of(&story.buckets, together, step.as_secs_f64());
+        let rates: Vec<_> = comparison.stories.iter().take(DRAWN).map(rates).collect();
+        let all = rates.iter().flat_map(|rates| rates.calls.iter().chain(&rates.successes));
+        let highest = all.copied().fold(0.0, f64::max);
+        Panels { comparison, step, rates, highest, capacity: f64::from(comparison.world.capacity) }
+    }
+
+    /// How high the panels are, to begin with.
+    fn top(&self) -> f64 {
+        if self.capacity <= FAR * self.highest { self.highest.max(self.capacity) } else { self.highest }
+    }
+
+    fn draws_capacity(&self, top: f64) -> bool {
+        self.capacity <= top
+    }
+
+    fn row(&self, id: &str, top: f64, about: &dyn Fn(&Story) -> String) -> String {
+        let (columns, wide) = panels(self.rates.len());
+        let mut row = format!("<div class=\"panels of-{columns}\">\n");
+        for (number, (story, rates)) in self.comparison.stories.iter().zip(&self.rates).enumerate() {
+            let id = format!("{id}-{}", letter(number).to_ascii_lowercase());
+            let drawn = in_both_sizes(&id, wide, NARROW_PANEL, |id, size| self.panel(id, size, top, story, rates));
+            let name = named(number, &story.contender.name);
+            let about = match about(story) {
+                about if about.is_empty() => about,
+                about => format!("<p class=\"note\">{about}</p>"),
+            };
+            row += &format!("<div class=\"panel\"><p class=\"panel-name\">{name}</p>{about}{drawn}</div>\n");
+        }
+        row + "</div>\n"
+    }
+
+    fn panel(&self, id: &str, size: Size, top: f64, story: &Story, rates: &Rates) -> String {
+        let mut picture = Picture::new(size);
+        let plot = Plot::within(&picture, 6.0);
+        let span = self.comparison.span();
+        let values = ticks::counts(top, 4);
+        let (x, y) = (plot.across(span.as_secs_f64()), plot.up(values.last().copied().unwrap_or(1.0)));
+        plot.outages(&mut picture, &x, &self.comparison.world.outages);
+        plot.left_axis(&mut picture, &y, "calls/s", &count_labels(&values));
+        let width = self.step.as_secs_f64();
+        let retries = steps::area(&rates.firsts, &rates.calls, width, &x, &y);
+        picture.path("first", &steps::area(&vec![0.0; rates.firsts.len()], &rates.firsts, width, &x, &y));
+        picture.path("retry", &retries);
+        picture.path("hatch", &retries);
+        let successes = steps::line(rates.successes.iter().copied(), width, &x, &y);
+        picture.path("success halo", &successes);
+        picture.path("success", &successes);
+        if self.draws_capacity(y.most()) {
+            self.draw_capacity(&mut picture, &plot, &y);
+        }
+        rates.mark_cut(&mut picture, &plot, width, &x, y.most());
+        plot.bottom_axis(&mut picture, &x, &time_labels(&ticks::clock(span, plot.columns(70.0))));
+        let title = format!("Calls per second with {}", story.contender.name);
+        picture.finish(id, &title, &self.peaks(story))
+    }
+
+    fn draw_capacity(&self, picture: &mut Picture, plot: &Plot, y: &Scale) {
+        let at = y.at(self.capacity);
+        picture.line("capacity", (plot.left, at), (plot.right, at));
+        let label = format!("capacity {}", rate(self.capacity as u64));
+        // Below the line if there is no room above it.
+        let baseline = if at - plot.top > 1.3 * SMALL { at - 4.0 } else { at + SMALL + 1.0 };
+        if width(&label, SMALL) < plot.right - plot.left {
+            picture.text("capacity-label", Anchor::End, (plot.right - 2.0, baseline), &label);
+        }
+    }
+
+    /// The peaks in words.
+    fn peaks(&self, story: &Story) -> String {
+        let totals = &story.totals;
+        let peak = format!("Peak {} at {}", rate(u64::from(totals.peak.calls)), duration(totals.peak.at));
+        match totals.peak_after_outage {
+            Some(after) => {
+                let ratio = times(f64::from(after.calls) / self.capacity);
+                format!("{peak}; after recovery {}, {ratio} the capacity", rate(u64::from(after.calls)))
+            }
+            None => format!("{peak}, {} the capacity", times(f64::from(totals.peak.calls) / self.capacity)),
+        }
+    }
+
+    /// What happens after the right edge, in words.
+    fn beyond(&self) -> String {
+        let later = |story: &Story| story.later.sends;
+        let Some(most) = self.comparison.stories.iter().max_by_key(|story| later(story)) else { return String::new() };
+        if later(most) == 0 {
+            return String::new();
+        }
+        format!(
+            " After the right edge there are few calls: at most {}, by {}.",
+            count(u64::from(later(most))),
+            escape(&most.contender.name)
+        )
+    }
+
+    fn table(&self) -> Table {
+        let stories = self.comparison.stories.iter().take(DRAWN).enumerate();
+        let names = stories.map(|(number, story)| named(number, &story.contender.name));
+        let head = std::iter::once("From".to_owned()).chain(names).collect();
+        let mut table = Table::new("numbers", "Calls per second: all (of these, retries) and what succeeded", head);
+        let count_steps = self.rates.first().map_or(0, |rates| rates.calls.len());
+        let together = count_steps.div_ceil(ROWS).max(1);
+        for from in (0..count_steps).step_by(together) {
+            let at = self.step.saturating_mul(u32::try_from(from).unwrap_or(u32::MAX));
+            let cells = self.rates.iter().map(|rates| rates.mean(from, together)).collect();
+            table.row(duration(at), cells);
+        }
+        table
+    }
+}
+
+impl Rates {
+    fn of(buckets: &[Bucket], together: usize, seconds: f64) -> Self {
+        let per_second = |count: fn(&Bucket) -> u32| -> Vec<f64> {
+            let sum = |chunk: &[Bucket]| chunk.iter().map(|bucket| f64::from(count(bucket))).sum::<f64>();
+            buckets.chunks(together).map(|chunk| sum(chunk) / seconds).collect()
+        };
+        Rates {
+            firsts: per_second(|bucket| bucket.sends - bucket.retries.min(bucket.sends)),
+            calls: per_second(|bucket| bucket.sends),
+            successes: per_second(|bucket| bucket.successes),
+        }
+    }
+
+    /// Marks where the calls are cut off at the top.
+    fn mark_cut(&self, picture: &mut Picture, plot: &Plot, width: f64, x: &Scale, top: f64) {
+        const APART: f64 = 14.0;
+        let mut free = f64::NEG_INFINITY;
+        let cut = self.calls.iter().enumerate().filter(|(_, calls)| **calls > top * (1.0 + 1e-9));
+        for (at, _) in cut {
+            let middle = x.at((at as f64 + 0.5) * width).max(plot.left + 5.0).min(plot.right - 5.0);
+            if middle >= free {
+                free = middle + APART;
+                picture.text("cut", Anchor::Middle, (middle, plot.top + 10.0), "▲");
+            }
+        }
+    }
+
+    /// The means of some steps, in words.
+    fn mean(&self, from: usize, together: usize) -> String {
+        let mean = |values: &[f64]| {
+            let part = &values[from..values.len().min(from + together)];
+            (part.iter().sum::<f64>() / part.len().max(1) as f64).round() as u64
+        };
+        let (calls, firsts) = (mean(&self.calls), mean(&self.firsts));
+        let retries = calls.saturating_sub(firsts);
+        format!("{} <small>({}) · {}</small>", count(calls), count(retries), count(mean(&self.successes)))
+    }
+}

@@ -1,0 +1,127 @@
+//! The beginning of the page: what was simulated, and how to do it again.
+
+use super::number::{count, duration, percent, rate, times};
+use super::text::escape;
+use crate::latency::Latencies;
+use crate::story::{Comparison, Story};
+use crate::world::{Manner, Outage, World};
+
+/// The headline, what was simulated, what came out in a sentence, and the command.
+pub(super) fn lead(comparison: &Comparison, command: &str) -> String {
+    format!(
+        "<header>\n<p class=\"over\">redrive simulate</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n{}\
+         <div class=\"again\"><p>Seed {}. The same seed tells the same story again, on any machine:</p>\
+         <pre tabindex=\"0\"><code>{}</code></pre></div>\n</header>\n",
+        headline(comparison),
+        escape(&what(&comparison.world)),
+        in_short(comparison).map_or_else(String::new, |short| format!("<p class=\"short\">{}</p>\n", escape(&short))),
+        comparison.seed,
+        escape(command),
+    )
+}
+
+/// The page's title, and its headline.
+pub(super) fn headline(comparison: &Comparison) -> String {
+    let who = match comparison.stories.len() {
+        1 => "What one retry policy does".to_owned(),
+        several => format!("What {} retry policies do", in_words(several)),
+    };
+    let down = comparison.world.outages.iter().map(|outage| outage.to - outage.from).sum();
+    match comparison.world.outages.len() {
+        0 => format!("{who} to a dependency under load"),
+        1 => format!("{who} in an outage of {}", duration(down)),
+        several => format!("{who} in {} outages, {} in all", in_words(several), duration(down)),
+    }
+}
+
+fn in_words(number: usize) -> String {
+    const WORDS: [&str; 9] = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight"];
+    WORDS.get(number).map_or_else(|| number.to_string(), |word| (*word).to_owned())
+}
+
+/// The world in words.
+fn what(world: &World) -> String {
+    let clients = if world.clients == 1 {
+        "One client makes one request".to_owned()
+    } else {
+        format!("{} clients make one request each", count(u64::from(world.clients)))
+    };
+    let when = match duration(world.over) {
+        _ if world.over.is_zero() => "all at once".to_owned(),
+        over => format!("spread at random over {over}"),
+    };
+    let latency = match world.latency {
+        Latencies::Constant(latency) => format!("takes {} for each", duration(latency)),
+        Latencies::LogNormal { median, p99 } => {
+            format!("takes {} for half of them and up to {} for 99 %", duration(median), duration(p99))
+        }
+    };
+    let mut text = format!(
+        "{clients}, {when}, of one dependency that serves {} calls per second and {latency}. Up to {} more may wait in its \
+         queue, any beyond that get a 503{}.",
+        count(u64::from(world.capacity)),
+        count(u64::from(world.queue)),
+        world.retry_after.map_or_else(String::new, |after| format!(" with a Retry-After of {}", duration(after))),
+    );
+    text.push_str(&outages(&world.outages));
+    text
+}
+
+/// How many outages are named before the rest is summed up.
+const NAMED: usize = 3;
+
+fn outages(outages: &[Outage]) -> String {
+    let one = |outage: &Outage| {
+        let manner = match outage.manner {
+            Manner::Refuse => "connections are refused",
+            Manner::Hang => "calls hang until they time out",
+            Manner::Fail => "every call is answered 503",
+        };
+        format!("from {} to {} ({manner})", duration(outage.from), duration(outage.to))
+    };
+    if outages.is_empty() {
+        return " It is never down.".to_owned();
+    }
+    let named: Vec<_> = outages.iter().take(NAMED).map(one).collect();
+    let rest = match outages.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        rest => format!(", and {rest} more times"),
+    };
+    format!(" It is down {}{rest}.", named.join(", "))
+}
+
+/// What came out, in a sentence: who hit the dependency the hardest when it came back, and who saw the most through.
+fn in_short(comparison: &Comparison) -> Option<String> {
+    let peak = |story: &&Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
+    let hardest = comparison.stories.iter().max_by_key(peak)?;
+    let gentlest = comparison.stories.iter().min_by_key(peak)?;
+    let capacity = f64::from(comparison.world.capacity);
+    let when = if comparison.world.outages.is_empty() { "at its peak" } else { "after recovery" };
+    let tell = |story: &Story| {
+        let calls = peak(&story);
+        format!("{} ({} the capacity)", rate(u64::from(calls)), times(f64::from(calls) / capacity))
+    };
+    let through = |story: &Story| percent(story.totals.succeeded, story.totals.requests);
+    if comparison.stories.len() == 1 {
+        let (name, load) = (&hardest.contender.name, tell(hardest));
+        return Some(format!("{when}, {name} calls up to {load}, and {} of its requests succeed.", through(hardest)))
+            .map(capitalized);
+    }
+    if peak(&hardest) == peak(&gentlest) {
+        return None;
+    }
+    Some(capitalized(format!(
+        "{when}, {} calls up to {} and {} of its requests succeed; {} calls up to {}, and {} succeed.",
+        hardest.contender.name,
+        tell(hardest),
+        through(hardest),
+        gentlest.contender.name,
+        tell(gentlest),
+        through(gentlest),
+    )))
+}
+
+fn capitalized(text: String) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}

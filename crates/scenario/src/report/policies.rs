@@ -1,0 +1,166 @@
+//! The contenders: each one's policy, its timetable, its guards, and what of the retry standard it breaks.
+
+use redrive_core::Date;
+use redrive_core::backoff::Backoff;
+use redrive_core::jitter::Jitter;
+use redrive_core::lint::{self, Finding};
+use redrive_core::policy::Policy;
+use redrive_core::timetable::{self, Fits, Range, Row};
+
+use super::number::{duration, times};
+use super::table::{Table, named};
+use super::text::escape;
+use crate::contender::Guards;
+use crate::story::{Comparison, Story};
+
+/// The most attempts of a timetable that are shown one by one.
+const ATTEMPTS: usize = 8;
+
+/// The section; findings are judged as of `today`.
+pub(super) fn section(comparison: &Comparison, today: Date) -> String {
+    let cards: String =
+        comparison.stories.iter().enumerate().map(|(number, story)| card(number, story, today)).collect();
+    format!(
+        "<section id=\"policies\">\n<h2>The contenders</h2>\n<p class=\"note\">When each attempt comes if all before it fail \
+         at once. A Retry-After or a guard may make a wait longer.</p>\n<div class=\"cards\">\n{cards}</div>\n</section>\n"
+    )
+}
+
+fn card(number: usize, story: &Story, today: Date) -> String {
+    let contender = &story.contender;
+    let findings = lint::policy(&contender.policy.to_spec(), None, today);
+    format!(
+        "<article class=\"card\">\n<h3>{}</h3>\n<p>{}</p>\n{}{}{}</article>\n",
+        named(number, &contender.name),
+        escape(&in_words(&contender.policy)),
+        timetable(&contender.name, &contender.policy),
+        guards(&contender.guards, contender.gives_up_when_held()),
+        standard(&findings),
+    )
+}
+
+/// The policy in a sentence or two.
+fn in_words(policy: &Policy) -> String {
+    let growth = match &policy.backoff {
+        Backoff::Exponential { initial, multiplier, max } => {
+            let factor = times(*multiplier);
+            let factor = factor.trim_end_matches('×').trim_end_matches('0').trim_end_matches('.');
+            format!("Exponential backoff from {}, ×{factor} up to {}", duration(*initial), duration(*max))
+        }
+        Backoff::Linear { initial, max } => {
+            format!("Linear backoff from {}, up to {}", duration(*initial), duration(*max))
+        }
+        Backoff::Fixed { delay } => format!("Always {} between attempts", duration(*delay)),
+        Backoff::Schedule { delays } => format!("A schedule of {} waits", delays.len()),
+    };
+    let jitter = match policy.jitter {
+        Jitter::Full => "full jitter".to_owned(),
+        Jitter::Equal => "equal jitter".to_owned(),
+        Jitter::Decorrelated => "decorrelated jitter".to_owned(),
+        Jitter::Proportional { ratio } => format!("jitter of ±{:.0} %", 100.0 * ratio),
+        Jitter::None => "no jitter".to_owned(),
+    };
+    let attempts = match policy.max_attempts {
+        1 => "One attempt".to_owned(),
+        several => format!("At most {several} attempts"),
+    };
+    let context = policy.context.map_or_else(String::new, |context| format!(" Made for {}.", context.meaning()));
+    format!(
+        "{growth}, {jitter}. {attempts} in {}, each up to {}.{context}",
+        duration(policy.total_budget),
+        duration(policy.attempt_timeout)
+    )
+}
+
+fn timetable(name: &str, policy: &Policy) -> String {
+    let rows = timetable::of(policy);
+    let head = ["Attempt", "Wait before it", "Typically at", "At the latest"].map(str::to_owned).to_vec();
+    let mut table = Table::new("timetable", &format!("The timetable of {name}"), head);
+    for row in rows.iter().take(ATTEMPTS) {
+        let late = match row.fits {
+            Fits::Always => "",
+            Fits::Sometimes => " <small>may be too late</small>",
+            Fits::Never => " <small>too late</small>",
+        };
+        let cells = vec![range(row.wait), duration(row.at.typical), format!("{}{late}", duration(row.at.latest))];
+        table.row(row.attempt.to_string(), cells);
+    }
+    format!("{}{}", table.finish(), rest(&rows))
+}
+
+fn rest(rows: &[Row]) -> String {
+    match (rows.len().saturating_sub(ATTEMPTS), rows.last()) {
+        (more @ 1.., Some(last)) => format!(
+            "<p class=\"note\">… and {more} more, the last typically at {}, at {} at the latest.</p>\n",
+            duration(last.at.typical),
+            duration(last.at.latest)
+        ),
+        _ => String::new(),
+    }
+}
+
+fn range(range: Range) -> String {
+    if range.earliest == range.latest {
+        return duration(range.latest);
+    }
+    format!(
+        "{}–{}",
+        if range.earliest.is_zero() { "0".to_owned() } else { duration(range.earliest) },
+        duration(range.latest)
+    )
+}
+
+fn guards(guards: &Guards, gives_up: bool) -> String {
+    let budget = guards.budget.map(|budget| {
+        let (floor, percent) = (budget.floor, budget.percent);
+        format!(
+            "<b>Retry budget</b>: {floor} retries and {percent} % of the first attempts in {}",
+            duration(budget.window)
+        )
+    });
+    let breaker = guards.breaker.map(|breaker| {
+        format!(
+            "<b>Circuit breaker</b>: opens on {} failures in a row, or on {} % of at least {} calls in {}; for {}, doubling \
+             up to {}, ±{:.0} %; then {} probes",
+            breaker.failures_in_a_row,
+            breaker.failure_percent,
+            breaker.least_calls,
+            duration(breaker.window),
+            duration(breaker.open),
+            duration(breaker.longest_open),
+            100.0 * breaker.spread,
+            breaker.probes,
+        )
+    });
+    let concurrency = guards.concurrency.map(|most| format!("<b>Concurrency</b>: at most {most} attempts at once"));
+    let all: String =
+        [budget, breaker, concurrency].into_iter().flatten().map(|guard| format!("<li>{guard}</li>")).collect();
+    if all.is_empty() {
+        return "<h4>Guards</h4>\n<p>None: every attempt goes as soon as it is due.</p>\n".to_owned();
+    }
+    let held = match gives_up {
+        true => {
+            "Somebody waits for the answer, so whoever the budget or the breaker holds back gets the error at once."
+        }
+        false => "Whoever is held back waits for its turn, without losing an attempt.",
+    };
+    format!("<h4>Guards</h4>\n<ul>{all}</ul>\n<p class=\"note\">{held}</p>\n")
+}
+
+fn standard(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return "<h4>Retry standard</h4>\n<p class=\"keeps\">✓ Breaks no rule that a policy can break.</p>\n"
+            .to_owned();
+    }
+    let finding = |finding: &Finding| {
+        let permitted = if finding.is_permitted() { ", permitted" } else { "" };
+        format!(
+            "<li><b>✗ {}</b> {} <small>({}{permitted})</small><br/><small>Fix: {}.</small></li>",
+            finding.check.rule.id(),
+            escape(&finding.wrong),
+            finding.check.gate.action(),
+            escape(&finding.fix),
+        )
+    };
+    format!("<h4>Retry standard</h4>\n<ul class=\"breaks\">{}</ul>\n", findings.iter().map(finding).collect::<String>())
+}
