@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::figure::{NARROW_PANEL, figure, in_both_sizes, panels};
-use super::number::{count, duration, rate, times};
+use super::number::{count, duration, rate, short, times};
 use super::palette::{DRAWN, letter};
 use super::picture::{Anchor, Picture, SMALL, Size};
 use super::plot::{Plot, count_labels, time_labels};
 use super::scale::Scale;
-use super::table::{Table, named};
-use super::text::{escape, width};
-use super::{steps, ticks};
+use super::table::{Table, all_named, named};
+use super::text::escape;
+use super::{steps, text, ticks};
 use crate::story::{Bucket, Comparison, Story};
 
 /// Calls are shown per second, so no step is narrower than one: then the highest step is the peak that the table names.
@@ -32,8 +32,8 @@ pub(super) fn section(comparison: &Comparison) -> String {
     if panels.highest > DWARFED * panels.capacity {
         let top = NEARBY * panels.capacity;
         pictures += &format!(
-            "<h3>The same from nearby, up to {}</h3>\n<p class=\"note\">What is higher is cut off at the top, where ▲ \
-             marks it.</p>\n",
+            "<h3>The same from nearby, up to {}</h3>\n<p class=\"note\">What is higher is cut off at the top; ▲ says \
+             how high it goes.</p>\n",
             rate(top as u64)
         );
         pictures += &panels.row("nearby", top, &|_| String::new());
@@ -121,7 +121,7 @@ impl<'a> Panels<'a> {
         let mut picture = Picture::new(size);
         let plot = Plot::within(&picture, 6.0);
         let span = self.comparison.span();
-        let values = ticks::counts(top, 4);
+        let values = ticks::counts(top, 6);
         let (x, y) = (plot.across(span.as_secs_f64()), plot.up(values.last().copied().unwrap_or(1.0)));
         plot.outages(&mut picture, &x, &self.comparison.world.outages);
         plot.left_axis(&mut picture, &y, "calls/s", &count_labels(&values));
@@ -148,7 +148,7 @@ impl<'a> Panels<'a> {
         let label = format!("capacity {}", rate(self.capacity as u64));
         // Below the line if there is no room above it.
         let baseline = if at - plot.top > 1.3 * SMALL { at - 4.0 } else { at + SMALL + 1.0 };
-        if width(&label, SMALL) < plot.right - plot.left {
+        if text::width(&label, SMALL) < plot.right - plot.left {
             picture.text("capacity-label", Anchor::End, (plot.right - 2.0, baseline), &label);
         }
     }
@@ -174,16 +174,14 @@ impl<'a> Panels<'a> {
             return String::new();
         }
         format!(
-            " After the right edge there are few calls: at most {}, by {}.",
+            " After the right edge there are few calls: at most {}, by “{}”.",
             count(u64::from(later(most))),
             escape(&most.contender.name)
         )
     }
 
     fn table(&self) -> Table {
-        let stories = self.comparison.stories.iter().take(DRAWN).enumerate();
-        let names = stories.map(|(number, story)| named(number, &story.contender.name));
-        let head = std::iter::once("From".to_owned()).chain(names).collect();
+        let head = std::iter::once("From".to_owned()).chain(all_named(self.comparison).take(DRAWN)).collect();
         let mut table = Table::new("numbers", "Calls per second: all (of these, retries) and what succeeded", head);
         let count_steps = self.rates.first().map_or(0, |rates| rates.calls.len());
         let together = count_steps.div_ceil(ROWS).max(1);
@@ -209,17 +207,23 @@ impl Rates {
         }
     }
 
-    /// Marks where the calls are cut off at the top.
+    /// Says how high the calls are where they are cut off at the top; what is close together is said once.
     fn mark_cut(&self, picture: &mut Picture, plot: &Plot, width: f64, x: &Scale, top: f64) {
-        const APART: f64 = 14.0;
-        let mut free = f64::NEG_INFINITY;
-        let cut = self.calls.iter().enumerate().filter(|(_, calls)| **calls > top * (1.0 + 1e-9));
-        for (at, _) in cut {
-            let middle = x.at((at as f64 + 0.5) * width).max(plot.left + 5.0).min(plot.right - 5.0);
-            if middle >= free {
-                free = middle + APART;
-                picture.text("cut", Anchor::Middle, (middle, plot.top + 10.0), "▲");
+        const APART: f64 = 100.0;
+        let mut groups: Vec<(f64, f64, f64)> = Vec::new();
+        for (at, calls) in self.calls.iter().enumerate().filter(|(_, calls)| **calls > top * (1.0 + 1e-9)) {
+            let (from, to) = (x.at(at as f64 * width), x.at((at + 1) as f64 * width));
+            match groups.last_mut() {
+                Some((_, end, most)) if from - *end < APART => (*end, *most) = (to, most.max(*calls)),
+                _ => groups.push((from, to, *calls)),
             }
+        }
+        for (from, to, most) in groups {
+            let label = format!("▲ {}/s", short(most));
+            let half = text::width(&label, SMALL) / 2.0;
+            let middle = f64::midpoint(from, to).min(plot.right - half).max(plot.left + half);
+            picture.rectangle("plate", (middle - half - 3.0, plot.top + 1.0), (2.0 * half + 6.0, SMALL + 5.0));
+            picture.text("cut", Anchor::Middle, (middle, plot.top + SMALL + 2.0), &label);
         }
     }
 

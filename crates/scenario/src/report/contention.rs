@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::curves::{self, Curve};
+use super::curves::{self, Curve, Marked};
 use super::figure::{figure, whole_row};
 use super::number::{count, duration, mean, times};
 use super::page::document;
@@ -10,7 +10,7 @@ use super::picture::{Picture, Size};
 use super::plot::{Plot, count_labels, time_labels};
 use super::scale::Scale;
 use super::table::{Table, named};
-use super::text::escape;
+use super::text::words;
 use super::{steps, ticks};
 use crate::occ::{Measure, Point, Settings, Strategy};
 
@@ -22,9 +22,6 @@ pub fn occ_page(settings: &Settings, points: &[Point], command: &str) -> String 
 }
 
 const TITLE: &str = "What jitter does for clients that contend for one row";
-
-/// More points than these get no marks: they would be a line by themselves.
-const MARKED: usize = 30;
 
 /// The points by strategy, each in order of the number of clients.
 struct Lines<'a> {
@@ -86,7 +83,7 @@ impl<'a> Lines<'a> {
     fn calls(&self) -> String {
         let draw = |id: &str, size: Size| {
             let mut picture = Picture::new(size);
-            let plot = Plot::within(&picture, curves::room(size.width));
+            let plot = Plot::within(&picture, self.room(size, |point| mean(point.calls.mean)));
             let values = ticks::counts(self.highest(|point| &point.calls), 5);
             let y = plot.up(values.last().copied().unwrap_or(1.0));
             plot.left_axis(&mut picture, &y, "calls", &count_labels(&values));
@@ -98,7 +95,7 @@ impl<'a> Lines<'a> {
         };
         let caption = "The writes that are tried until every client has succeeded, by the number of clients: means.";
         let numbers = self.table("Calls", |point| mean(point.calls.mean));
-        section("calls", "Calls", &figure(&whole_row("calls", draw), caption, numbers))
+        section("calls", "Calls", &figure(&whole_row("calls", &self.names(), draw), caption, numbers))
     }
 
     fn time(&self) -> String {
@@ -107,7 +104,7 @@ impl<'a> Lines<'a> {
         let seconds = |point: &Point| point.millis.mean / 1e3;
         let draw = |id: &str, size: Size| {
             let mut picture = Picture::new(size);
-            let plot = Plot::within(&picture, curves::room(size.width));
+            let plot = Plot::within(&picture, self.room(size, |point| duration(millis_of(point.millis.mean))));
             let values = ticks::round_times(least, most, 12);
             let ends = (values[0].as_secs_f64(), values[values.len() - 1].as_secs_f64());
             let y = Scale::log(ends.0, ends.1, plot.bottom, plot.top);
@@ -121,7 +118,7 @@ impl<'a> Lines<'a> {
         let caption = "The time until the last client is done, by the number of clients: means. The axis of time is \
                        logarithmic.";
         let numbers = self.table("Time until all are done", |point| duration(millis_of(point.millis.mean)));
-        section("time", "Time", &figure(&whole_row("time", draw), caption, numbers))
+        section("time", "Time", &figure(&whole_row("time", &self.names(), draw), caption, numbers))
     }
 
     fn draw(
@@ -144,17 +141,21 @@ impl<'a> Lines<'a> {
                 name: name(*strategy),
                 remark: shown(last.1),
                 path: steps::through(&points, &x, y),
-                end: (x.at(last.0), y.at(last.1)),
+                places: points.iter().map(|(clients, value)| (x.at(*clients), y.at(*value))).collect(),
             }
         });
         let curves: Vec<_> = curves.collect();
-        curves::draw(&mut picture, plot, &curves);
-        for (number, (_, line)) in self.lines.iter().enumerate().filter(|(_, (_, line))| line.len() <= MARKED) {
-            for point in line {
-                picture.circle(&format!("end s{number}"), (x.at(f64::from(point.clients)), y.at(value(point))), 2.5);
-            }
-        }
+        curves::draw(&mut picture, plot, &curves, Marked::Everywhere);
         picture
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.lines.iter().enumerate().map(|(number, (strategy, _))| named(number, name(*strategy))).collect()
+    }
+
+    fn room(&self, size: Size, shown: impl Fn(&Point) -> String) -> f64 {
+        let label = |(strategy, line): &(Strategy, Vec<&Point>)| Some((name(*strategy), shown(line.last()?)));
+        curves::room(size.width, self.lines.iter().filter_map(label))
     }
 
     fn in_words(&self, shown: impl Fn(&Point) -> String) -> String {
@@ -166,8 +167,8 @@ impl<'a> Lines<'a> {
     }
 
     fn table(&self, caption: &str, shown: impl Fn(&Point) -> String) -> Table {
-        let names = self.lines.iter().enumerate().map(|(number, (strategy, _))| named(number, name(*strategy)));
-        let mut table = Table::new("numbers", caption, std::iter::once("Clients".to_owned()).chain(names).collect());
+        let mut table =
+            Table::new("numbers", caption, std::iter::once("Clients".to_owned()).chain(self.names()).collect());
         let mut clients: Vec<_> = self.lines.iter().flat_map(|(_, line)| line).map(|point| point.clients).collect();
         clients.sort_unstable();
         clients.dedup();
@@ -186,7 +187,7 @@ fn section(id: &str, title: &str, body: &str) -> String {
 }
 
 fn marked(text: String, is_best: bool) -> String {
-    if is_best { format!("<b class=\"best\">{text} <span class=\"tag\">best</span></b>") } else { text }
+    if is_best { format!("<b class=\"best\"><span class=\"tag\">best</span> {text}</b>") } else { text }
 }
 
 fn is_single_least(values: &[f64], at: usize) -> bool {
@@ -222,7 +223,7 @@ fn lead(settings: &Settings, lines: &Lines<'_>, command: &str) -> String {
          </div>\n</header>\n",
         count(u64::from(settings.runs)),
         settings.seed,
-        escape(command),
+        words(command),
     )
 }
 
@@ -234,7 +235,7 @@ fn notes() -> String {
      the clients wait, but together: they meet again and again. Jitter takes them apart.</li>\n\
      <li>Fewer calls and less time are different aims: full jitter makes the fewest calls or nearly so, decorrelated jitter \
      trades some for time.</li>\n</ul>\n<h2>What the model leaves out</h2>\n<ul>\n\
-     <li>One row, and a store that answers at once however many come. Nobody gives up, nothing gets lost, nobody thinks \
+     <li>One row, and a store that answers at once however many come: that is why no backoff looks quick here. Nobody gives up, nothing gets lost, nobody thinks \
      between reading and writing, and no new clients come.</li>\n\
      <li>It is the model of “Exponential Backoff and Jitter” (AWS Architecture Blog, 2015). The waits are those of the very \
      code that the service runs.</li>\n</ul>\n</section>\n"

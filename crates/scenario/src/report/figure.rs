@@ -14,13 +14,19 @@ pub(super) fn in_both_sizes(id: &str, wide: Size, narrow: Size, draw: impl Fn(&s
     if wide == narrow {
         return draw(id, wide);
     }
-    let (large, small) = (draw(id, wide), draw(&format!("{id}-narrow"), narrow));
-    format!("<div class=\"wide\">{large}</div><div class=\"narrow\">{small}</div>")
+    both(&draw(id, wide), &draw(&format!("{id}-narrow"), narrow))
 }
 
-/// A picture over the whole row.
-pub(super) fn whole_row(id: &str, draw: impl Fn(&str, Size) -> String) -> String {
-    in_both_sizes(id, Size { width: ROW, height: 330.0 }, Size { width: THIRD, height: 270.0 }, draw)
+/// A picture over the whole row. Where that is narrow it has only letters for the contenders; `names` say who is who.
+pub(super) fn whole_row(id: &str, names: &[String], draw: impl Fn(&str, Size) -> String) -> String {
+    let wide = draw(id, Size { width: ROW, height: 330.0 });
+    let narrow = draw(&format!("{id}-narrow"), Size { width: THIRD, height: 270.0 });
+    let names: String = names.iter().map(|name| format!("<li>{name}</li>")).collect();
+    both(&wide, &format!("{narrow}<ul class=\"key-line\">{names}</ul>"))
+}
+
+fn both(wide: &str, narrow: &str) -> String {
+    format!("<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>")
 }
 
 /// How many columns so many panels take, and how large each is.
@@ -33,7 +39,7 @@ pub(super) fn panels(count: usize) -> (usize, Size) {
 }
 
 /// A panel where there is little room.
-pub(super) const NARROW_PANEL: Size = Size { width: THIRD, height: 200.0 };
+pub(super) const NARROW_PANEL: Size = Size { width: THIRD, height: 216.0 };
 
 /// A figure with its numbers, which are folded away until somebody asks for them.
 pub(super) fn figure(pictures: &str, caption: &str, numbers: Table) -> String {

@@ -1,7 +1,7 @@
 //! The beginning of the page: what was simulated, and how to do it again.
 
-use super::number::{count, duration, percent, rate, times};
-use super::text::escape;
+use super::number::{count, duration, percent, times};
+use super::text::{escape, words};
 use crate::latency::Latencies;
 use crate::story::{Comparison, Story};
 use crate::world::{Manner, Outage, World};
@@ -16,7 +16,7 @@ pub(super) fn lead(comparison: &Comparison, command: &str) -> String {
         escape(&what(&comparison.world)),
         in_short(comparison).map_or_else(String::new, |short| format!("<p class=\"short\">{}</p>\n", escape(&short))),
         comparison.seed,
-        escape(command),
+        words(command),
     )
 }
 
@@ -53,7 +53,7 @@ fn what(world: &World) -> String {
     let latency = match world.latency {
         Latencies::Constant(latency) => format!("takes {} for each", duration(latency)),
         Latencies::LogNormal { median, p99 } => {
-            format!("takes {} for half of them and up to {} for 99 %", duration(median), duration(p99))
+            format!("takes {} for half of them and up to {} for 99\u{a0}%", duration(median), duration(p99))
         }
     };
     let mut text = format!(
@@ -96,32 +96,19 @@ fn in_short(comparison: &Comparison) -> Option<String> {
     let hardest = comparison.stories.iter().max_by_key(peak)?;
     let gentlest = comparison.stories.iter().min_by_key(peak)?;
     let capacity = f64::from(comparison.world.capacity);
-    let when = if comparison.world.outages.is_empty() { "at its peak" } else { "after recovery" };
+    let when = if comparison.world.outages.is_empty() { "At its peak" } else { "After recovery" };
     let tell = |story: &Story| {
         let calls = peak(&story);
-        format!("{} ({} the capacity)", rate(u64::from(calls)), times(f64::from(calls) / capacity))
+        let (name, succeed) = (&story.contender.name, percent(story.totals.succeeded, story.totals.requests));
+        format!(
+            "“{name}” makes up to {} calls per second, {} the capacity, and {succeed} of its requests succeed.",
+            count(u64::from(calls)),
+            times(f64::from(calls) / capacity)
+        )
     };
-    let through = |story: &Story| percent(story.totals.succeeded, story.totals.requests);
-    if comparison.stories.len() == 1 {
-        let (name, load) = (&hardest.contender.name, tell(hardest));
-        return Some(format!("{when}, {name} calls up to {load}, and {} of its requests succeed.", through(hardest)))
-            .map(capitalized);
+    match comparison.stories.len() {
+        1 => Some(format!("{when}, {}", tell(hardest))),
+        _ if peak(&hardest) == peak(&gentlest) => None,
+        _ => Some(format!("{when}, {} {}", tell(hardest), tell(gentlest))),
     }
-    if peak(&hardest) == peak(&gentlest) {
-        return None;
-    }
-    Some(capitalized(format!(
-        "{when}, {} calls up to {} and {} of its requests succeed; {} calls up to {}, and {} succeed.",
-        hardest.contender.name,
-        tell(hardest),
-        through(hardest),
-        gentlest.contender.name,
-        tell(gentlest),
-        through(gentlest),
-    )))
-}
-
-fn capitalized(text: String) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

@@ -19,7 +19,10 @@ pub(super) fn count(number: u64) -> String {
 pub(super) fn short(number: f64) -> String {
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     match units.into_iter().find(|(unit, _)| number >= *unit) {
-        Some((unit, name)) => format!("{}{name}", trimmed(number / unit, 2)),
+        Some((unit, name)) => {
+            let number = number / unit;
+            format!("{}{name}", trimmed(number, if number < 9.995 { 2 } else { 1 }))
+        }
         None => trimmed(number, 2),
     }
 }
@@ -55,11 +58,11 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     }
     let percent = 100.0 * part as f64 / whole as f64;
     match (part, percent) {
-        (0, _) => "0 %".to_owned(),
-        _ if part == whole => "100 %".to_owned(),
-        (_, percent) if percent < 0.1 => "under 0.1 %".to_owned(),
-        (_, percent) if part < whole && percent > 99.9 => "over 99.9 %".to_owned(),
-        (_, percent) => format!("{} %", trimmed(percent, 1)),
+        (0, _) => "0\u{a0}%".to_owned(),
+        _ if part == whole => "100\u{a0}%".to_owned(),
+        (_, percent) if percent < 0.1 => "under 0.1\u{a0}%".to_owned(),
+        (_, percent) if part < whole && percent > 99.9 => "over 99.9\u{a0}%".to_owned(),
+        (_, percent) => format!("{}\u{a0}%", trimmed(percent, 1)),
     }
 }
 
@@ -120,6 +123,7 @@ mod tests {
             (1_000.0, "1k"),
             (2_500.0, "2.5k"),
             (10_000.0, "10k"),
+            (10_325.0, "10.3k"),
             (2e6, "2M"),
             (5e9, "5G"),
         ] {
@@ -146,12 +150,12 @@ mod tests {
     fn only_all_is_a_hundred_percent_and_only_nothing_is_zero() {
         for (part, whole, expected) in [
             (0, 0, "–"),
-            (0, 7, "0 %"),
-            (7, 7, "100 %"),
-            (1, 100_000, "under 0.1 %"),
-            (99_999, 100_000, "over 99.9 %"),
-            (1, 2, "50 %"),
-            (2, 3, "66.7 %"),
+            (0, 7, "0\u{a0}%"),
+            (7, 7, "100\u{a0}%"),
+            (1, 100_000, "under 0.1\u{a0}%"),
+            (99_999, 100_000, "over 99.9\u{a0}%"),
+            (1, 2, "50\u{a0}%"),
+            (2, 3, "66.7\u{a0}%"),
         ] {
             assert_eq!(percent(part, whole), expected, "{part} of {whole}");
         }

@@ -57,7 +57,7 @@ fn in_words(policy: &Policy) -> String {
         Jitter::Full => "full jitter".to_owned(),
         Jitter::Equal => "equal jitter".to_owned(),
         Jitter::Decorrelated => "decorrelated jitter".to_owned(),
-        Jitter::Proportional { ratio } => format!("jitter of ±{:.0} %", 100.0 * ratio),
+        Jitter::Proportional { ratio } => format!("jitter of ±{:.0}\u{a0}%", 100.0 * ratio),
         Jitter::None => "no jitter".to_owned(),
     };
     let attempts = match policy.max_attempts {
@@ -90,11 +90,13 @@ fn timetable(name: &str, policy: &Policy) -> String {
 
 fn rest(rows: &[Row]) -> String {
     match (rows.len().saturating_sub(ATTEMPTS), rows.last()) {
-        (more @ 1.., Some(last)) => format!(
-            "<p class=\"note\">… and {more} more, the last typically at {}, at {} at the latest.</p>\n",
-            duration(last.at.typical),
-            duration(last.at.latest)
-        ),
+        (more @ 1.., Some(last)) => {
+            let at = match (duration(last.at.typical), duration(last.at.latest)) {
+                (typical, latest) if typical == latest => format!("at {latest}"),
+                (typical, latest) => format!("typically at {typical}, at {latest} at the latest"),
+            };
+            format!("<p class=\"note\">… and {more} more, the last {at}.</p>\n")
+        }
         _ => String::new(),
     }
 }
@@ -114,14 +116,14 @@ fn guards(guards: &Guards, gives_up: bool) -> String {
     let budget = guards.budget.map(|budget| {
         let (floor, percent) = (budget.floor, budget.percent);
         format!(
-            "<b>Retry budget</b>: {floor} retries and {percent} % of the first attempts in {}",
+            "<b>Retry budget</b>: {floor} retries and {percent}\u{a0}% of the first attempts in {}",
             duration(budget.window)
         )
     });
     let breaker = guards.breaker.map(|breaker| {
         format!(
-            "<b>Circuit breaker</b>: opens on {} failures in a row, or on {} % of at least {} calls in {}; for {}, doubling \
-             up to {}, ±{:.0} %; then {} probes",
+            "<b>Circuit breaker</b>: opens on {} failures in a row, or on {}\u{a0}% of at least {} calls in {}; for {}, doubling \
+             up to {}, ±{:.0}\u{a0}%; then {} probes",
             breaker.failures_in_a_row,
             breaker.failure_percent,
             breaker.least_calls,

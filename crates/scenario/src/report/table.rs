@@ -1,7 +1,11 @@
 //! Tables: a heading for each column and for each row, in a container that scrolls when the page is narrow.
 
 use super::palette::{DRAWN, letter};
-use super::text::escape;
+use super::text::{escape, shorten};
+use crate::story::Comparison;
+
+/// A longer name is shortened, and whole in its title.
+const LONGEST_NAME: usize = 40;
 
 /// A table in the making. Cells are HTML already.
 pub(super) struct Table {
@@ -52,9 +56,19 @@ impl Table {
     }
 }
 
+/// The letters and names of all contenders.
+pub(super) fn all_named(comparison: &Comparison) -> impl Iterator<Item = String> {
+    comparison.stories.iter().enumerate().map(|(number, story)| named(number, &story.contender.name))
+}
+
 /// A contender's letter in its colour, and its name.
 pub(super) fn named(number: usize, name: &str) -> String {
     let series = if number < DRAWN { number } else { DRAWN - 1 };
-    let name = escape(name);
-    format!("<span class=\"named\"><span class=\"key s{series}\">{}</span><span>{name}</span></span>", letter(number))
+    let short = shorten(name, LONGEST_NAME);
+    let title = if short == name { String::new() } else { format!(" title=\"{}\"", escape(name)) };
+    format!(
+        "<span class=\"named\"{title}><span class=\"key s{series}\">{}</span><span>{}</span></span>",
+        letter(number),
+        escape(&short)
+    )
 }

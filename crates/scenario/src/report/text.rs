@@ -43,6 +43,12 @@ pub(super) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", head.trim_end(), tail.trim_start()))
 }
 
+/// A command as HTML in which a line breaks between words only: half an option is none.
+pub(super) fn words(command: &str) -> String {
+    let words: Vec<_> = command.split(' ').map(|word| format!("<span>{}</span>", escape(word))).collect();
+    words.join(" ")
+}
+
 /// How wide the text is at most, about, when it is written in this size.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * WIDTH * size
@@ -67,6 +73,11 @@ mod tests {
         ] {
             assert_eq!(escape(text), expected);
         }
+    }
+
+    #[test]
+    fn a_command_breaks_between_words_only() {
+        assert_eq!(words("a '<b>'"), "<span>a</span> <span>&#39;&lt;b&gt;&#39;</span>");
     }
 
     #[test]

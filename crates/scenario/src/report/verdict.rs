@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_core::task::Reason;
 
 use super::number::{count, duration, percent, rate, times};
-use super::table::{Table, named};
+use super::table::{Table, all_named};
 use super::text::escape;
 use crate::story::{Comparison, Story, Totals};
 
@@ -28,14 +28,22 @@ struct Entry {
 /// gives up early is quick with the rest.
 const ALIKE_PERCENT: u64 = 1;
 
+/// With more contenders than these the columns have to be narrow.
+const ROOMY: usize = 4;
+
 /// The section.
 pub(super) fn section(comparison: &Comparison) -> String {
     let stories = &comparison.stories;
     let head = std::iter::once("Figure".to_owned());
-    let names = stories.iter().enumerate().map(|(number, story)| named(number, &story.contender.name));
+    let class = match stories.len() {
+        1 => "verdict one",
+        2 => "verdict two",
+        count if count > ROOMY => "verdict many",
+        _ => "verdict",
+    };
     let mut rows = Rows {
         stories,
-        table: Table::new("verdict", "The verdict in numbers", head.chain(names).collect()),
+        table: Table::new(class, "The verdict in numbers", head.chain(all_named(comparison)).collect()),
         alike: alike(stories),
     };
     rows.load(f64::from(comparison.world.capacity), !comparison.world.outages.is_empty());
@@ -173,7 +181,7 @@ impl Rows<'_> {
     fn entries(&mut self, name: &str, about: &str, is_part: bool, good: Good, entries: Vec<Entry>) {
         let best = best(&entries, good);
         let cell = |(at, entry): (usize, Entry)| match best == Some(at) {
-            true => format!("<b class=\"best\">{} <span class=\"tag\">best</span></b>", entry.text),
+            true => format!("<b class=\"best\"><span class=\"tag\">best</span> {}</b>", entry.text),
             false => entry.text,
         };
         let about = if about.is_empty() { String::new() } else { format!(" <small>{}</small>", escape(about)) };

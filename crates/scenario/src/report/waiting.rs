@@ -1,13 +1,13 @@
 //! Waiting: how many requests are open over time, all contenders in one picture.
 
-use super::curves::{self, Curve};
+use super::curves::{self, Curve, Marked};
 use super::figure::{figure, whole_row};
 use super::number::{count, duration};
 use super::palette::DRAWN;
 use super::picture::{Picture, Size};
 use super::plot::{Plot, count_labels, time_labels};
 use super::scale::Scale;
-use super::table::{Table, named};
+use super::table::{Table, all_named};
 use super::{steps, ticks};
 use crate::story::{Comparison, Story};
 
@@ -22,7 +22,8 @@ pub(super) fn section(comparison: &Comparison) -> String {
         if held { ", or held back by a guard" } else { "" },
         duration(comparison.bucket),
     );
-    let pictures = whole_row("waiting", |id, size| picture(comparison, id, size));
+    let names: Vec<_> = all_named(comparison).take(DRAWN).collect();
+    let pictures = whole_row("waiting", &names, |id, size| picture(comparison, id, size));
     format!(
         "<section id=\"waiting\">\n<h2>Waiting</h2>\n{}</section>\n",
         figure(&pictures, &caption, table(comparison))
@@ -31,29 +32,38 @@ pub(super) fn section(comparison: &Comparison) -> String {
 
 fn picture(comparison: &Comparison, id: &str, size: Size) -> String {
     let mut picture = Picture::new(size);
-    let plot = Plot::within(&picture, curves::room(size.width));
-    let values = ticks::counts(f64::from(comparison.stories.iter().take(DRAWN).map(most).max().unwrap_or(0)), 5);
+    let stories = comparison.stories.iter().take(DRAWN);
+    let plot = Plot::within(
+        &picture,
+        curves::room(size.width, stories.clone().map(|story| (story.contender.name.as_str(), remark(story)))),
+    );
+    let values = ticks::counts(f64::from(stories.clone().map(most).max().unwrap_or(0)), 5);
     let x = plot.across(comparison.span().as_secs_f64());
     let y = plot.up(values.last().copied().unwrap_or(1.0));
     plot.outages(&mut picture, &x, &comparison.world.outages);
     plot.left_axis(&mut picture, &y, "requests", &count_labels(&values));
     plot.bottom_axis(&mut picture, &x, &time_labels(&ticks::clock(comparison.span(), plot.columns(80.0))));
-    let stories = comparison.stories.iter().take(DRAWN).enumerate();
     let width = comparison.bucket.as_secs_f64();
-    let drawn: Vec<_> = stories.map(|(number, story)| curve(number, story, width, &plot, (&x, &y))).collect();
-    curves::draw(&mut picture, &plot, &drawn);
+    let drawn: Vec<_> =
+        stories.enumerate().map(|(number, story)| curve(number, story, width, &plot, (&x, &y))).collect();
+    curves::draw(&mut picture, &plot, &drawn, Marked::AtTheEnd);
     picture.finish(id, "Open requests over time", &in_words(comparison))
 }
 
 fn curve<'a>(number: usize, story: &'a Story, width: f64, plot: &Plot, (x, y): (&Scale, &Scale)) -> Curve<'a> {
     let open = || story.buckets.iter().map(|bucket| f64::from(bucket.open));
+    let places = open().enumerate().map(|(at, open)| (x.at((at as f64 + 0.5) * width), y.at(open)));
     Curve {
         number,
         name: &story.contender.name,
-        remark: format!("{} at most", count(u64::from(most(story)))),
+        remark: remark(story),
         path: steps::line(open(), width, x, y),
-        end: (plot.right, y.at(open().next_back().unwrap_or(0.0))),
+        places: places.chain([(plot.right, y.at(open().next_back().unwrap_or(0.0)))]).collect(),
     }
+}
+
+fn remark(story: &Story) -> String {
+    format!("max {}", count(u64::from(most(story))))
 }
 
 fn most(story: &Story) -> u32 {
@@ -68,8 +78,7 @@ fn in_words(comparison: &Comparison) -> String {
 
 fn table(comparison: &Comparison) -> Table {
     let stories = || comparison.stories.iter().take(DRAWN);
-    let names = stories().enumerate().map(|(number, story)| named(number, &story.contender.name));
-    let head = std::iter::once("From".to_owned()).chain(names).collect();
+    let head = std::iter::once("From".to_owned()).chain(all_named(comparison).take(DRAWN)).collect();
     let mut table =
         Table::new("numbers", "Open requests: the most in each stretch (of these, held back by a guard)", head);
     let buckets = comparison.stories.first().map_or(0, |story| story.buckets.len());
