@@ -238,3 +238,9 @@ impl Rates {
         format!("{} <small>({}) · {}</small>", count(calls), count(retries), count(mean(&self.successes)))
     }
 }
+
+/// The highest step of all panels, in calls per second.
+#[cfg(test)]
+pub(super) fn highest(comparison: &Comparison) -> f64 {
+    Panels::of(comparison).highest
+}

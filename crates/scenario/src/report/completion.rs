@@ -22,7 +22,8 @@ pub(super) fn section(comparison: &Comparison) -> String {
     let body = match (times().min(), times().max()) {
         (Some(least), Some(most)) => {
             let names: Vec<_> = all_named(comparison).take(DRAWN).collect();
-            let pictures = whole_row("completion", &names, |id, size| picture(comparison, id, size, (*least, *most)));
+            let pictures =
+                whole_row("completion-chart", &names, |id, size| picture(comparison, id, size, (*least, *most)));
             let caption = "The part of all requests that has succeeded so long after its arrival. The axis of time is \
                            logarithmic. Where a curve ends below 100 %, the rest never succeeds.";
             figure(&pictures, caption, table(comparison))

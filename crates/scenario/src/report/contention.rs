@@ -95,7 +95,7 @@ impl<'a> Lines<'a> {
         };
         let caption = "The writes that are tried until every client has succeeded, by the number of clients: means.";
         let numbers = self.table("Calls", |point| mean(point.calls.mean));
-        section("calls", "Calls", &figure(&whole_row("calls", &self.names(), draw), caption, numbers))
+        section("calls", "Calls", &figure(&whole_row("calls-chart", &self.names(), draw), caption, numbers))
     }
 
     fn time(&self) -> String {
@@ -118,7 +118,7 @@ impl<'a> Lines<'a> {
         let caption = "The time until the last client is done, by the number of clients: means. The axis of time is \
                        logarithmic.";
         let numbers = self.table("Time until all are done", |point| duration(millis_of(point.millis.mean)));
-        section("time", "Time", &figure(&whole_row("time", &self.names(), draw), caption, numbers))
+        section("time", "Time", &figure(&whole_row("time-chart", &self.names(), draw), caption, numbers))
     }
 
     fn draw(

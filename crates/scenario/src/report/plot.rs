@@ -20,8 +20,8 @@ pub(super) struct Plot {
 
 /// Room at the left for the numbers of an axis.
 pub(super) const LEFT: f64 = 46.0;
-/// Room at the top for the unit and for what is written above the plot.
-pub(super) const TOP: f64 = 26.0;
+/// Room at the top for the unit, and below it for what is written above the plot.
+pub(super) const TOP: f64 = 30.0;
 /// Room at the bottom for the numbers of an axis.
 pub(super) const BOTTOM: f64 = 22.0;
 /// Between two numbers of an axis.

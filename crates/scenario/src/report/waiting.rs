@@ -23,7 +23,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
         duration(comparison.bucket),
     );
     let names: Vec<_> = all_named(comparison).take(DRAWN).collect();
-    let pictures = whole_row("waiting", &names, |id, size| picture(comparison, id, size));
+    let pictures = whole_row("waiting-chart", &names, |id, size| picture(comparison, id, size));
     format!(
         "<section id=\"waiting\">\n<h2>Waiting</h2>\n{}</section>\n",
         figure(&pictures, &caption, table(comparison))
