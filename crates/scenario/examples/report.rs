@@ -21,6 +21,8 @@ fn main() -> Result<(), Failure> {
     write(directory, "eight", outage(Manner::Fail), eight())?;
     write(directory, "calm", World { outages: Vec::new(), ..outage(Manner::Refuse) }, three())?;
     write(directory, "one", World::default(), three().split_off(2))?;
+    write(directory, "often", often(), three())?;
+    write(directory, "long", long(), three().split_off(1))?;
     contention(directory)
 }
 
@@ -50,6 +52,23 @@ fn outage(manner: Manner) -> World {
         outages: vec![Outage { from, to, manner }],
         retry_after: None,
     }
+}
+
+/// Down every ten seconds, each time in another manner.
+fn often() -> World {
+    let outage = |number: u64| Outage {
+        from: Duration::from_secs(10 * number + 4),
+        to: Duration::from_secs(10 * number + 8),
+        manner: Manner::ALL[number as usize % Manner::ALL.len()],
+    };
+    World { outages: (0..6).map(outage).collect(), ..World::default() }
+}
+
+/// A day, and two hours of it without the dependency.
+fn long() -> World {
+    let (from, to) = (Duration::from_secs(8 * 3_600), Duration::from_secs(10 * 3_600));
+    let outages = vec![Outage { from, to, manner: Manner::Hang }];
+    World { clients: 50_000, over: Duration::from_secs(24 * 3_600), capacity: 10, outages, ..World::default() }
 }
 
 fn three() -> Vec<Contender> {

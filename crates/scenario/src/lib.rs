@@ -3,7 +3,8 @@
 //! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a latency
 //! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`, the very code that
 //! the service runs: nothing of them is written a second time here. [`run`] plays a [`World`] once for each
-//! [`Contender`] and tells their [`Story`]; [`occ`] is the classic model of clients that contend for one row.
+//! [`Contender`] and tells their [`Story`]; [`occ`] is the classic model of clients that contend for one row; [`report`]
+//! makes a page of either.
 //!
 //! The same seed tells the same story on every machine, and all contenders of a run meet the same luck.
 //!

@@ -40,8 +40,9 @@ pub(super) fn section(comparison: &Comparison) -> String {
     }
     let caption = format!(
         "Calls per second, first attempts and retries on top of each other, counted over {} and on the same axes for all. \
-         The line is what succeeded.{}{}",
+         The line is what succeeded.{}{}{}",
         duration(panels.step),
+        if panels.step > NARROWEST { " A shorter peak is lower here than it is in the table." } else { "" },
         if panels.draws_capacity(panels.top()) { "" } else { " The capacity is higher than these pictures." },
         panels.beyond(),
     );

@@ -3,12 +3,12 @@
 //! The page is HTML that is well-formed XML as well, with its style and its pictures (SVG) inside. It has no script and
 //! loads nothing. Every picture says in words what it shows, and has its numbers in a table beside it.
 //!
-//! - [`page`] and [`contention`]: the two pages, section by section.
-//! - [`lead`], [`verdict`], [`calls`], [`waiting`], [`completion`], [`policies`], [`notes`]: a section each.
-//! - [`figure`], [`picture`], [`plot`], [`curves`], [`steps`], [`labels`]: what pictures are made of.
-//! - [`scale`], [`ticks`]: from values to places, and which values are written at an axis.
-//! - [`table`], [`text`], [`number`]: words and numbers; how a number is written is decided in one place.
-//! - [`palette`]: the colours, and how to tell contenders apart without them.
+//! - `page` and `contention`: the two pages, section by section.
+//! - `lead`, `verdict`, `calls`, `waiting`, `completion`, `policies`, `notes`: a section each.
+//! - `figure`, `picture`, `plot`, `curves`, `steps`, `labels`: what pictures are made of.
+//! - `scale`, `ticks`: from values to places, and which values are written at an axis.
+//! - `table`, `text`, `number`: words and numbers; how a number is written is decided in one place.
+//! - `palette`: the colours, and how to tell contenders apart without them.
 //!
 //! Not here: where the page is written to, what day it is and how the run was asked for; the caller knows those.
 

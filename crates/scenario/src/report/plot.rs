@@ -82,25 +82,25 @@ impl Plot {
             picture.rectangle("outage", (from, self.top), ((to - from).max(1.0), self.bottom - self.top));
             picture.line("outage-edge", (from, self.top), (to.max(from + 1.0), self.top));
         }
-        let labels: Vec<_> = outages.iter().map(|outage| self.outage_label(outage, ends(outage))).collect();
-        let wanted: Vec<_> =
-            labels.iter().zip(outages).map(|(label, outage)| (middle(ends(outage)), width(label, SMALL))).collect();
-        let places = apart(&wanted, BETWEEN, self.left, picture.size.width);
+        let middles: Vec<_> = outages.iter().map(|outage| f64::midpoint(ends(outage).0, ends(outage).1)).collect();
+        let whole = |outage: &Outage| format!("down {}–{}", duration(outage.from), duration(outage.to));
+        let place = |labels: &[String]| {
+            let wanted: Vec<_> = middles.iter().copied().zip(labels.iter().map(|label| width(label, SMALL))).collect();
+            apart(&wanted, BETWEEN, self.left, picture.size.width)
+        };
+        let mut labels: Vec<_> = outages.iter().map(whole).collect();
+        let mut places = place(&labels);
+        // All with their times or none: a time above one of two outages looks as if it were that of both.
+        if places.iter().any(Option::is_none) {
+            labels = vec!["down".to_owned(); outages.len()];
+            places = place(&labels);
+        }
         for (label, place) in labels.iter().zip(places) {
             if let Some(middle) = place {
                 picture.text("outage-label", Anchor::Middle, (middle, self.top - OFF), label);
             }
         }
     }
-
-    fn outage_label(&self, outage: &Outage, (from, to): (f64, f64)) -> String {
-        let whole = format!("down {}–{}", duration(outage.from), duration(outage.to));
-        if width(&whole, SMALL) < (to - from).max(0.4 * (self.right - self.left)) { whole } else { "down".to_owned() }
-    }
-}
-
-fn middle((from, to): (f64, f64)) -> f64 {
-    f64::midpoint(from, to)
 }
 
 /// Counts as an axis has them.

@@ -4,7 +4,7 @@ use redrive_core::Date;
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
 use redrive_core::lint::{self, Finding};
-use redrive_core::policy::Policy;
+use redrive_core::policy::{Context, Policy};
 use redrive_core::timetable::{self, Fits, Range, Row};
 
 use super::number::{duration, times};
@@ -35,7 +35,7 @@ fn card(number: usize, story: &Story, today: Date) -> String {
         escape(&in_words(&contender.policy)),
         timetable(&contender.name, &contender.policy),
         guards(&contender.guards, contender.gives_up_when_held()),
-        standard(&findings),
+        standard(&findings, contender.policy.context.unwrap_or(Context::Event)),
     )
 }
 
@@ -149,11 +149,7 @@ fn guards(guards: &Guards, gives_up: bool) -> String {
     format!("<h4>Guards</h4>\n<ul>{all}</ul>\n<p class=\"note\">{held}</p>\n")
 }
 
-fn standard(findings: &[Finding]) -> String {
-    if findings.is_empty() {
-        return "<h4>Retry standard</h4>\n<p class=\"keeps\">✓ Breaks no rule that a policy can break.</p>\n"
-            .to_owned();
-    }
+fn standard(findings: &[Finding], context: Context) -> String {
     let finding = |finding: &Finding| {
         let permitted = if finding.is_permitted() { ", permitted" } else { "" };
         format!(
@@ -164,5 +160,9 @@ fn standard(findings: &[Finding]) -> String {
             escape(&finding.fix),
         )
     };
-    format!("<h4>Retry standard</h4>\n<ul class=\"breaks\">{}</ul>\n", findings.iter().map(finding).collect::<String>())
+    let verdict = match findings {
+        [] => "<p class=\"keeps\">✓ Breaks no rule that a policy can break.</p>".to_owned(),
+        _ => format!("<ul class=\"breaks\">{}</ul>", findings.iter().map(finding).collect::<String>()),
+    };
+    format!("<h4>Retry standard <small>as it is for {}</small></h4>\n{verdict}\n", context.meaning())
 }
