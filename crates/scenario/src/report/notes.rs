@@ -22,8 +22,8 @@ pub(super) fn section(comparison: &Comparison) -> String {
          <li>The pictures over time end when {covered} % of every contender’s calls have been made, and not before the last \
          outage is over.</li>\n{undrawn}</ul>\n\
          <h2>What the model leaves out</h2>\n<ul>\n\
-         <li>One dependency, with one capacity and one queue. It does not slow down under load before the queue is full, and \
-         it comes back from an outage at full strength, with an empty queue.</li>\n\
+         <li>One dependency, with one capacity and one queue. Its work takes as \
+         long under load as without, only the queue in front of it grows, and it comes back from an outage at full strength, with an empty queue.</li>\n\
          <li>No network in between: nothing gets lost, and a refused connection or a 503 takes no time.</li>\n\
          <li>Each client makes one request, and no new requests come because of old ones: no users who press reload, no \
          callers of callers that retry as well.</li>\n\
