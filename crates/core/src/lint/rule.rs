@@ -121,8 +121,11 @@ static BACKOFF: Text = Text {
         all come back at the same moment, too, and bring it down again. A random wait spreads them out; a growing one \
         gives the dependency more room the longer it is in trouble. Full jitter spreads them the furthest and costs the \
         fewest calls in all: `redrive simulate --scenario occ` shows it.",
-    good: "[[policies]]\npolicyId = \"payments\"\ncontext = \"sync\"       # exponential, full jitter, 1 s to 30 s",
-    bad: "[[policies]]\npolicyId = \"payments\"\nbackoff = \"fixed\"      # everybody again after one second\njitterType = \"NONE\"",
+    good: r#"[policies.payments]
+context = "sync"                 # exponential, full jitter, 1 s to 30 s"#,
+    bad: r#"[policies.payments]
+context = "sync"
+backoff = "fixed"                # everybody again after one second"#,
 };
 
 static RETRIES: Text = Text {
@@ -137,8 +140,13 @@ static RETRIES: Text = Text {
     why: "Each retry is one more call to a dependency that is in trouble. Three layers that each retry five times make \
         216 calls out of one. What did not succeed after a handful of tries rarely does after twenty. (`maxAttempts` \
         counts the first send as well, so it is one more than the number of retries.)",
-    good: "[[policies]]\npolicyId = \"import\"\ncontext = \"event\"\nmaxAttempts = 16\napproval = { by = \"Integration Architecture Board\", until = \"2027-06-30\", reason = \"partner restarts nightly\" }",
-    bad: "[[policies]]\npolicyId = \"import\"\ncontext = \"event\"\nmaxAttempts = 16       # 15 retries, 10 are allowed",
+    good: r#"[policies.import]
+context = "event"
+maxAttempts = 11                 # the first send and ten retries"#,
+    bad: r#"[policies.import]
+context = "event"
+maxAttempts = 16                 # 15 retries; with the board's approval:
+# approval = { by = "Integration Architecture Board", until = "2027-06-30", reason = "partner restarts nightly" }"#,
 };
 
 static DURATION: Text = Text {
@@ -152,8 +160,13 @@ static DURATION: Text = Text {
     why: "A caller that has given up does not want the answer any more; a retry that outlives it only costs. And an \
         attempt that may take all of the time leaves none for the retries, so one attempt's timeout has to be smaller \
         than the whole.",
-    good: "[[policies]]\npolicyId = \"quotes\"\ncontext = \"sync\"\ntotalBudgetMs = 10000\nattemptTimeoutMs = 2000",
-    bad: "[[policies]]\npolicyId = \"quotes\"\ncontext = \"sync\"\ntotalBudgetMs = 120000  # nobody waits for two minutes",
+    good: r#"[policies.quotes]
+context = "sync"
+totalBudgetMs = 10000
+attemptTimeoutMs = 2000"#,
+    bad: r#"[policies.quotes]
+context = "sync"
+totalBudgetMs = 120000           # nobody waits for two minutes"#,
 };
 
 static CLASSIFICATION: Text = Text {
@@ -169,8 +182,11 @@ static CLASSIFICATION: Text = Text {
     why: "A request that is wrong stays wrong: to send it again costs the dependency work and delays the moment at which \
         somebody learns of the mistake. A dependency that is overloaded or restarting mostly recovers, and then the \
         retry is worth it.",
-    good: "[[policies]]\npolicyId = \"orders\"\ncontext = \"event\"      # the standard's table, unless it is changed",
-    bad: "[[policies]]\npolicyId = \"orders\"\ncontext = \"event\"\nretryableStatusCodes = [404, 408, 429, 500, 502, 503, 504]",
+    good: r#"[policies.orders]
+context = "event"                # the standard's table, unless it is changed"#,
+    bad: r#"[policies.orders]
+context = "event"
+retryableStatusCodes = [404, 408, 429, 500, 502, 503, 504]"#,
 };
 
 static RETRY_AFTER: Text = Text {
@@ -182,8 +198,22 @@ static RETRY_AFTER: Text = Text {
     ],
     why: "The dependency knows best when it can serve again. A client that comes back earlier is turned away once more, \
         or blocked.",
-    good: "[[services.dependencies]]\nname = \"billing\"\nretryAfter = \"honoured\"",
-    bad: "[[services.dependencies]]\nname = \"billing\"\nretryAfter = \"capped\"   # comes back after a few seconds whatever it says",
+    good: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "billing"
+retryAfter = "honoured"
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "billing"
+retryAfter = "capped"            # comes back after a few seconds, whatever it says
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
 };
 
 static IDEMPOTENCY: Text = Text {
@@ -197,8 +227,23 @@ static IDEMPOTENCY: Text = Text {
     ],
     why: "A timeout says that no answer came, not that nothing happened. The only way to send again without doing it twice \
         is to let the other side recognise it.",
-    good: "[[services.dependencies]]\nname = \"payments\"\nmethods = [\"POST\"]\nidempotency = { key = \"uuid-v4\", per = \"operation\", retention = \"24h\" }",
-    bad: "[[services.dependencies]]\nname = \"payments\"\nmethods = [\"POST\"]        # and no idempotency: a second charge",
+    good: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "payments"
+methods = ["POST"]
+idempotency = { key = "uuid-v4", per = "operation", retention = "24h" }
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "payments"
+methods = ["POST"]               # and no idempotency: a second charge
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
 };
 
 static BUDGET: Text = Text {
@@ -212,8 +257,20 @@ static BUDGET: Text = Text {
     why: "A maximum per request does not bound the whole: 1,000 requests a second of which half fail become 2,500 with \
         three retries each, at the very moment when the dependency can least bear it. With a budget they stay at 1,200. \
         `redrive simulate` shows the difference.",
-    good: "[[services.dependencies]]\nname = \"search\"\nretryBudget = { ratio = 0.2, window = \"30s\", per = \"dependency\", opensBreaker = true }",
-    bad: "[[services.dependencies]]\nname = \"search\"            # no retryBudget at all",
+    good: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "search"
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "sync"
+
+[[services.dependencies]]
+name = "search"
+policy = "sync"                  # and no retryBudget"#,
 };
 
 static DEAD_LETTERS: Text = Text {
@@ -226,8 +283,22 @@ static DEAD_LETTERS: Text = Text {
     ],
     why: "To retry for ever blocks the queue and hides the bug; to drop loses somebody's order. A dead-letter queue keeps \
         the two apart: what passes by itself, and what a person has to look at.",
-    good: "[[services.dependencies]]\nname = \"partner-hooks\"\ndeadLetterQueue = { name = \"hooks-dead\", alert = true }",
-    bad: "[[services.dependencies]]\nname = \"partner-hooks\"\nwhenExhausted = \"drop\"",
+    good: r#"[[services]]
+name = "shop"
+context = "webhook"
+
+[[services.dependencies]]
+name = "partners"
+deadLetterQueue = { name = "hooks-dead", alert = true }
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "webhook"
+
+[[services.dependencies]]
+name = "partners"
+whenExhausted = "drop"
+retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
 };
 
 static SECURITY: Text = Text {
@@ -241,8 +312,14 @@ static SECURITY: Text = Text {
     ],
     why: "A certificate that cannot be trusted may mean that somebody sits in the middle: a retry hands them the request \
         once more. And whoever can make a first attempt fail must not get an easier second one.",
-    good: "[[services]]\nname = \"checkout\"\nlogging = { fields = [\"correlation_id\", \"dependency\", \"attempt\", \"max_attempts\", \"backoff_ms\", \"error_type\", \"idempotency_key\"] }",
-    bad: "[[services]]\nname = \"checkout\"\nlogging = { bodies = true }",
+    good: r#"[[services]]
+name = "shop"
+context = "sync"
+logging = { bodies = false }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "sync"
+logging = { bodies = true }      # passwords, cards and addresses, for everybody who reads logs"#,
 };
 
 static OBSERVABILITY: Text = Text {
@@ -255,8 +332,16 @@ static OBSERVABILITY: Text = Text {
     ],
     why: "A rise in retries is the first sign that something is wrong, often before anybody else notices. Without these \
         fields and figures nobody sees it, and afterwards nobody can tell what happened.",
-    good: "[[services]]\nname = \"checkout\"\nmetrics = [\"retry_attempts_total\", \"retry_exhausted_total\", \"retry_backoff_duration_seconds\", \"retry_budget_utilization_ratio\", \"dlq_messages_total\"]",
-    bad: "[[services]]\nname = \"checkout\"\nlogging = { fields = [\"attempt\"] }",
+    good: r#"[[services]]
+name = "shop"
+context = "sync"
+logging = { fields = [
+  "correlation_id", "dependency", "attempt", "max_attempts", "backoff_ms", "error_type", "idempotency_key",
+] }"#,
+    bad: r#"[[services]]
+name = "shop"
+context = "sync"
+logging = { fields = ["attempt"] }"#,
 };
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod formats;
 mod sarif;
 mod sets;
 mod snapshot;
+mod standard;
 
 /// The day on which all of these files are judged.
 const TODAY: &str = "2026-11-16";

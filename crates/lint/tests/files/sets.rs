@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use redrive_core::lint::Gate;
+use redrive_core::lint::{Gate, Rule};
 use redrive_lint::{Source, Verdict, judge};
 
 use super::TODAY;
@@ -151,4 +151,18 @@ fn an_approval_holds_up_to_its_last_day() {
     assert!(!on("2026-11-16").is_stopped_at(Gate::Advice));
     assert!(on("2026-11-17").is_stopped_at(Gate::Approval));
     assert!(!on("2026-11-17").is_stopped_at(Gate::Deploy));
+}
+
+#[test]
+fn the_right_example_of_every_rule_passes_and_the_wrong_one_breaks_it() {
+    for rule in Rule::ALL {
+        let right = judged(&[("right.toml", rule.good())]);
+        assert_eq!((problems(&right), findings(&right)), (vec![], vec![]), "{rule}");
+        let wrong = judged(&[("wrong.toml", rule.bad())]);
+        assert_eq!(problems(&wrong), [""; 0], "{rule}");
+        let stopped = |gate| gate != Gate::Advice;
+        let breaks =
+            wrong.findings.iter().any(|found| found.finding.check.rule == rule && stopped(found.finding.check.gate));
+        assert!(breaks, "{rule}: {:?}", findings(&wrong));
+    }
 }
