@@ -154,7 +154,6 @@ fn suggestion(name: &str, known: &[&str]) -> String {
 fn choice_in_words(choice: &str) -> &'static str {
     match choice {
         "PolicyChoice" => "the name of a policy, or a table of its fields",
-        "RetryOn" => "a status code, or the name of a gRPC code or an error",
         _ => "something else",
     }
 }

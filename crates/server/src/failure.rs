@@ -162,7 +162,8 @@ impl From<BodyError> for Failure {
 }
 
 fn rules(findings: &[ShownFinding]) -> String {
-    let mut rules: Vec<&str> = findings.iter().map(|finding| finding.rule).collect();
+    let broken = findings.iter().filter(|finding| finding.breaks_a_must());
+    let mut rules: Vec<&str> = broken.map(|finding| finding.rule).collect();
     rules.dedup();
     rules.join(", ")
 }

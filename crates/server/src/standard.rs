@@ -25,10 +25,17 @@ pub enum Standard {
 impl Standard {
     /// What a policy to register breaks, or the refusal.
     pub(crate) fn judge_policy(self, spec: &Spec, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
-        if self == Standard::Off {
-            return Ok(Vec::new());
+        self.admit(self.findings(spec, now))
+    }
+
+    /// What a policy breaks today, where that is looked at.
+    pub(crate) fn findings(self, spec: &Spec, now: Timestamp) -> Vec<ShownFinding> {
+        match self {
+            Standard::Off => Vec::new(),
+            Standard::Warn | Standard::Enforce => {
+                lint::policy(spec, None, Date::of(now)).iter().map(ShownFinding::of).collect()
+            }
         }
-        self.admit(&lint::policy(spec, None, Date::of(now)))
     }
 
     /// What a task breaks: by its changes of the policy what that alone does not, and by having no key. Or the refusal.
@@ -41,13 +48,12 @@ impl Standard {
         if !task.has_key {
             findings.extend(lint::unkeyed_task(&task.request.method, &task.policy.policy));
         }
-        self.admit(&findings)
+        self.admit(findings.iter().map(ShownFinding::of).collect())
     }
 
-    fn admit(self, findings: &[Finding]) -> Result<Vec<ShownFinding>, Failure> {
-        let is_refused = self == Standard::Enforce && findings.iter().any(Finding::breaks_a_must);
-        let shown = findings.iter().map(ShownFinding::of).collect();
-        if is_refused { Err(Failure::BreaksStandard(shown)) } else { Ok(shown) }
+    fn admit(self, findings: Vec<ShownFinding>) -> Result<Vec<ShownFinding>, Failure> {
+        let is_refused = self == Standard::Enforce && findings.iter().any(ShownFinding::breaks_a_must);
+        if is_refused { Err(Failure::BreaksStandard(findings)) } else { Ok(findings) }
     }
 }
 
@@ -66,9 +72,16 @@ impl Submitting<'_> {
     fn changes(&self, today: Date) -> Vec<Finding> {
         let Some(overrides) = &self.request.overrides else { return Vec::new() };
         let before = lint::policy(&self.base.spec, None, today);
-        let mut findings = lint::policy(&self.policy.spec, None, today);
+        let mut changed = self.policy.spec.clone();
+        if overrides.context.is_some() {
+            // What was approved was approved for the policy's own context.
+            changed.approval = None;
+        }
+        let mut findings = lint::policy(&changed, None, today);
         findings.retain(|finding| {
-            let is_new = !before.iter().any(|known| known.check == finding.check && known.at == finding.at);
+            let is_new = !before.iter().any(|known| {
+                known.check == finding.check && known.at == finding.at && known.permission == finding.permission
+            });
             is_new || gives(overrides, finding)
         });
         findings

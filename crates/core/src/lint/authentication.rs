@@ -1,17 +1,19 @@
 //! R-9's credentials: a retry is authenticated as the first attempt was.
 
 use super::check::WEAKENS_AUTHENTICATION;
+use super::declared::WhenExpired;
 use super::finding::{Finding, Step};
 use super::service::Call;
 
 pub(super) fn authentication(call: &Call<'_>) -> Option<Finding> {
-    let when_expired = &call.dependency.authentication.as_ref()?.when_expired;
-    if ["refresh", "fail"].iter().any(|right| when_expired.eq_ignore_ascii_case(right)) {
-        return None;
-    }
+    let wrong = match call.dependency.authentication.as_ref()?.when_expired {
+        WhenExpired::Refresh | WhenExpired::Fail => return None,
+        WhenExpired::Reuse => "a retry is sent with a token that has expired",
+        WhenExpired::Downgrade => "a retry whose token has expired is sent with a weaker credential",
+        WhenExpired::Skip => "a retry whose token has expired is sent without any",
+    };
     let at = [Step::Field("authentication"), Step::Field("whenExpired")];
-    let wrong = format!("a retry whose token has expired goes on without a new one ({when_expired})");
-    let fix = "get a new token of the same kind before the retry: whenExpired = \"refresh\" (or \"fail\")";
+    let fix = "get a new token of the same kind before the retry, and declare whenExpired as refresh (or fail)";
     Some(Finding::new(&WEAKENS_AUTHENTICATION, at, wrong, fix))
 }
 

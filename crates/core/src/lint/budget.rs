@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::check::{
     BUDGET_NOT_ENFORCED, BUDGET_OVER_LIMIT, BUDGET_SHARED, BUDGET_WINDOW, BUDGET_WITHOUT_BREAKER, MISSING_BUDGET,
 };
+use super::declared::{BudgetPer, RetryBudget, WhenSpent};
 use super::finding::{Finding, Step};
 use super::service::Call;
 use crate::duration::duration_text;
@@ -18,11 +19,25 @@ const FIELD: &str = "retryBudget";
 pub(super) fn budget(call: &Call<'_>) -> Vec<Finding> {
     let Some(budget) = &call.dependency.retry_budget else {
         let wrong = format!("{} has no retry budget", call.dependency.name);
-        let fix = "enforce one and declare it: retryBudget = { ratio = 0.2, window = \"30s\", per = \"dependency\" }";
+        let fix = "enforce one and declare it: retryBudget with a ratio of 0.2, a window of 30s, per dependency, opensBreaker true";
         let missing = call.is_retried().then(|| Finding::new(&MISSING_BUDGET, [Step::Field(FIELD)], wrong, fix));
         return missing.into_iter().collect();
     };
-    let at = |field| [Step::Field(FIELD), Step::Field(field)];
+    let mut findings = size(budget);
+    findings.extend(enforcement(budget, call));
+    if budget.opens_breaker != Some(true) {
+        let wrong = "a spent budget does not open the circuit breaker";
+        let fix = "open the breaker of the dependency when its budget is spent, and declare opensBreaker as true";
+        findings.push(Finding::new(&BUDGET_WITHOUT_BREAKER, at("opensBreaker"), wrong, fix));
+    }
+    findings
+}
+
+fn at(field: &'static str) -> [Step; 2] {
+    [Step::Field(FIELD), Step::Field(field)]
+}
+
+fn size(budget: &RetryBudget) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Also what is no number is not within the limit.
     if !(0.0..=LARGEST_RATIO).contains(&budget.ratio) {
@@ -31,37 +46,35 @@ pub(super) fn budget(call: &Call<'_>) -> Vec<Finding> {
     }
     if let Some(window) = budget.window.filter(|window| window.0 != WINDOW) {
         let wrong = format!("the budget is counted over {} instead of a rolling 30s", duration_text(window.0));
-        findings.push(Finding::new(&BUDGET_WINDOW, at("window"), wrong, "let window be \"30s\""));
+        findings.push(Finding::new(&BUDGET_WINDOW, at("window"), wrong, "let window be 30s"));
     }
-    if let Some(per) = budget.per.as_deref().filter(|per| !per.eq_ignore_ascii_case("dependency")) {
-        let wrong = format!("one budget is kept per {per}, for several dependencies");
-        findings.push(Finding::new(&BUDGET_SHARED, at("per"), wrong, "keep one budget per dependency"));
-    }
-    if let Some(when) = budget.when_spent.as_deref().filter(|when| !is_enforced(when, call)) {
-        let (wrong, fix) = match call.context.is_waited_for() && when.eq_ignore_ascii_case("wait") {
-            true => (
-                "a caller waits for this, and a retry without budget waits, too".to_owned(),
-                "return the original error at once: whenSpent = \"suppress\"",
-            ),
-            false => (
-                format!("when the budget is spent, the retry goes on all the same ({when})"),
-                "let whenSpent be \"suppress\", or \"wait\" for durable work",
-            ),
+    if let Some(per) = budget.per.filter(|per| *per != BudgetPer::Dependency) {
+        let whose = match per {
+            BudgetPer::Service => "all dependencies of the service",
+            BudgetPer::Process => "all dependencies that a process calls",
+            BudgetPer::Dependency | BudgetPer::Everything => "everything",
         };
-        findings.push(Finding::new(&BUDGET_NOT_ENFORCED, at("whenSpent"), wrong, fix));
-    }
-    if budget.opens_breaker != Some(true) {
-        let wrong = "a spent budget does not open the circuit breaker";
-        let fix = "open the breaker of the dependency when its budget is spent: opensBreaker = true";
-        findings.push(Finding::new(&BUDGET_WITHOUT_BREAKER, at("opensBreaker"), wrong, fix));
+        let wrong = format!("there is one budget for {whose}");
+        findings.push(Finding::new(&BUDGET_SHARED, at("per"), wrong, "keep one budget per dependency"));
     }
     findings
 }
 
 /// A durable task has time and may wait for the budget; a caller who waits must get the error.
-fn is_enforced(when_spent: &str, call: &Call<'_>) -> bool {
-    when_spent.eq_ignore_ascii_case("suppress")
-        || (when_spent.eq_ignore_ascii_case("wait") && !call.context.is_waited_for())
+fn enforcement(budget: &RetryBudget, call: &Call<'_>) -> Option<Finding> {
+    let (wrong, fix) = match budget.when_spent? {
+        WhenSpent::Suppress => return None,
+        WhenSpent::Wait if !call.context.is_waited_for() => return None,
+        WhenSpent::Wait => (
+            "somebody waits for this, and a retry without budget waits, too",
+            "return the original error at once, and declare whenSpent as suppress",
+        ),
+        WhenSpent::Retry => (
+            "when the budget is spent, the retry goes on all the same",
+            "let whenSpent be suppress, or wait for durable work",
+        ),
+    };
+    Some(Finding::new(&BUDGET_NOT_ENFORCED, at("whenSpent"), wrong, fix))
 }
 
 #[cfg(test)]

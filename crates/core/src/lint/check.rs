@@ -94,16 +94,20 @@ checks! {
         "Half of the wait is the same for everybody, so the retries come in clusters behind it.";
     PROPORTIONAL_JITTER = R1 Merge "proportional-jitter" "a little jitter around an exponential wait":
         "Most of the wait is the same for everybody, so the retries come in waves instead of evenly.";
-    SCHEDULE_ELSEWHERE = R1 Advice "schedule-outside-webhooks" "a schedule where no schedule was promised":
+    SCHEDULE_ELSEWHERE = R1 Merge "schedule-outside-webhooks" "a schedule where no schedule was promised":
         "A schedule is a promise to the receiver of a webhook; elsewhere exponential backoff with full jitter spreads the load better.";
-    LITTLE_JITTER = R1 Advice "little-jitter" "a schedule with next to no jitter":
+    LITTLE_JITTER = R1 Merge "little-jitter" "a schedule with next to no jitter":
         "A few per cent of jitter leave a burst of events a burst, only later.";
     RETRIES_OUT_OF_RANGE = R2 Approval "retries-out-of-range" "more or fewer retries than the context allows":
         "Every retry multiplies the load on a dependency that is in trouble; every one too few gives up on a short outage.";
+    NEVER_RETRIES = R2 Advice "never-retries" "a policy that makes no retry":
+        "A failure that would have passed in a second becomes a failed request; where that is meant, no retry policy is needed.";
     DURATION_OVER_CAP = R3 Merge "duration-over-cap" "retries that go on for too long":
         "Nobody waits for the answer any more, and what is retried so late mostly does harm.";
     ATTEMPT_TIMEOUT = R3 Merge "attempt-timeout-too-long" "an attempt that may take all of the time":
         "One attempt that hangs uses up the time of all the retries that should have saved it.";
+    ATTEMPTS_TOO_LATE = R3 Advice "attempts-too-late" "attempts that come when the time is up":
+        "The number of attempts promises more than the time leaves room for: the last ones are never made.";
     SCHEDULE_NOT_INCREASING = R3 Advice "schedule-not-increasing" "a webhook's waits that do not grow":
         "A receiver that is still down needs more time each time, not the same or less.";
     RETRIES_NON_RETRYABLE = R4 Merge "retries-non-retryable" "a retry of what cannot get better":

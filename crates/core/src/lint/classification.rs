@@ -1,32 +1,17 @@
 //! R-4, R-5 and R-9's certificates: what a dependency's calls are retried on, besides what the policy says.
 
-use super::check::{DNS_ATTEMPTS, IGNORES_RETRY_AFTER, RETRIES_CERTIFICATE_ERRORS, RETRIES_NON_RETRYABLE};
-use super::declared::{RetryAfter, RetryOn};
+use super::check::{
+    DNS_ATTEMPTS, IGNORES_RETRY_AFTER, RETRIES_CERTIFICATE_ERRORS, RETRIES_NON_RETRYABLE, UNLISTED_STATUS,
+};
+use super::declared::RetryAfter;
 use super::finding::{Finding, Step};
-use super::policy::status;
+use super::retried::{Retried, Standing};
 use super::service::Call;
 use crate::classify;
 
-/// What the standard says must never be retried, by name: gRPC codes and other errors, as [`plain`] writes them.
-const NEVER: [&str; 9] = [
-    "invalid-argument",
-    "not-found",
-    "permission-denied",
-    "unauthenticated",
-    "unimplemented",
-    "serialization",
-    "serialization-error",
-    "invalid-configuration",
-    "token-revoked",
-];
-
-/// What a certificate error may be called.
-const CERTIFICATE: [&str; 5] =
-    ["tls-certificate", "tls-certificate-error", "certificate", "certificate-error", "ssl-certificate-error"];
-
 pub(super) fn classification(call: &Call<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = call.dependency.retry_on.iter().filter_map(retried).collect();
-    findings = findings.into_iter().map(|finding| finding.within(&[Step::Field("retryOn")])).collect();
+    let retried = call.dependency.retry_on.iter().filter_map(finding);
+    let mut findings: Vec<Finding> = retried.map(|finding| finding.within(&[Step::Field("retryOn")])).collect();
     if let Some(attempts) = call.dependency.dns_attempts.filter(|attempts| *attempts > classify::DNS_ATTEMPTS) {
         let most = classify::DNS_ATTEMPTS;
         let wrong = format!("a name that does not resolve is tried {attempts} times, {most} are allowed");
@@ -38,47 +23,28 @@ pub(super) fn classification(call: &Call<'_>) -> Vec<Finding> {
         Some(RetryAfter::Capped) => "a Retry-After beyond a limit is not waited for, and the call is retried early",
         Some(RetryAfter::Ignored) => "a Retry-After is ignored",
     };
-    let fix =
-        "wait for as long as it says, and fail at once where that is longer than the time that is left: \"honoured\"";
+    let fix = "wait for as long as it says, fail at once where that is longer than the time that is left, and declare \
+        retryAfter as honoured";
     findings.push(Finding::new(&IGNORES_RETRY_AFTER, [Step::Field("retryAfter")], wrong, fix));
     findings
 }
 
-fn retried(what: &RetryOn) -> Option<Finding> {
-    let name = match what {
-        RetryOn::Status(code) => return status(*code),
-        RetryOn::Named(name) => name,
-    };
-    let at = [Step::Item(name.clone())];
-    let plain = plain(name);
-    if CERTIFICATE.contains(&plain.as_str()) {
-        let fix = format!("remove {name} from the list, and let the error be seen at once");
-        return Some(Finding::new(&RETRIES_CERTIFICATE_ERRORS, at, "a TLS certificate error is retried", fix));
-    }
-    if NEVER.contains(&plain.as_str()) {
-        let wrong = format!("{name} is retried, and the standard says never");
-        return Some(Finding::new(&RETRIES_NON_RETRYABLE, at, wrong, format!("remove {name} from the list")));
-    }
-    // A status code as a text is still one.
-    status(name.parse().ok()?).map(|finding| Finding { at: at.to_vec(), ..finding })
-}
-
-/// A name in one spelling: `INVALID_ARGUMENT` and `InvalidArgument` are `invalid-argument`.
-fn plain(name: &str) -> String {
-    let mut plain = String::with_capacity(name.len() + 2);
-    let mut after_small = false;
-    for c in name.trim().chars() {
-        if matches!(c, '_' | ' ' | '-' | '.') {
-            plain.push('-');
-        } else {
-            if after_small && c.is_uppercase() {
-                plain.push('-');
-            }
-            plain.extend(c.to_lowercase());
+/// What is wrong with retrying something; of a list of which it is an item.
+pub(super) fn finding(retried: &Retried) -> Option<Finding> {
+    let written = &retried.written;
+    let (check, wrong) = match retried.standing {
+        Standing::Retried => return None,
+        Standing::Never => (&RETRIES_NON_RETRYABLE, format!("{written} is retried, and the standard says never")),
+        Standing::Unlisted => (&UNLISTED_STATUS, format!("{written} is retried, and the standard does not name it")),
+        Standing::Certificate => {
+            (&RETRIES_CERTIFICATE_ERRORS, format!("a TLS certificate error is retried ({written})"))
         }
-        after_small = c.is_lowercase();
-    }
-    plain
+    };
+    let fix = match retried.standing {
+        Standing::Certificate => format!("remove {written} from the list, and let the error be seen at once"),
+        _ => format!("remove {written} from the list"),
+    };
+    Some(Finding::new(check, [Step::Item(written.clone())], wrong, fix))
 }
 
 #[cfg(test)]
@@ -98,6 +64,8 @@ mod tests {
             ("\"INVALID_ARGUMENT\"", "INVALID_ARGUMENT"),
             ("\"PermissionDenied\"", "PermissionDenied"),
             ("\"token revoked\"", "token revoked"),
+            ("5", "5"),
+            ("\"*\"", "*"),
         ] {
             let expected = [("retries-non-retryable", format!("dependencies[0].retryOn[{path}]"))];
             assert_eq!(here(&format!(r#""retryOn": [503, {item}]"#)), expected, "{item}");

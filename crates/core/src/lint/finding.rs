@@ -48,6 +48,26 @@ pub enum Permission {
         /// Its last day.
         until: Date,
     },
+    /// It is for fewer attempts: the finding counts.
+    Exceeded {
+        /// Who gave it.
+        by: String,
+        /// For how many.
+        max_attempts: u32,
+    },
+}
+
+impl Permission {
+    /// Why it does not cover the finding, in a sentence without a full stop; nothing if it does.
+    pub fn why_not(&self) -> Option<String> {
+        match self {
+            Permission::Granted { .. } => None,
+            Permission::Expired { by, until } => Some(format!("{by}'s approval ended on {until}")),
+            Permission::Exceeded { by, max_attempts } => {
+                Some(format!("{by}'s approval is for {max_attempts} attempts"))
+            }
+        }
+    }
 }
 
 impl Finding {

@@ -6,7 +6,7 @@ use super::check::{
     DEDUPE_KEY, DEDUPE_RETENTION, DUPLICATES_UNANSWERED, KEY_NOT_UUID, KEY_PER_ATTEMPT, KEY_RETENTION, KEY_TOO_LONG,
     MISSING_DEDUPE, UNKEYED_WRITES,
 };
-use super::declared::{Idempotency, Service};
+use super::declared::{DedupeBy, Idempotency, Key, KeyPer, Method, Service};
 use super::finding::{Finding, Step};
 use super::service::Call;
 use crate::duration::duration_text;
@@ -20,59 +20,56 @@ const KEY_KEPT: Duration = HOUR.saturating_mul(24);
 const EVENT_KEPT: Duration = HOUR.saturating_mul(7 * 24);
 
 const FIELD: &str = "idempotency";
-const EXAMPLE: &str = "idempotency = { key = \"uuid-v4\", per = \"operation\", retention = \"24h\" }";
 
 /// The keys of a dependency's calls.
 pub(super) fn keys(call: &Call<'_>) -> Vec<Finding> {
     let declared = call.dependency.idempotency.as_ref();
-    let Some(idempotency) = declared.filter(|idempotency| !is(&idempotency.key, "none")) else {
+    let Some(idempotency) = declared.filter(|idempotency| idempotency.key != Key::None) else {
         return unkeyed(call, declared.is_some()).into_iter().collect();
     };
-    judge_key(idempotency)
+    let methods = &call.dependency.methods;
+    // A key that is sent although none is needed need not be of any form.
+    let is_needed = methods.is_empty() || methods.iter().any(|method| method.needs_key());
+    judge_key(idempotency, is_needed)
 }
 
 fn unkeyed(call: &Call<'_>, said_so: bool) -> Option<Finding> {
-    let method = call.dependency.methods.iter().find(|method| needs_key(method)).filter(|_| call.is_retried())?;
-    let wrong = format!("{} is retried without an idempotency key", method.to_ascii_uppercase());
-    let fix = format!("send an Idempotency-Key and declare it: {EXAMPLE}");
+    let (index, method) = call.dependency.methods.iter().enumerate().find(|(_, method)| method.needs_key())?;
+    if !call.is_retried() {
+        return None;
+    }
+    let wrong = format!("{} is retried without an idempotency key", method.as_str());
+    let fix =
+        "send an Idempotency-Key, one UUID v4 for each operation, and declare it: idempotency with the key uuid-v4";
     let at = match said_so {
         true => vec![Step::Field(FIELD), Step::Field("key")],
-        false => vec![Step::Field("methods"), Step::Item(method.clone())],
+        false => vec![Step::Field("methods"), Step::Index(index)],
     };
     Some(Finding::new(&UNKEYED_WRITES, at, wrong, fix))
 }
 
 /// What is wrong with a task that comes without a key and is retried all the same.
 pub fn unkeyed_task(method: &str, policy: &Policy) -> Option<Finding> {
-    if !needs_key(method) || policy.max_attempts == 1 {
-        return None;
-    }
-    let wrong = format!("{} is retried, and the caller gave no idempotency key", method.to_ascii_uppercase());
+    let method = Method::named(method).filter(|method| method.needs_key() && policy.max_attempts > 1)?;
+    let wrong = format!("{} is retried, and the caller gave no idempotency key", method.as_str());
     let fix =
         "make a UUID v4 for the operation and give it as Idempotency-Key, the same one each time that it is submitted";
     Some(Finding::new(&UNKEYED_WRITES, [Step::Field("idempotencyKey")], wrong, fix))
 }
 
-/// Whether a method is safe to retry only with a key.
-fn needs_key(method: &str) -> bool {
-    is(method, "POST") || is(method, "PATCH")
-}
-
-fn judge_key(idempotency: &Idempotency) -> Vec<Finding> {
+fn judge_key(idempotency: &Idempotency, is_needed: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let at = |field| [Step::Field(FIELD), Step::Field(field)];
-    if !["uuid-v4", "uuid4", "uuidv4"].iter().any(|name| is(&idempotency.key, name)) {
-        let wrong = format!("the key is {:?} and not a random UUID", idempotency.key);
-        findings.push(Finding::new(
-            &KEY_NOT_UUID,
-            at("key"),
-            wrong,
-            "let the client make a UUID v4: key = \"uuid-v4\"",
-        ));
+    if let Key::Other(other) = &idempotency.key
+        && is_needed
+    {
+        let wrong = format!("the key is {other:?} and not a random UUID");
+        let fix = "let the client make a UUID v4 for each operation, and declare the key as uuid-v4";
+        findings.push(Finding::new(&KEY_NOT_UUID, at("key"), wrong, fix));
     }
-    if let Some(per) = idempotency.per.as_deref().filter(|per| !is(per, "operation")) {
-        let wrong = format!("the key is made per {per}");
-        let fix = "make one key per logical operation and send it with every attempt: per = \"operation\"";
+    if idempotency.per == Some(KeyPer::Attempt) {
+        let wrong = "each attempt has a key of its own";
+        let fix = "make one key for the operation, send it with every attempt, and declare per as operation";
         findings.push(Finding::new(&KEY_PER_ATTEMPT, at("per"), wrong, fix));
     }
     let most = IdempotencyKey::MAX_CHARS;
@@ -82,11 +79,11 @@ fn judge_key(idempotency: &Idempotency) -> Vec<Finding> {
     }
     if let Some(kept) = idempotency.retention.filter(|retention| retention.0 < KEY_KEPT) {
         let wrong = format!("keys are kept for {}, at least 24h are asked for", duration_text(kept.0));
-        findings.push(Finding::new(&KEY_RETENTION, at("retention"), wrong, "let retention be at least \"24h\""));
+        findings.push(Finding::new(&KEY_RETENTION, at("retention"), wrong, "let retention be at least 24h"));
     }
     if idempotency.answers_duplicates == Some(false) {
         let wrong = "a duplicate does not get the answer that the first request got";
-        let fix = "keep the first answer with the key and give it again: answersDuplicates = true";
+        let fix = "keep the first answer with the key, give it again, and declare answersDuplicates as true";
         findings.push(Finding::new(&DUPLICATES_UNANSWERED, at("answersDuplicates"), wrong, fix));
     }
     findings
@@ -94,11 +91,11 @@ fn judge_key(idempotency: &Idempotency) -> Vec<Finding> {
 
 /// The events that a service consumes.
 pub(super) fn consumer(service: &Service) -> Vec<Finding> {
-    const EXAMPLE: &str = "dedupe = { by = \"event-id\", retention = \"7d\" }";
     let Some(dedupe) = &service.dedupe else {
         let missing = service.context == Context::Event;
         let wrong = "it consumes events and declares no deduplication store";
-        let fix = format!("keep the ids of events that were processed: {EXAMPLE}");
+        let fix =
+            "keep the ids of events that were processed, and declare it: dedupe by event-id with a retention of 7d";
         return missing
             .then(|| Finding::new(&MISSING_DEDUPE, [Step::Field("dedupe")], wrong, fix))
             .into_iter()
@@ -106,25 +103,22 @@ pub(super) fn consumer(service: &Service) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     let at = |field| [Step::Field("dedupe"), Step::Field(field)];
-    if let Some(by) = dedupe.by.as_deref().filter(|by| !["event-id", "eventId", "event_id"].iter().any(|id| is(by, id)))
-    {
-        let wrong = format!("events are told apart by {by}");
-        findings.push(Finding::new(&DEDUPE_KEY, at("by"), wrong, "key the store on the event's id: by = \"event-id\""));
+    if let Some(DedupeBy::Other(by)) = &dedupe.by {
+        let wrong = format!("events are told apart by {by:?}");
+        let fix = "key the store on the event's id, and declare by as event-id";
+        findings.push(Finding::new(&DEDUPE_KEY, at("by"), wrong, fix));
     }
     if dedupe.retention.0 < EVENT_KEPT {
         let wrong = format!("event ids are kept for {}, at least 7d are asked for", duration_text(dedupe.retention.0));
-        findings.push(Finding::new(&DEDUPE_RETENTION, at("retention"), wrong, "let retention be at least \"7d\""));
+        findings.push(Finding::new(&DEDUPE_RETENTION, at("retention"), wrong, "let retention be at least 7d"));
     }
     findings
-}
-
-fn is(text: &str, name: &str) -> bool {
-    text.trim().eq_ignore_ascii_case(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::service::tests::{BUDGET, DEAD_LETTERS, found, found_in};
+    use super::*;
 
     fn here(rest: &str) -> Vec<(&'static str, String)> {
         found("sync", &format!("{BUDGET}, {rest}"))
@@ -133,7 +127,7 @@ mod tests {
     #[test]
     fn post_and_patch_need_a_key_and_other_methods_do_not() {
         for method in ["POST", "post", "PATCH"] {
-            let expected = [("unkeyed-writes", format!("dependencies[0].methods[{method}]"))];
+            let expected = [("unkeyed-writes", "dependencies[0].methods[1]".to_owned())];
             assert_eq!(here(&format!(r#""methods": ["GET", "{method}"]"#)), expected);
         }
         assert_eq!(here(r#""methods": ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]"#), []);
@@ -144,7 +138,26 @@ mod tests {
     #[test]
     fn a_post_that_is_never_retried_needs_no_key() {
         let found = here(r#""methods": ["POST"], "policy": { "maxAttempts": 1 }"#);
-        assert_eq!(found, [("retries-out-of-range", "dependencies[0].policy.maxAttempts".into())]);
+        assert_eq!(found, [("never-retries", "dependencies[0].policy.maxAttempts".into())]);
+        let (once, twice) = [1, 2].map(|max_attempts| Policy { max_attempts, ..Policy::default() }).into();
+        assert_eq!(unkeyed_task("POST", &once), None);
+        assert_eq!(unkeyed_task("PUT", &twice), None);
+        assert!(unkeyed_task("patch", &twice).is_some());
+    }
+
+    #[test]
+    fn the_form_of_a_key_matters_only_where_one_is_needed() {
+        let with =
+            |methods: &str| here(&format!(r#""methods": [{methods}], "idempotency": {{ "key": "order number" }}"#));
+        assert_eq!(with(r#""GET", "PUT""#), []);
+        assert_eq!(with(r#""POST""#), [("key-not-uuid", "dependencies[0].idempotency.key".into())]);
+        assert_eq!(with(""), [("key-not-uuid", "dependencies[0].idempotency.key".into())]);
+    }
+
+    #[test]
+    fn the_standards_own_words_are_understood() {
+        let words = r#""key": "UUID v4", "per": "logical operation""#;
+        assert_eq!(here(&format!(r#""methods": ["post"], "idempotency": {{ {words} }}"#)), []);
     }
 
     #[test]

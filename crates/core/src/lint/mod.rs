@@ -19,16 +19,19 @@ mod finding;
 mod idempotency;
 mod observability;
 mod policy;
+mod retried;
 mod rule;
 mod service;
+mod word;
 
 pub use check::{Check, Gate};
 pub use declared::{
-    Authentication, DeadLetterQueue, Dedupe, Dependency, Idempotency, Logging, PolicyChoice, RetryAfter, RetryBudget,
-    RetryOn, Service, Span,
+    Authentication, BudgetPer, DeadLetterQueue, Dedupe, DedupeBy, Dependency, Idempotency, Kept, Key, KeyPer, Logging,
+    Method, PolicyChoice, RetryAfter, RetryBudget, Service, Span, WhenExhausted, WhenExpired, WhenSpent,
 };
 pub use finding::{Finding, Permission, Step};
 pub use idempotency::unkeyed_task;
 pub use policy::policy;
+pub use retried::{Retried, Standing};
 pub use rule::Rule;
 pub use service::{NamedPolicies, service};

@@ -3,6 +3,7 @@
 use super::check::{LOGS_SECRETS, MISSING_LOG_FIELDS, MISSING_METRICS};
 use super::declared::{Logging, Service};
 use super::finding::{Finding, Step};
+use super::word::{parts, plain};
 
 /// What every retry is logged with.
 pub(super) const LOG_FIELDS: [&str; 7] =
@@ -17,31 +18,69 @@ pub(super) const METRICS: [&str; 5] = [
     "dlq_messages_total",
 ];
 
-/// What must not be in a log: the last part of a field's name, as [`plain`] writes it.
-const SECRETS: [&str; 22] = [
-    "body",
-    "requestbody",
-    "responsebody",
-    "payload",
-    "authorization",
-    "token",
-    "accesstoken",
-    "refreshtoken",
-    "bearertoken",
-    "idtoken",
+/// Parts of a name that must not be in a log, each of them on its own.
+const SECRETS: [&str; 38] = [
     "apikey",
-    "password",
-    "secret",
-    "clientsecret",
+    "authorization",
+    "bearer",
+    "bodies",
+    "body",
+    "card",
     "cookie",
-    "setcookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "cvc",
+    "cvv",
     "email",
-    "phone",
-    "ssn",
-    "cardnumber",
+    "emails",
+    "headers",
     "iban",
-    "dateofbirth",
+    "jwt",
+    "mail",
+    "pan",
+    "passphrase",
+    "passport",
+    "passwd",
+    "password",
+    "passwords",
+    "payload",
+    "payloads",
+    "phone",
+    "pin",
+    "pwd",
+    "secret",
+    "secrets",
+    "session",
+    "ssn",
+    "token",
+    "tokens",
+    "birth",
+    "birthday",
+    "birthdate",
 ];
+/// Parts that are personal only together.
+const PAIRS: [[&str; 2]; 14] = [
+    ["api", "key"],
+    ["private", "key"],
+    ["access", "key"],
+    ["first", "name"],
+    ["last", "name"],
+    ["full", "name"],
+    ["user", "name"],
+    ["customer", "name"],
+    ["client", "name"],
+    ["postal", "address"],
+    ["billing", "address"],
+    ["shipping", "address"],
+    ["client", "ip"],
+    ["remote", "ip"],
+];
+/// Names that are a whole message.
+const WHOLE: [&str; 4] = ["request", "response", "address", "ip"];
+/// What a name may end in that says of a secret only how large it is or whether it is there.
+const HARMLESS: [&str; 11] =
+    ["bytes", "count", "hash", "kind", "length", "present", "ref", "sha256", "size", "type", "id"];
 
 pub(super) fn observability(service: &Service) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -84,9 +123,18 @@ fn secrets(logging: &Logging) -> Vec<Finding> {
     findings
 }
 
+/// Whether a field's name says that a body, a secret or personal data is in it.
 fn is_secret(field: &str) -> bool {
-    let last = field.rsplit(['.', '/', ':']).next().unwrap_or(field);
-    SECRETS.contains(&plain(last).as_str())
+    let parts = parts(field);
+    if LOG_FIELDS.iter().any(|required| plain(required) == plain(field)) {
+        return false;
+    }
+    if parts.last().is_some_and(|last| HARMLESS.contains(&last.as_str())) {
+        return false;
+    }
+    let is_whole = parts.len() == 1 && WHOLE.contains(&parts[0].as_str());
+    let is_pair = parts.windows(2).any(|pair| PAIRS.iter().any(|known| pair == known.as_slice()));
+    is_whole || is_pair || parts.iter().any(|part| SECRETS.contains(&part.as_str()))
 }
 
 /// The names that are not among those that are there, as a list for people.
@@ -94,11 +142,6 @@ fn missing(there: &[String], wanted: &[&str]) -> Option<String> {
     let missing: Vec<&str> =
         wanted.iter().copied().filter(|name| !there.iter().any(|other| plain(other) == plain(name))).collect();
     (!missing.is_empty()).then(|| missing.join(", "))
-}
-
-/// A name in one spelling: `backoffMs` and `backoff_ms` are the same.
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -125,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn what_only_sounds_like_a_secret_is_not_one() {
+        for field in [
+            "idempotency_key",
+            "body_size",
+            "http.request.body.bytes",
+            "tokenCount",
+            "session_id",
+            "policy_name",
+            "request_id",
+        ] {
+            assert!(!is_secret(field), "{field}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_found() {
         assert_eq!(
             service(r#""logging": { "fields": ["attempt"] }"#),
@@ -136,7 +194,32 @@ mod tests {
     #[test]
     fn bodies_tokens_and_personal_data_are_found() {
         assert_eq!(service(r#""logging": { "bodies": true }"#), [("logs-secrets", "logging.bodies".into())]);
-        for field in ["requestBody", "http.request.body", "access_token", "Authorization", "user.email"] {
+        for field in [
+            "requestBody",
+            "http.request.body",
+            "access_token",
+            "Authorization",
+            "user.email",
+            "x-api-key",
+            "auth_token",
+            "sessionToken",
+            "jwt",
+            "headers",
+            "http.request.headers",
+            "request",
+            "customer_name",
+            "phone_number",
+            "emailAddress",
+            "credit_card",
+            "cvv",
+            "passwd",
+            "user.password_digest",
+            "request_body_json",
+            "raw_body",
+            "http.request.body.content",
+            "payloads",
+            "cookies",
+        ] {
             let all = LOG_FIELDS.map(|name| format!("{name:?}")).join(", ");
             let expected = [("logs-secrets", format!("logging.fields[{field}]"))];
             assert_eq!(service(&format!(r#""logging": {{ "fields": [{all}, "{field}"] }}"#)), expected);

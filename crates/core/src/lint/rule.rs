@@ -146,7 +146,7 @@ maxAttempts = 11                 # the first send and ten retries"#,
     bad: r#"[policies.import]
 context = "event"
 maxAttempts = 16                 # 15 retries; with the board's approval:
-# approval = { by = "Integration Architecture Board", until = "2027-06-30", reason = "partner restarts nightly" }"#,
+# approval = { by = "Integration Architecture Board", until = "2027-06-30", maxAttempts = 16, reason = "partner restarts nightly" }"#,
 };
 
 static DURATION: Text = Text {

@@ -2,7 +2,6 @@
 
 use super::authentication::authentication;
 use super::budget::budget;
-use super::check::Check;
 use super::classification::classification;
 use super::dead_letters::dead_letters;
 use super::declared::{Dependency, PolicyChoice, Service};
@@ -77,15 +76,17 @@ impl<'a> Call<'a> {
             }
             Some(PolicyChoice::Named(name)) => {
                 let anyway = policy::policy(&self.spec, None, today);
-                let only_here = here.into_iter().filter(|finding| !is_among(&anyway, finding.check));
+                let only_here = here.into_iter().filter(|finding| !is_among(&anyway, finding));
                 only_here.map(|finding| named(name, finding)).collect()
             }
         }
     }
 }
 
-fn is_among(findings: &[Finding], check: &'static Check) -> bool {
-    findings.iter().any(|finding| finding.check == check)
+/// Whether just this has been found. The same check by other limits is another matter: what is allowed, or approved, for
+/// events may be too much for a caller who waits.
+fn is_among(findings: &[Finding], this: &Finding) -> bool {
+    findings.iter().any(|finding| finding.check == this.check && finding.wrong == this.wrong)
 }
 
 /// A finding of a policy that stands elsewhere, told where it is used.
@@ -111,10 +112,17 @@ pub(super) mod tests {
 
     pub(in crate::lint) fn found_in(json: &str) -> Vec<(&'static str, String)> {
         let declared: Service = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
-        let policies = |name: &str| match name {
+        let policies = |name: &str| {
+            match name {
             "hooks" => Some(Spec { context: Some(Context::Webhook), ..Spec::default() }),
             "naive" => serde_json::from_str(r#"{ "backoff": "fixed" }"#).ok(),
+            "approved" => serde_json::from_str(
+                r#"{ "context": "event", "maxAttempts": 14, "totalBudgetMs": 30000, "maxDelayMs": 2000, "attemptTimeoutMs": 2000,
+                     "approval": { "by": "IAB", "until": "2027-01-31", "maxAttempts": 14 } }"#,
+            )
+            .ok(),
             _ => None,
+        }
         };
         let findings = service(&declared, &policies, TODAY.parse().unwrap());
         findings.iter().map(|finding| (finding.check.id, finding.path())).collect()
@@ -142,7 +150,7 @@ pub(super) mod tests {
     fn an_inline_policy_is_judged_by_the_context_and_inherits_from_it() {
         assert_eq!(found("sync", &format!(r#"{BUDGET}, "policy": {{ "maxAttempts": 3 }}"#)), []);
         assert_eq!(
-            found("sync", &format!(r#"{BUDGET}, "policy": {{ "maxAttempts": 9 }}"#)),
+            found("sync", &format!(r#"{BUDGET}, "policy": {{ "maxAttempts": 9, "initialDelayMs": 50 }}"#)),
             [("retries-out-of-range", here("policy.maxAttempts"))]
         );
     }
@@ -157,6 +165,33 @@ pub(super) mod tests {
     #[test]
     fn what_a_named_policy_breaks_anyway_is_not_said_again() {
         assert_eq!(found("batch", &format!(r#"{BUDGET}, "policy": "naive""#)), []);
+    }
+
+    #[test]
+    fn an_approval_for_events_is_none_for_calls_that_are_waited_for() {
+        let approved = r#""policy": "approved""#;
+        assert_eq!(found("event", &format!("{BUDGET}, {DEAD_LETTERS}, {approved}")), []);
+        assert_eq!(found("sync", &format!("{BUDGET}, {approved}")), [("retries-out-of-range", here("policy"))]);
+    }
+
+    #[test]
+    fn a_word_that_is_not_known_is_refused() {
+        for rest in [
+            r#""methods": ["ANY"]"#,
+            r#""methods": ["POST /v1/payments"]"#,
+            r#""whenExhausted": "banana""#,
+            r#""retryOn": ["sometimes"]"#,
+            r#""retryBudget": { "ratio": 0.2, "whenSpent": "shrug" }"#,
+            r#""retryBudget": { "ratio": 0.2, "per": "moon" }"#,
+            r#""idempotency": { "key": "uuid-v4", "per": "moon" }"#,
+            r#""authentication": { "whenExpired": "shrug" }"#,
+            r#""deadLetterQueue": { "name": "dead", "keeps": ["everything"] }"#,
+        ] {
+            let json =
+                format!(r#"{{ "name": "shop", "context": "sync", "dependencies": [{{ "name": "a", {rest} }}] }}"#);
+            let error = serde_json::from_str::<Service>(&json).unwrap_err().to_string();
+            assert!(error.starts_with("unknown variant"), "{error}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Approval {
     pub by: String,
     /// The last day on which it holds, in UTC.
     pub until: Date,
+    /// For how many attempts at most, the first send included.
+    pub max_attempts: u32,
     /// Why: at most 1,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

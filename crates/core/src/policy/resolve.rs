@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::check::Check;
+use super::check::{self, Check};
 use super::defaults::{self, Defaults};
 use super::{Approval, BackoffKind, FieldProblem, Invalid, JitterKind, Limits, Policy, Spec};
 use crate::backoff::Backoff;
@@ -38,7 +38,7 @@ impl Policy {
             .unwrap_or(defaults.total_budget);
         let attempt_timeout = check
             .duration("attemptTimeoutMs", spec.attempt_timeout_ms, Limits::ATTEMPT_TIMEOUT)
-            .unwrap_or(defaults.attempt_timeout.min(total_budget));
+            .unwrap_or_else(|| defaults.attempt_timeout.min(share(total_budget, max_attempts)));
         check.at_most("attemptTimeoutMs", attempt_timeout, "totalBudgetMs", total_budget);
         let connect_timeout = check
             .duration("connectTimeoutMs", spec.connect_timeout_ms, Limits::CONNECT_TIMEOUT)
@@ -49,7 +49,7 @@ impl Policy {
         }
         let retry_after_max = check.duration("retryAfterMaxMs", spec.retry_after_max_ms, Limits::RETRY_AFTER_MAX);
         if let Some(approval) = &spec.approval {
-            check.characters("approval.by", &approval.by, 1..=Approval::BY_CHARS);
+            check.characters("approval.by", approval.by.trim(), 1..=Approval::BY_CHARS);
             let reason = approval.reason.as_deref().unwrap_or_default();
             check.characters("approval.reason", reason, 0..=Approval::REASON_CHARS);
         }
@@ -122,6 +122,14 @@ fn jitter(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Jitter {
         }
         JitterKind::Proportional => Jitter::Proportional { ratio },
         JitterKind::None => Jitter::None,
+    }
+}
+
+/// What one attempt may take by default of a short time: half of it, so that there is some left for another.
+fn share(total_budget: Duration, max_attempts: u32) -> Duration {
+    match max_attempts {
+        1 => total_budget,
+        _ => Duration::from_millis(check::millis(total_budget / 2).max(1)),
     }
 }
 
@@ -225,8 +233,10 @@ mod tests {
         assert_eq!(resolve(r#"{ "maxDelayMs": 500 }"#).backoff, backoff(500, 500));
         // total budget, attempt timeout, connect timeout
         let cases = [
-            (r#"{ "totalBudgetMs": 10000 }"#, (10_000, 10_000, 5_000)),
-            (r#"{ "totalBudgetMs": 100 }"#, (100, 100, 100)),
+            (r#"{ "totalBudgetMs": 40000 }"#, (40_000, 20_000, 5_000)),
+            (r#"{ "totalBudgetMs": 6000 }"#, (6_000, 3_000, 3_000)),
+            (r#"{ "totalBudgetMs": 6000, "maxAttempts": 1 }"#, (6_000, 6_000, 5_000)),
+            (r#"{ "totalBudgetMs": 1 }"#, (1, 1, 1)),
             (r#"{ "attemptTimeoutMs": 2000 }"#, (86_400_000, 2_000, 2_000)),
             (r#"{ "attemptTimeoutMs": 900000 }"#, (86_400_000, 900_000, 5_000)),
         ];
@@ -256,7 +266,7 @@ mod tests {
         // total budget, attempt timeout, connect timeout
         assert_eq!(
             (policy.total_budget, policy.attempt_timeout, policy.connect_timeout),
-            (ms(2_000), ms(2_000), ms(2_000))
+            (ms(2_000), ms(1_000), ms(1_000))
         );
         assert_eq!(resolve(r#"{ "context": "sync" }"#).attempt_timeout, ms(5_000));
         let backoff = |json| resolve(json).backoff;
@@ -284,10 +294,14 @@ mod tests {
     #[test]
     fn an_approval_says_who_in_few_words() {
         let json = |by: &str, reason: &str| {
-            format!(r#"{{ "approval": {{ "by": "{by}", "until": "2027-01-31", "reason": "{reason}" }} }}"#)
+            format!(
+                r#"{{ "approval": {{ "by": "{by}", "until": "2027-01-31", "maxAttempts": 9, "reason": "{reason}" }} }}"#
+            )
         };
         resolve(&json("Board", &"ä".repeat(1_000)));
-        assert_eq!(problems(&json("", "")), ["approval.by must have 1 to 200 characters, got 0"]);
+        for nobody in ["", "  "] {
+            assert_eq!(problems(&json(nobody, "")), ["approval.by must have 1 to 200 characters, got 0"]);
+        }
         assert_eq!(
             problems(&json(&"a".repeat(201), &"b".repeat(1_001))),
             [
@@ -451,6 +465,11 @@ mod tests {
         let base = spec(r#"{ "backoff": "schedule", "scheduleMs": [1000, 5000] }"#);
         let fixed = base.overridden_by(&spec(r#"{ "backoff": "fixed", "initialDelayMs": 50 }"#));
         assert_eq!(Policy::resolve(&fixed).unwrap().backoff, Backoff::Fixed { delay: ms(50) });
+        let base = spec(r#"{ "context": "webhook", "scheduleMs": [1000, 9000, 60000] }"#);
+        let event = base.overridden_by(&spec(r#"{ "context": "event" }"#));
+        assert_eq!(Policy::resolve(&event).unwrap().max_attempts, 6);
+        let patient = base.overridden_by(&spec(r#"{ "context": "webhook-patient" }"#));
+        assert_eq!(Policy::resolve(&patient).unwrap().max_attempts, 4);
         let base = spec(r#"{ "multiplier": 3, "maxDelayMs": 4000 }"#);
         let schedule = base.overridden_by(&spec(r#"{ "backoff": "schedule", "scheduleMs": [7] }"#));
         assert_eq!(Policy::resolve(&schedule).unwrap().backoff, Backoff::Schedule { delays: vec![ms(7)] });

@@ -96,6 +96,10 @@ impl Spec {
     #[must_use]
     pub fn overridden_by(&self, changes: &Spec) -> Spec {
         let (base, changes) = (self.clone(), changes.clone());
+        // A schedule that its own context had made sense of is nobody's mistake in a context without one.
+        let is_left_over =
+            base.backoff.is_none() && changes.context.is_some_and(|context| context.schedule_ms().is_none());
+        let base_schedule = base.schedule_ms.filter(|_| !is_left_over);
         Spec {
             context: changes.context.or(base.context),
             max_attempts: changes.max_attempts.or(base.max_attempts),
@@ -105,7 +109,7 @@ impl Spec {
             initial_delay_ms: changes.initial_delay_ms.or(base.initial_delay_ms),
             multiplier: changes.multiplier.or(base.multiplier),
             max_delay_ms: changes.max_delay_ms.or(base.max_delay_ms),
-            schedule_ms: changes.schedule_ms.or(base.schedule_ms),
+            schedule_ms: changes.schedule_ms.or(base_schedule),
             total_budget_ms: changes.total_budget_ms.or(base.total_budget_ms),
             attempt_timeout_ms: changes.attempt_timeout_ms.or(base.attempt_timeout_ms),
             connect_timeout_ms: changes.connect_timeout_ms.or(base.connect_timeout_ms),
@@ -123,7 +127,7 @@ mod tests {
     use super::*;
 
     fn approval(by: &str) -> Option<Approval> {
-        Some(Approval { by: by.into(), until: "2027-01-31".parse().unwrap(), reason: None })
+        Some(Approval { by: by.into(), until: "2027-01-31".parse().unwrap(), max_attempts: 9, reason: None })
     }
 
     /// All fields, spelled out: a new one does not compile here until these tests know it.
@@ -192,7 +196,7 @@ mod tests {
             "connectTimeoutMs": 11,
             "retryableStatusCodes": [429, 503],
             "retryAfterMaxMs": 12,
-            "approval": { "by": "a", "until": "2027-01-31" },
+            "approval": { "by": "a", "until": "2027-01-31", "maxAttempts": 9 },
         });
         assert_eq!(serde_json::to_value(complete()).unwrap(), expected);
         assert_eq!(serde_json::from_value::<Spec>(expected).unwrap(), complete());
@@ -251,8 +255,9 @@ mod tests {
             r#"{ "retryableStatusCodes": [70000] }"#,
             r#"{ "context": "Sync" }"#,
             r#"{ "approval": { "by": "a" } }"#,
-            r#"{ "approval": { "by": "a", "until": "2027-02-30" } }"#,
-            r#"{ "approval": { "by": "a", "until": "2027-02-28", "for": "ever" } }"#,
+            r#"{ "approval": { "by": "a", "until": "2027-02-28" } }"#,
+            r#"{ "approval": { "by": "a", "until": "2027-02-30", "maxAttempts": 9 } }"#,
+            r#"{ "approval": { "by": "a", "until": "2027-02-28", "maxAttempts": 9, "for": "ever" } }"#,
         ] {
             assert!(serde_json::from_str::<Spec>(json).is_err(), "{json}");
         }

@@ -18,9 +18,8 @@ fn annotation(found: &Found) -> String {
     let check = found.finding.check;
     let title = format!("{} {} ({})", check.rule, check.id, check.gate.action());
     let mut message = format!("{}: {}", found.subject, in_short(&found.finding));
-    if let Some(Permission::Expired { by, until }) = &found.finding.permission {
-        message.push_str(&format!(" {by}'s approval ended on {until}."));
-    }
+    let why_not = found.finding.permission.as_ref().and_then(Permission::why_not);
+    message.extend(why_not.map(|why_not| format!(" {why_not}.")));
     command(Level::of(check.gate), &found.spot, &title, &message)
 }
 

@@ -1,5 +1,6 @@
 //! For programs: one document, whose names stay as they are.
 
+use redrive_core::Date;
 use redrive_core::lint::Permission;
 use serde::Serialize;
 
@@ -54,8 +55,11 @@ fn finding(found: &Found) -> Broken<'_> {
         why: check.why,
         fix: &finding.fix,
         approval: finding.permission.as_ref().map(|permission| match permission {
-            Permission::Granted { by, until } => Approval { state: "granted", by, until: until.to_string() },
-            Permission::Expired { by, until } => Approval { state: "expired", by, until: until.to_string() },
+            Permission::Granted { by, until } => Approval::until("granted", by, until),
+            Permission::Expired { by, until } => Approval::until("expired", by, until),
+            Permission::Exceeded { by, max_attempts } => {
+                Approval { state: "exceeded", by, until: None, max_attempts: Some(*max_attempts) }
+            }
         }),
         fingerprint: &found.fingerprint,
     }
@@ -105,10 +109,18 @@ struct Named<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Approval<'a> {
     state: &'a str,
     by: &'a str,
-    until: String,
+    until: Option<String>,
+    max_attempts: Option<u32>,
+}
+
+impl<'a> Approval<'a> {
+    fn until(state: &'a str, by: &'a str, until: &Date) -> Self {
+        Approval { state, by, until: Some(until.to_string()), max_attempts: None }
+    }
 }
 
 #[derive(Serialize)]

@@ -106,7 +106,7 @@ fn result(found: &Found) -> Value {
             "status": "accepted",
             "justification": format!("approved by {by} until {until}"),
         })),
-        Some(Permission::Expired { by, until }) => text.push_str(&format!(" {by}'s approval ended on {until}.")),
+        Some(other) => text.extend(other.why_not().map(|why_not| format!(" {why_not}."))),
         None => {}
     }
     json!({

@@ -107,7 +107,7 @@ fn a_service_that_is_misshapen_is_told_everything_at_once() {
             "s.yaml:3:12: \"sink\" is not known here; there is sync, event, webhook, webhook-patient, batch, grpc",
             "s.yaml:6:27: this must be a whole number from 0, not the text \"x\"",
             "s.yaml:6:38: \"none\" is not known here; did you mean NONE?",
-            "s.yaml:7:20: this must be a status code, or the name of a gRPC code or an error",
+            "s.yaml:7:20: this must be a status code from 300 to 599, a gRPC code from 0 to 16, or the name of an error, not a table",
             "s.yaml:8:13: this must be the name of a policy, or a table of its fields",
             "s.yaml:10:39: this must be text, not 30",
         ]
@@ -120,7 +120,7 @@ fn what_no_server_would_take_is_a_problem_unless_a_finding_says_it_better() {
         ("policyId = \"a\"\nconnectTimeoutMs = 0", vec!["a.toml:2:20: connectTimeoutMs"], vec![]),
         ("policyId = \"a\"\nmaxAttempts = 200", vec![], vec!["retries-out-of-range a.toml:2:15"]),
         (
-            "policyId = \"a\"\nmaxAttempts = 200\napproval = { by = \"x\", until = \"2027-01-31\" }",
+            "policyId = \"a\"\nmaxAttempts = 200\napproval = { by = \"x\", until = \"2027-01-31\", maxAttempts = 200 }",
             vec!["a.toml:2:15: maxAttempts"],
             vec!["retries-out-of-range a.toml:2:15"],
         ),
@@ -146,7 +146,8 @@ fn a_file_with_nothing_in_it_is_a_problem() {
 
 #[test]
 fn an_approval_holds_up_to_its_last_day() {
-    let text = "policyId = \"a\"\nmaxAttempts = 16\napproval = { by = \"Board\", until = 2026-11-16 }";
+    let text =
+        "policyId = \"a\"\nmaxAttempts = 16\napproval = { by = \"Board\", until = 2026-11-16, maxAttempts = 16 }";
     let on = |today: &str| judge(vec![Source::try_new("a.toml", text.as_bytes().to_vec())], today.parse().unwrap());
     assert!(!on("2026-11-16").is_stopped_at(Gate::Advice));
     assert!(on("2026-11-17").is_stopped_at(Gate::Approval));

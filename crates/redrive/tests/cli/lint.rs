@@ -8,7 +8,8 @@ use serde_json::json;
 use super::world::{Ended, Program, redrive};
 
 const BAD: &str = "[policies.slow]\nbackoff = \"fixed\"\n";
-const MANY: &str = "policies:\n  import:\n    maxAttempts: 16\n    approval: {by: Board, until: 2027-01-31}\n";
+const MANY: &str =
+    "policies:\n  import:\n    maxAttempts: 16\n    approval: {by: Board, until: 2027-01-31, maxAttempts: 16}\n";
 const SERVICE: &str = r#"{"services": [{"name": "shop", "context": "batch", "dependencies": [
   {"name": "billing", "policy": "slow", "retryBudget": {"ratio": 0.2}}]}]}"#;
 
@@ -76,7 +77,7 @@ fn findings_are_shown_with_their_lines_also_beside_what_could_not_be_read() {
     files.lint(&["bad.toml", "missing.toml"]).with(2).says(&[
         "could not read: the file cannot be read: No such file",
         "--> missing.toml\n",
-        "blocks merge R-1 fixed-interval: every retry waits for the same 1s",
+        "blocks merge R-1 fixed-interval: every retry has the same 1s to wait",
         "  --> bad.toml:2:11 in policy slow\n   |\n 2 | backoff = \"fixed\"\n   |           ^^^^^^^\n   = why: ",
         "1 problem: what could not be read was not judged; 1 finding: 1 blocks merge",
     ]);

@@ -137,13 +137,13 @@ fn the_standard_is_pointed_out_or_enforced_as_the_service_is_told() {
     let warned = Service::start_with(&["--standard", "warn"]);
     warned.run_with_input(&["policies", "apply", "-"], naive).with(0).says(&[
         "naive created, version 1",
-        "R-1 fixed-interval: backoff: every retry waits for the same 1s",
+        "naive: R-1 fixed-interval: backoff: every retry has the same 1s to wait",
         "fix: leave backoff out",
     ]);
     let enforced = Service::start_with(&["--standard", "enforce"]);
     enforced.run_with_input(&["policies", "apply", "-"], naive).with(1).says(&[
         "error: policy naive: It breaks the retry standard: it breaks R-1 of the retry standard",
-        "backoff: R-1: every retry waits for the same 1s; leave backoff out",
+        "backoff: R-1: every retry has the same 1s to wait; leave backoff out",
     ]);
     let target = Target::answering(&[200]);
     enforced.run(&["send", &target.url, "-d", "x"]).with(1).says(&["idempotencyKey: R-6: POST is retried"]);

@@ -178,6 +178,11 @@ fn unknown_policy(id: &PolicyId) -> Failure {
 
 fn with_overrides(base: Arc<Resolved>, overrides: Option<&policy::Spec>, faults: &mut Faults) -> Option<Arc<Resolved>> {
     let Some(overrides) = overrides else { return Some(base) };
+    if overrides.approval.is_some() {
+        // Whoever submits a task would approve it, too.
+        faults.add("policy.approval", "belongs to a policy that is registered, not to one task");
+        return None;
+    }
     match base.with_overrides(overrides) {
         Ok(resolved) => Some(Arc::new(resolved)),
         Err(invalid) => {

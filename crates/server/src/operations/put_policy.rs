@@ -1,5 +1,6 @@
 //! Registers a policy, or changes one.
 
+use redrive_core::policy::Spec;
 use redrive_core::{Policy, PolicyId, TenantId};
 use redrive_store::{Expected, PolicyVersion, PutPolicy};
 
@@ -63,7 +64,10 @@ pub async fn put_policy(
         };
         Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
     })?;
-    let findings = app.standard.judge_policy(&input.spec, app.engine.now())?;
+    let findings = match app.standard.judge_policy(&input.spec, app.engine.now()) {
+        Ok(findings) => findings,
+        Err(refused) => return unchanged(app, tenant, &id, &input.spec, &precondition).await?.ok_or(refused),
+    };
     for _ in 0..TRIES {
         let expected = precondition.expected(app, tenant, &id).await?;
         let put = app.engine.policies().put(tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
@@ -77,6 +81,26 @@ pub async fn put_policy(
         return Ok(Put { version, how, findings });
     }
     Err(redrive_store::Error::Unavailable("the policy is being changed by others all the time".into()).into())
+}
+
+/// A policy that is there already, just so. To register it again changes nothing, whatever has been enforced or has run
+/// out since: a nightly job that applies what is applied must not begin to fail.
+async fn unchanged(
+    app: &App,
+    tenant: &TenantId,
+    id: &PolicyId,
+    spec: &Spec,
+    precondition: &Precondition,
+) -> Result<Option<Put>, Failure> {
+    let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+    let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec == *spec) else { return Ok(None) };
+    let is_expected = match precondition {
+        Precondition::Nothing | Precondition::Exists => true,
+        Precondition::Absent => false,
+        Precondition::VersionIn(wanted) => wanted.contains(&version.version),
+    };
+    let findings = app.standard.findings(spec, app.engine.now());
+    Ok(is_expected.then_some(Put { version, how: PutHow::Unchanged, findings }))
 }
 
 impl Precondition {

@@ -1,6 +1,6 @@
 //! What of the retry standard a document breaks, as it is shown.
 
-use redrive_core::lint::{Finding, Permission};
+use redrive_core::lint::{Finding, Gate, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,20 +38,31 @@ pub struct ShownFinding {
 pub struct ShownPermission {
     /// Who gave it.
     pub by: String,
-    /// Its last day.
-    pub until: String,
+    /// Its last day; left out where it is for fewer attempts anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// For how many attempts it is, where that is too few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
     /// Whether it still holds.
     pub holds: bool,
 }
 
 impl ShownFinding {
+    /// Whether it breaks a MUST, and nobody has approved that.
+    pub fn breaks_a_must(&self) -> bool {
+        self.gate != Gate::Advice.as_str() && !self.approval.as_ref().is_some_and(|approval| approval.holds)
+    }
+
     /// The finding as it is shown.
     pub fn of(finding: &Finding) -> Self {
         let approval = finding.permission.as_ref().map(|permission| {
-            let (by, until) = match permission {
-                Permission::Granted { by, until } | Permission::Expired { by, until } => (by, until),
+            let (by, until, max_attempts) = match permission {
+                Permission::Granted { by, until } | Permission::Expired { by, until } => (by, Some(until), None),
+                Permission::Exceeded { by, max_attempts } => (by, None, Some(*max_attempts)),
             };
-            ShownPermission { by: by.clone(), until: until.to_string(), holds: finding.is_permitted() }
+            let until = until.map(ToString::to_string);
+            ShownPermission { by: by.clone(), until, max_attempts, holds: finding.is_permitted() }
         });
         ShownFinding {
             rule: finding.check.rule.id(),

@@ -125,7 +125,8 @@ pub struct ShownPolicy<'a> {
     /// The fields, defaults filled in.
     #[serde(flatten)]
     pub fields: Spec,
-    /// In the answer to a registration: the rules of the retry standard that the policy breaks. Otherwise left out.
+    /// The rules of the retry standard that the policy breaks, where the service looks at it. Otherwise left out, and
+    /// also in lists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ShownFinding>,
 }

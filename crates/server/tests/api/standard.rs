@@ -39,10 +39,9 @@ async fn a_warning_accepts_and_says_what_is_broken() {
     let document = policy.json();
     assert_eq!(findings(&document), [("R-1", "fixed-interval", "backoff")]);
     let finding = &document["findings"][0];
-    assert_eq!((&finding["gate"], &finding["wrong"]), (&json!("merge"), &json!("every retry waits for the same 1s")));
+    assert_eq!((&finding["gate"], &finding["wrong"]), (&json!("merge"), &json!("every retry has the same 1s to wait")));
     assert!(finding["why"].as_str().unwrap().len() > 20 && finding["fix"].as_str().unwrap().len() > 20, "{finding}");
-    // It is about what was sent, so it is not a part of the policy.
-    assert_eq!(world.get("/retry-policies/naive").await.json().get("findings"), None);
+    assert_eq!(findings(&world.get("/retry-policies/naive").await.json()), [("R-1", "fixed-interval", "backoff")]);
 
     let task = world.post(TASKS, &task(r#"{"jitterType":"EQUAL"}"#)).await;
     assert_eq!((task.status, findings(&task.json())), (201, vec![("R-1", "equal-jitter", "policy.jitterType")]));
@@ -78,8 +77,8 @@ async fn what_keeps_the_standard_is_accepted_where_it_is_enforced() {
     }
     assert_eq!(world.post(TASKS, &task(r#"{"context":"sync","maxAttempts":5}"#)).await.status, 201);
     // A SHOULD is told and refuses nothing.
-    let advice = world.post(POLICIES, r#"{"policyId":"a","backoff":"schedule","scheduleMs":[1000,2000]}"#).await;
-    assert_eq!((advice.status, findings(&advice.json())), (201, vec![("R-1", "schedule-outside-webhooks", "backoff")]));
+    let advice = world.post(POLICIES, r#"{"policyId":"a","maxAttempts":1}"#).await;
+    assert_eq!((advice.status, findings(&advice.json())), (201, vec![("R-2", "never-retries", "maxAttempts")]));
 }
 
 #[tokio::test]
@@ -87,7 +86,9 @@ async fn an_approval_lets_more_retries_through_until_its_last_day() {
     // The world's clock says 2023-11-14.
     let world = World::with_standard(Standard::Enforce).await;
     let document = |until: &str| {
-        format!(r#"{{"policyId":"a","maxAttempts":20,"approval":{{"by":"Board","until":"{until}","reason":"x"}}}}"#)
+        format!(
+            r#"{{"policyId":"a","maxAttempts":20,"approval":{{"by":"Board","until":"{until}","maxAttempts":20,"reason":"x"}}}}"#
+        )
     };
     let refused = world.post(POLICIES, &document("2023-11-13")).await;
     assert_eq!(refused.status, 422);
@@ -98,7 +99,7 @@ async fn an_approval_lets_more_retries_through_until_its_last_day() {
     assert_eq!(accepted.status, 201, "{}", accepted.text());
     let policy = accepted.json();
     assert_eq!(policy["findings"][0]["approval"]["holds"], true);
-    assert_eq!(policy["approval"], json!({"by": "Board", "until": "2023-11-14", "reason": "x"}));
+    assert_eq!(policy["approval"], json!({"by": "Board", "until": "2023-11-14", "maxAttempts": 20, "reason": "x"}));
 }
 
 #[tokio::test]
@@ -129,9 +130,12 @@ async fn a_post_needs_a_key_where_the_standard_is_enforced() {
     assert_eq!((refused.status, findings(&refused.json())), (422, vec![("R-6", "unkeyed-writes", "idempotencyKey")]));
     let keyed = world.ask(Ask::post(TASKS, document).header("idempotency-key", "order-7")).await;
     assert_eq!((keyed.status, keyed.json().get("findings")), (201, None));
-    // What is tried once only is not retried.
-    let once = r#"{"targetUrl":"https://example.com/","method":"PUT","body":"x"}"#;
-    assert_eq!(world.post(TASKS, once).await.status, 201);
+    // PUT is safe to retry as it is, and what is tried only once is not retried.
+    for safe in [r#""method":"PUT""#, r#""policy":{"maxAttempts":1}"#] {
+        let document = format!(r#"{{"targetUrl":"https://example.com/","body":"x",{safe}}}"#);
+        let accepted = world.post(TASKS, &document).await;
+        assert_eq!(accepted.status, 201, "{}", accepted.text());
+    }
 
     let warned = World::with_standard(Standard::Warn).await;
     let accepted = warned.post(TASKS, document).await;
@@ -159,4 +163,70 @@ async fn a_batch_refuses_the_item_and_names_where() {
     let results = world.post("/retry-tasks/batch", &batch).await.json()["results"].clone();
     assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!(201), &json!(422)));
     assert_eq!(findings(&results[1]["error"]), [("R-1", "linear-backoff", "tasks[1].policy.backoff")]);
+}
+
+#[tokio::test]
+async fn nobody_approves_their_own_task() {
+    let world = World::with_standard(Standard::Enforce).await;
+    let own = r#"{"maxAttempts":100,"approval":{"by":"me","until":"9999-12-31","maxAttempts":100}}"#;
+    let refused = world.post(TASKS, &task(own)).await;
+    assert_eq!((refused.status, &refused.json()["field"]), (422, &json!("policy.approval")));
+    assert_eq!(refused.json()["type"], "/problems/invalid-value");
+}
+
+#[tokio::test]
+async fn an_approval_covers_what_was_approved_and_no_more() {
+    let world = World::with_standard(Standard::Enforce).await;
+    let policy = r#"{"policyId":"approved","context":"event","maxAttempts":14,"totalBudgetMs":30000,"maxDelayMs":2000,
+        "approval":{"by":"Board","until":"2024-01-31","maxAttempts":14}}"#;
+    assert_eq!(world.post(POLICIES, policy).await.status, 201);
+    let submit = async |changes: &str| {
+        let document = format!(
+            r#"{{"targetUrl":"https://example.com/","method":"GET","policyId":"approved","policy":{{{changes}}}}}"#
+        );
+        let answer = world.post(TASKS, &document).await;
+        (answer.status, findings(&answer.json()).iter().map(|finding| finding.1.to_owned()).collect::<Vec<_>>())
+    };
+    assert_eq!(submit(r#""attemptTimeoutMs":1000"#).await, (201, vec![]));
+    assert_eq!(submit(r#""maxAttempts":12"#).await, (201, vec!["retries-out-of-range".into()]));
+    assert_eq!(submit(r#""maxAttempts":15"#).await, (422, vec!["retries-out-of-range".into()]));
+    assert_eq!(submit(r#""context":"sync""#).await, (422, vec!["retries-out-of-range".into()]));
+}
+
+#[tokio::test]
+async fn registering_what_is_registered_changes_nothing_even_when_its_approval_has_run_out() {
+    let world = World::with_standard(Standard::Enforce).await;
+    let policy = r#"{"policyId":"a","maxAttempts":20,"approval":{"by":"Board","until":"2023-11-14","maxAttempts":20}}"#;
+    assert_eq!(world.post(POLICIES, policy).await.status, 201);
+    world.clock.advance(std::time::Duration::from_secs(86_400));
+    let again = world.post(POLICIES, policy).await;
+    assert_eq!((again.status, again.header("etag")), (200, Some("\"1\"")), "{}", again.text());
+    assert_eq!(again.json()["findings"][0]["approval"]["holds"], false);
+    assert_eq!(world.get("/retry-policies/a").await.json()["findings"][0]["approval"]["holds"], false);
+    let changed = policy.replace(":20,", ":19,");
+    assert_eq!(world.post(POLICIES, &changed).await.status, 422);
+    let absent = world.ask(Ask::post(POLICIES, policy).header("if-none-match", "*")).await;
+    assert_eq!(absent.status, 422);
+}
+
+#[tokio::test]
+async fn a_refusal_names_what_breaks_a_must_and_tells_the_rest_as_well() {
+    let world = World::with_standard(Standard::Enforce).await;
+    let policy = r#"{"policyId":"a","context":"webhook","scheduleMs":[5000,1000,9000],"maxAttempts":20,
+        "totalBudgetMs":172800000}"#;
+    let problem = world.post(POLICIES, policy).await.json();
+    assert_eq!(problem["detail"], "it breaks R-1, R-2, R-3 of the retry standard");
+    assert_eq!(problem["field"], "scheduleMs");
+    let fields: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| error["field"].clone()).collect();
+    assert_eq!(fields, ["scheduleMs", "maxAttempts", "totalBudgetMs"]);
+
+    let advice =
+        r#"{"policyId":"a","context":"webhook","scheduleMs":[5000,1000,9000,99000],"totalBudgetMs":172800000}"#;
+    let problem = world.post(POLICIES, advice).await.json();
+    assert_eq!(
+        (&problem["field"], &problem["detail"]),
+        (&json!("totalBudgetMs"), &json!("it breaks R-3 of the retry standard"))
+    );
+    assert_eq!(findings(&problem).len(), 2);
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 1);
 }

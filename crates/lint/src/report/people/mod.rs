@@ -43,12 +43,8 @@ fn finding(found: &Found, paint: Paint) -> String {
     let gate = paint.over(check.gate.action(), colour);
     let what = paint.over(&format!("{} {}: {}", check.rule, check.id, printable(&finding.wrong)), Colour::Strong);
     let whose = format!(" in {}", printable(&found.subject.to_string()));
-    let expired = match &finding.permission {
-        Some(Permission::Expired { by, until }) => {
-            Some(("but", format!("{}'s approval ended on {until}", printable(by))))
-        }
-        _ => None,
-    };
+    let why_not = finding.permission.as_ref().and_then(Permission::why_not);
+    let expired = why_not.map(|why_not| ("but", printable(&why_not)));
     let notes = [("why", check.why.to_owned()), ("fix", printable(&finding.fix))].into_iter().chain(expired);
     format!("{gate} {what}\n{}", snippet(&found.spot, &whose, colour, paint, notes))
 }

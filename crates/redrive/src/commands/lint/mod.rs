@@ -35,7 +35,7 @@ A file has policies (a list, or a table by name, as for `redrive policies apply`
   idempotency = { key = \"uuid-v4\" }
   retryBudget = { ratio = 0.2, opensBreaker = true }
 More retries than the standard allows need an approval, which may be recorded in the policy:
-  approval = { by = \"Integration Architecture Board\", until = \"2027-06-30\" }";
+  approval = { by = \"Integration Architecture Board\", until = \"2027-06-30\", maxAttempts = 16 }";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

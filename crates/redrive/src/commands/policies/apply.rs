@@ -77,6 +77,6 @@ fn print(output: Output, before: Option<u32>, policy: &Policy) -> anyhow::Result
     };
     let version = policy.version.unwrap_or_default();
     output.line(format!("{} {done}, version {version}", policy.policy_id))?;
-    policy.findings.iter().for_each(|finding| notice(finding.text()));
+    policy.findings.iter().for_each(|finding| notice(format!("{}: {}", policy.policy_id, finding.text())));
     Ok(())
 }

@@ -115,12 +115,13 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
             problem.errors.clone_from(faults);
         }
         Failure::BreaksStandard(findings) => {
-            problem.field = findings.first().map(|finding| finding.field.clone());
+            let broken = || findings.iter().filter(|finding| finding.breaks_a_must());
+            problem.field = broken().next().map(|finding| finding.field.clone());
             let fault = |finding: &ShownFinding| FieldFault {
                 field: finding.field.clone(),
                 message: format!("{}: {}; {}", finding.rule, finding.wrong, finding.fix),
             };
-            problem.errors = findings.iter().map(fault).collect();
+            problem.errors = broken().map(fault).collect();
             problem.findings.clone_from(findings);
         }
         Failure::TooLarge { field, limit_bytes } => {

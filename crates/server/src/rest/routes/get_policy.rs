@@ -20,7 +20,8 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Policies,
     summary: "Show a policy",
     description: "A policy as it is now, with every field that applies to it, and the versions that it had. An old \
-        version is kept for as long as a task refers to it.",
+        version is kept for as long as a task refers to it. Where the service looks at the retry standard, `findings` are \
+        the rules that it breaks today.",
     effect: Effect::Reads,
     parameters: &[POLICY_ID],
     request: None,
@@ -58,8 +59,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let id = call.policy_id()?;
     let versions = get_policy(call.app(), call.tenant(), id.clone()).await?;
     let newest = versions.last().ok_or_else(|| Failure::NoSuchPolicy(id.to_string()))?;
+    let findings = call.app().standard.findings(&newest.spec, call.app().engine.now());
     let history = PolicyHistory {
-        current: ShownPolicy::try_new(newest)?,
+        current: ShownPolicy { findings, ..ShownPolicy::try_new(newest)? },
         versions: versions.iter().map(ShownPolicy::try_new).collect::<Result<_, _>>()?,
     };
     Ok(Reply::json(200, &history)?.with(ETAG, precondition::etag(newest.version)))
