@@ -10,6 +10,7 @@
 //! Not here: reading files and showing findings (`redrive-lint`), refusing policies (`redrive-server`).
 
 mod authentication;
+mod backoff;
 mod budget;
 mod check;
 mod classification;
