@@ -50,7 +50,7 @@ impl Rule {
 
     /// The rule with this number: `R-7`, and also `r7` and `7`.
     pub fn from_id(text: &str) -> Option<Rule> {
-        let number = text.trim_start_matches(['R', 'r']).trim_start_matches('-');
+        let number = text.strip_prefix(['R', 'r']).map_or(text, |rest| rest.strip_prefix('-').unwrap_or(rest));
         Rule::ALL.into_iter().find(|rule| &rule.id()[2..] == number)
     }
 
@@ -356,7 +356,7 @@ mod tests {
                 assert_eq!(Rule::from_id(&text), Some(rule), "{text}");
             }
         }
-        for text in ["", "R", "R-", "R-0", "R-11", "R-01", "rule 1"] {
+        for text in ["", "R", "R-", "R-0", "R-11", "R-01", "rule 1", "RR-7", "R--7", "-7"] {
             assert_eq!(Rule::from_id(text), None, "{text}");
         }
     }

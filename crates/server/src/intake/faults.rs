@@ -34,6 +34,10 @@ impl Faults {
         Failure::Invalid(self.0)
     }
 
+    pub(crate) fn into_failure_if_any(self) -> Option<Failure> {
+        (!self.is_empty()).then(|| self.into_failure())
+    }
+
     /// The names of the fields at fault.
     #[cfg(test)]
     pub(crate) fn fields(&self) -> Vec<&str> {

@@ -57,6 +57,7 @@ pub(crate) async fn prepare(
     key_beside: Option<&str>,
 ) -> Result<Prepared, Failure> {
     let policy_id = policy_id(submission.policy_id.as_ref())?;
+    let no_policy = || unknown_policy(&policy_id);
     let base = app.engine.policies().current(tenant, &policy_id).await?;
     let now = app.engine.now();
     let mut faults = Faults::default();
@@ -109,11 +110,12 @@ pub(crate) async fn prepare(
         if let Some(submitted) = accepted_before(app, tenant, given_key, fingerprint).await? {
             return Ok(Prepared::Before { submitted, request: Arc::new(request) });
         }
-        return Err(match (today.is_empty(), is_found, &request.body) {
-            (false, ..) => today.into_failure(),
-            (true, false, Body::Stored(body)) => unknown_body(body),
-            (true, ..) => judged.err().unwrap_or_else(|| unknown_policy(&policy_id)),
-        });
+        let missing = if is_found { None } else { request.body.stored() };
+        return Err(today
+            .into_failure_if_any()
+            .or(missing.map(unknown_body))
+            .or(judged.err())
+            .unwrap_or_else(no_policy));
     };
     keep_apart(app, tenant, &mut request).await?;
     let key_generated = given_key.is_none();
