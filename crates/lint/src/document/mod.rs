@@ -18,7 +18,7 @@ mod yaml;
 
 pub use language::Language;
 pub use path::Step;
-pub use room::{MAX_DEPTH, MAX_VALUES};
+pub use room::{MAX_DEPTH, MAX_TEXT, MAX_VALUES};
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,10 +10,14 @@ pub const MAX_DEPTH: usize = 64;
 /// How many values a document may have, each use of an alias counted in full.
 pub const MAX_VALUES: usize = 100_000;
 
-/// The values that were read so far.
+/// How many bytes of text a document may have, keys included, each use of an alias counted in full.
+pub const MAX_TEXT: usize = 8 * 1024 * 1024;
+
+/// What was read so far.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     taken: usize,
+    text: usize,
 }
 
 impl Room {
@@ -25,6 +29,16 @@ impl Room {
         }
         if self.taken > MAX_VALUES {
             return Err((span.clone(), format!("the document has more than {MAX_VALUES} values; here it is too much")));
+        }
+        Ok(())
+    }
+
+    /// Takes room for `bytes` more of text at `span`. Where there are no aliases the size of the file bounds it already.
+    pub(super) fn take_text(&mut self, bytes: usize, span: &Range<usize>) -> Result<(), Wrong> {
+        self.text = self.text.saturating_add(bytes);
+        if self.text > MAX_TEXT {
+            let most = MAX_TEXT >> 20;
+            return Err((span.clone(), format!("the document has more than {most} MiB of text; here it is too much")));
         }
         Ok(())
     }

@@ -178,3 +178,14 @@ fn aliases_that_multiply_are_stopped() {
     let problems = problems("a.yaml", &laughs);
     assert!(problems[0].contains("more than 100000 values"), "{problems:?}");
 }
+
+#[test]
+fn aliases_of_one_long_text_are_stopped_before_they_are_copied() {
+    let long = format!("a: &a \"{}\"\nb: [{}*a]\n", "x".repeat(100_000), "*a, ".repeat(9_999));
+    let problems = problems("a.yaml", &long);
+    assert!(problems[0].contains("more than 8 MiB of text"), "{problems:?}");
+    // The text itself, its copy for the aliases, and 81 of those: one more than fits.
+    assert!(problems[0].starts_with(&format!("a.yaml:2:{}:", 5 + 4 * 81)), "{problems:?}");
+    let keys = format!("a: &a {{{}: 1}}\nb: [{}*a]\n", "x".repeat(100_000), "*a, ".repeat(9_999));
+    assert!(self::problems("a.yaml", &keys)[0].contains("more than 8 MiB of text"));
+}

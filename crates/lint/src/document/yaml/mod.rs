@@ -47,12 +47,14 @@ struct Reader<'a> {
 struct Size {
     /// How many values it is, itself included.
     values: usize,
+    /// How many bytes of text are in it, keys included.
+    text: usize,
     /// How deep the values in it lie.
     depth: usize,
 }
 
 impl Size {
-    const ONE: Size = Size { values: 1, depth: 0 };
+    const ONE: Size = Size { values: 1, text: 0, depth: 0 };
 }
 
 /// A list or a table whose end has not been seen.
@@ -79,8 +81,9 @@ impl Reader<'_> {
             Event::Scalar(text, style, anchor, tag) => {
                 let bytes = written::span(self.text, bytes, style);
                 let value = scalar::value(&text, style, tag.as_deref()).map_err(|wrong| (bytes.clone(), wrong))?;
-                self.room.take(1, self.open.len(), &bytes)?;
-                self.finished(Node { span: bytes, value }, anchor, Size::ONE)
+                let size = Size { text: text.len(), ..Size::ONE };
+                self.take(size, &bytes)?;
+                self.finished(Node { span: bytes, value }, anchor, size)
             }
             Event::SequenceStart(anchor, tag) => {
                 self.opened(Content::List(Vec::new()), anchor, bytes, tag.as_deref(), "seq")
@@ -91,14 +94,23 @@ impl Reader<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.closed(bytes),
             Event::Alias(anchor) => {
-                let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
+                let Some((node, size)) = self.anchors.get(&anchor) else {
                     return Err((bytes, "this alias stands for a value that it is itself a part of".into()));
                 };
+                // There must be room before there is a copy.
+                let size = *size;
                 self.room.take(size.values, self.open.len() + size.depth, &bytes)?;
-                self.finished(Node { span: bytes, value: node.value }, 0, size)
+                self.room.take_text(size.text, &bytes)?;
+                let value = node.value.clone();
+                self.finished(Node { span: bytes, value }, 0, size)
             }
             _ => Ok(()),
         }
+    }
+
+    fn take(&mut self, size: Size, span: &Range<usize>) -> Result<(), Wrong> {
+        self.room.take(size.values, self.open.len(), span)?;
+        self.room.take_text(size.text, span)
     }
 
     fn opened(
@@ -132,7 +144,7 @@ impl Reader<'_> {
     fn finished(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), Wrong> {
         if anchor != 0 {
             // It is kept a second time, for its aliases.
-            self.room.take(size.values, self.open.len(), &node.span)?;
+            self.take(size, &node.span)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         let Some(parent) = self.open.last_mut() else {
@@ -140,6 +152,7 @@ impl Reader<'_> {
             return Ok(());
         };
         parent.size.values += size.values;
+        parent.size.text += size.text;
         parent.size.depth = parent.size.depth.max(size.depth + 1);
         parent.end = parent.end.max(node.span.end);
         match &mut parent.content {
