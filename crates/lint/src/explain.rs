@@ -13,9 +13,10 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// The topic with this name: `R-7`, or a check's such as `fixed-interval`.
+    /// The topic with this name: `R-7`, or a check's such as `fixed-interval`, in any case.
     pub fn named(name: &str) -> Option<Topic> {
-        let by_check = || Check::named(name).map(|check| Topic { rule: check.rule, check: Some(check) });
+        let by_check =
+            || Check::named(&name.to_ascii_lowercase()).map(|check| Topic { rule: check.rule, check: Some(check) });
         Rule::from_id(name).map(|rule| Topic { rule, check: None }).or_else(by_check)
     }
 
@@ -110,6 +111,7 @@ mod tests {
             let page = page(Topic::named(check.id).unwrap());
             assert!(page.contains(&format!("\n{} ({})\n", check.id, check.gate.action())), "{page}");
         }
+        assert_eq!(Topic::named("Fixed-INTERVAL"), Topic::named("fixed-interval"));
         assert_eq!(Topic::named("R-11"), None);
         assert_eq!(Topic::named("fixed"), None);
     }

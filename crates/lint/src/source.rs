@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::MAIN_SEPARATOR;
 use std::sync::Arc;
 
 use crate::problem::Problem;
@@ -21,6 +22,9 @@ pub struct Source {
 
 /// A document may be one line of megabytes: columns are counted from the nearest of these on.
 const STRIDE: usize = 1024;
+
+/// What some editors put before everything else.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A part of a file, or the file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +59,9 @@ impl Source {
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Source::of(name, text)),
             Err(error) => {
-                let valid = error.utf8_error().valid_up_to();
+                let mark =
+                    if error.as_bytes().starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 };
+                let valid = error.utf8_error().valid_up_to() - mark;
                 let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
                 let at = Some(valid..valid + '\u{fffd}'.len_utf8());
                 let spot = Source::of(name, text).spot(at);
@@ -71,7 +77,7 @@ impl Source {
 
     fn of(name: String, text: String) -> Arc<Source> {
         // A byte order mark says how the file is encoded and is no character of it: columns do not count it.
-        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+        let text = text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text);
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let characters = text.as_bytes().chunks(STRIDE).scan(0, |before, chunk| {
             let here = *before;
@@ -85,6 +91,14 @@ impl Source {
     /// The name that people know the file by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name as a path with slashes, without what leads nowhere: `./a.toml` and `a.toml` are the same file.
+    pub fn path(&self) -> String {
+        let slashed = if MAIN_SEPARATOR == '\\' { self.name.replace('\\', "/") } else { self.name.clone() };
+        let parts = slashed.split('/').enumerate().filter(|(at, part)| *part != "." && (*at == 0 || !part.is_empty()));
+        let path = parts.map(|(_, part)| part).collect::<Vec<_>>().join("/");
+        if path.is_empty() { slashed } else { path }
     }
 
     /// The whole text, without a byte order mark.
@@ -228,8 +242,24 @@ mod tests {
     fn what_is_no_text_is_a_problem_at_its_place() {
         let problem = Source::try_new("f.toml", b"a = 1\nb = \"\xff\"\n".to_vec()).unwrap_err();
         assert_eq!(problem.to_string(), "f.toml:2:6: the file is not UTF-8 text: this byte is no character");
+        let problem = Source::try_new("f.toml", b"\xef\xbb\xbfb = \"\xff\"\n".to_vec()).unwrap_err();
+        assert_eq!(problem.to_string(), "f.toml:1:6: the file is not UTF-8 text: this byte is no character");
         let problem = Source::try_new("f.toml", vec![b' '; MAX_BYTES + 1]).unwrap_err();
         assert_eq!(problem.to_string(), "f.toml: the file is larger than 4 MiB");
         assert!(Source::try_new("f.toml", vec![b' '; MAX_BYTES]).is_ok());
+    }
+
+    #[test]
+    fn a_path_is_the_same_however_it_is_written() {
+        for (name, expected) in [
+            ("a.toml", "a.toml"),
+            ("./a.toml", "a.toml"),
+            (".//a/./b//c.toml", "a/b/c.toml"),
+            ("/etc//a.toml", "/etc/a.toml"),
+            ("../a.toml", "../a.toml"),
+            ("-", "-"),
+        ] {
+            assert_eq!(Source::try_new(name, Vec::new()).unwrap().path(), expected, "{name}");
+        }
     }
 }

@@ -31,8 +31,10 @@ impl Language {
 fn by_content(text: &str) -> Language {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(first) = lines.next() else { return Language::Toml };
-    if first.starts_with('{') {
-        return Language::Json;
+    if let Some(rest) = first.strip_prefix('{') {
+        // A table in braces whose first key is not in double quotes is YAML's.
+        let key = std::iter::once(rest).chain(lines).find_map(|line| line.trim_start().chars().next());
+        return if matches!(key, None | Some('"' | '}')) { Language::Json } else { Language::Yaml };
     }
     if let Some(rest) = first.strip_prefix('[') {
         // A header, `[policies.a]` or `[[policies]]`, or else a list, which JSON has on its own.
@@ -65,6 +67,13 @@ mod tests {
             ("a.yaml", "", Language::Yaml),
             ("-", "", Language::Toml),
             ("-", "# a comment\n\n  {\"a\": 1}", Language::Json),
+            ("-", "{", Language::Json),
+            ("-", "{ }", Language::Json),
+            ("-", "{\n  \"a\": 1", Language::Json),
+            ("-", "{a: 1}", Language::Yaml),
+            ("-", "# {\n{\n  a: {b: 1}}", Language::Yaml),
+            ("-", "{'a': 1}", Language::Yaml),
+            ("-", "{ # comment", Language::Yaml),
             ("-", "[{}]", Language::Json),
             ("-", "[", Language::Json),
             ("-", "[[policies]]\na = 1", Language::Toml),
