@@ -7,17 +7,25 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::document::{self, Entry, Node, Step, Value};
+use crate::document::{Entry, Node, Step, Value};
 use crate::nearest::nearest;
 use crate::problem::Problem;
+use crate::shape::shortened;
 use crate::source::Source;
 
 const POLICIES: &str = "policies";
 const SERVICES: &str = "services";
-const POLICY_ID: &str = "policyId";
+const NAME: &str = "name";
+pub(crate) const POLICY_ID: &str = "policyId";
 
 /// What the server shows a policy with besides its fields. It is ignored, so that what was shown can be written back.
-const SHOWN_ONLY: [&str; 3] = ["version", "createdAt", "versions"];
+const SHOWN_ONLY: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
+
+/// What the server shows beside a list of policies.
+const SHOWN_BESIDE: &str = "nextCursor";
+
+/// A field whose name begins so means nothing to us, wherever it is: people carry with it what they like.
+const EXTENSION: &str = "x-";
 
 /// The content of one document, as far as it could be told apart.
 #[derive(Debug, Default)]
@@ -66,23 +74,6 @@ pub(crate) struct Named {
     pub(crate) part: Part,
 }
 
-/// The policies of a file, each with its `policyId` and its fields as they are written; services are passed over.
-pub fn policies(source: &Arc<Source>) -> Result<Vec<Json>, Vec<Problem>> {
-    let content = content(source, &document::read(source)?);
-    if !content.problems.is_empty() {
-        return Err(content.problems);
-    }
-    if content.policies.is_empty() {
-        return Err(vec![Problem::new(source.spot(None), "there is no policy in it")]);
-    }
-    let with_id = |policy: Named| {
-        let mut fields = policy.part.json;
-        fields[POLICY_ID] = policy.name.into();
-        fields
-    };
-    Ok(content.policies.into_iter().map(with_id).collect())
-}
-
 /// Tells the parts of a document apart.
 pub(crate) fn content(source: &Arc<Source>, document: &Node) -> Content {
     let mut reader = Reader { source, content: Content::default() };
@@ -100,7 +91,24 @@ fn is_single_policy(entries: &[Entry]) -> bool {
         let holds_parts = matches!(entry.node.value, Value::List(_) | Value::Table(_));
         [POLICIES, SERVICES].contains(&entry.key.as_str()) || (holds_parts && section_meant(&entry.key).is_some())
     };
-    !entries.is_empty() && !entries.iter().any(is_section)
+    let mut entries = entries.iter().filter(|entry| !is_extension(&entry.key)).peekable();
+    entries.peek().is_some() && !entries.any(is_section)
+}
+
+fn is_extension(key: &str) -> bool {
+    key.starts_with(EXTENSION)
+}
+
+/// The value as JSON, without extensions.
+fn meaning(node: &Node) -> Json {
+    match &node.value {
+        Value::List(items) => items.iter().map(meaning).collect(),
+        Value::Table(entries) => {
+            let entries = entries.iter().filter(|entry| !is_extension(&entry.key));
+            Json::Object(entries.map(|entry| (entry.key.clone(), meaning(&entry.node))).collect())
+        }
+        _ => node.to_json(),
+    }
 }
 
 fn section_meant(key: &str) -> Option<&'static str> {
@@ -118,24 +126,44 @@ impl Reader<'_> {
     }
 
     fn sections(&mut self, entries: &[Entry]) {
+        let has_policies = entries.iter().any(|entry| entry.key == POLICIES);
         for entry in entries {
             match (entry.key.as_str(), &entry.node.value) {
                 (POLICIES, Value::List(items)) => items.iter().for_each(|item| self.policy(item, None)),
                 (POLICIES, Value::Table(by_name)) => {
                     by_name.iter().for_each(|policy| self.policy(&policy.node, Some(policy)));
                 }
-                (SERVICES, Value::List(items)) => items.iter().zip(0..).for_each(|(item, at)| self.service(item, at)),
-                (POLICIES, _) => self.problem(&entry.node.span, "policies must be a list, or a table by name"),
-                (SERVICES, _) => self.problem(&entry.node.span, "services must be a list"),
+                (SERVICES, Value::List(items)) => {
+                    items.iter().zip(0..).for_each(|(item, at)| self.service(item, at, None));
+                }
+                (SERVICES, Value::Table(by_name)) => {
+                    by_name.iter().zip(0..).for_each(|(service, at)| self.service(&service.node, at, Some(service)));
+                }
+                (section @ (POLICIES | SERVICES), _) => {
+                    self.problem(&entry.node.span, format!("{section} must be a list, or a table by name"));
+                }
+                (SHOWN_BESIDE, _) if has_policies => {}
+                (key, _) if is_extension(key) => {}
                 (key, _) => {
                     let meant = match section_meant(key) {
                         Some(meant) => format!("did you mean {meant}?"),
                         None => "a file has policies and services".into(),
                     };
-                    self.problem(&entry.key_span, format!("{key} means nothing here; {meant}"));
+                    self.problem(&entry.key_span, format!("{} means nothing here; {meant}", shortened(key)));
                 }
             }
         }
+    }
+
+    /// The name of a part and where it stands: its key if it has one, or else what its field says.
+    fn name(&mut self, node: &Node, kind: &str, field: &str, keyed: Option<&Entry>) -> Option<(String, Range<usize>)> {
+        let own = node.entry(field).and_then(|own| own.node.as_text().map(|name| (name, own.node.span.clone())));
+        let Some(keyed) = keyed else { return own.map(|(name, span)| (name.to_owned(), span)) };
+        if let Some((other, span)) = own.filter(|(name, _)| *name != keyed.key) {
+            let wrong = format!("the {kind} {} names itself {:?}", shortened(&keyed.key), shortened(other));
+            self.problem(&span, wrong);
+        }
+        Some((keyed.key.clone(), keyed.key_span.clone()))
     }
 
     /// One policy; `keyed` if it stands under its name.
@@ -143,17 +171,16 @@ impl Reader<'_> {
         if !matches!(node.value, Value::Table(_)) {
             return self.problem(&node.span, format!("a policy must be a table, not {}", node.kind()));
         }
-        let own = node.entry(POLICY_ID);
-        let (name, name_span) = match (keyed, own.map(|own| (own.node.as_text(), &own.node.span))) {
-            (_, Some((None, span))) => return self.problem(span, "a policyId must be text"),
-            (Some(keyed), Some((Some(other), span))) if other != keyed.key => {
-                return self.problem(span, format!("the policy {} names itself {other:?}", keyed.key));
+        if let Some(own) = node.entry(POLICY_ID).filter(|own| own.node.as_text().is_none()) {
+            self.problem(&own.node.span, "a policyId must be text");
+        }
+        let Some((name, name_span)) = self.name(node, "policy", POLICY_ID, keyed) else {
+            if node.entry(POLICY_ID).is_none() {
+                self.problem(&node.span, "a policy needs a policyId");
             }
-            (Some(keyed), _) => (keyed.key.clone(), keyed.key_span.clone()),
-            (None, Some((Some(name), span))) => (name.to_owned(), span.clone()),
-            (None, None) => return self.problem(&node.span, "a policy needs a policyId"),
+            return;
         };
-        let mut json = node.to_json();
+        let mut json = meaning(node);
         if let Json::Object(fields) = &mut json {
             fields.retain(|field, _| field != POLICY_ID && !SHOWN_ONLY.contains(&field.as_str()));
         }
@@ -161,73 +188,26 @@ impl Reader<'_> {
         self.content.policies.push(Named { name, part });
     }
 
-    fn service(&mut self, node: &Node, at: usize) {
+    /// One service; `keyed` if it stands under its name. That a name is missing is said with the rest of its shape.
+    fn service(&mut self, node: &Node, at: usize, keyed: Option<&Entry>) {
         if !matches!(node.value, Value::Table(_)) {
             return self.problem(&node.span, format!("a service must be a table, not {}", node.kind()));
         }
-        let name = node.name();
-        let name_span = name.map_or_else(|| node.span.clone(), |name| name.span.clone());
-        let name = name.and_then(Node::as_text).map_or_else(|| at.to_string(), str::to_owned);
+        let named = self.name(node, "service", NAME, keyed);
+        let mut json = meaning(node);
+        if let (Some((name, _)), None | Some(Json::String(_))) = (&named, json.get(NAME)) {
+            json[NAME] = name.as_str().into();
+        }
+        let (name, name_span) = named.unwrap_or_else(|| (at.to_string(), node.span.clone()));
         let lasting_path = format!("/{SERVICES}/{name}");
-        self.content.services.push(Part { node: node.clone(), name_span, lasting_path, json: node.to_json() });
+        self.content.services.push(Part { node: node.clone(), name_span, lasting_path, json });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn read(name: &str, text: &str) -> Result<Vec<Json>, Vec<String>> {
-        let source = Source::try_new(name, text.as_bytes().to_vec()).unwrap();
-        policies(&source).map_err(|problems| problems.iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn one_policy_or_several_in_any_language() {
-        let webhooks = json!({"policyId": "webhooks", "maxAttempts": 3});
-        for text in [
-            "policyId = \"webhooks\"\nmaxAttempts = 3",
-            "policyId = \"webhooks\"\nmaxAttempts = 3\nversion = 7\ncreatedAt = 1",
-            "[[policies]]\npolicyId = \"webhooks\"\nmaxAttempts = 3",
-            "[policies.webhooks]\nmaxAttempts = 3",
-            "[policies.webhooks]\npolicyId = \"webhooks\"\nmaxAttempts = 3",
-            "[policies.webhooks]\nmaxAttempts = 3\n[[services]]\nname = \"a\"",
-            r#"{"policyId": "webhooks", "maxAttempts": 3}"#,
-            r#" {"policies": [{"policyId": "webhooks", "maxAttempts": 3}]}"#,
-            "policyId: webhooks\nmaxAttempts: 3\n",
-            "policies:\n- policyId: webhooks\n  maxAttempts: 3\n",
-            "policies:\n  webhooks: {maxAttempts: 3}\n",
-        ] {
-            assert_eq!(read("-", text).unwrap(), std::slice::from_ref(&webhooks), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_policy_is_refused_at_its_place() {
-        for (text, expected) in [
-            ("", "-: there is no policy in it"),
-            ("{", "-:1:1: this is not JSON: EOF while parsing an object"),
-            ("maxAttempts = 3", "-:1:1: a policy needs a policyId"),
-            ("policyId = 3", "-:1:12: a policyId must be text"),
-            ("policies = 3", "-:1:12: policies must be a list, or a table by name"),
-            ("policies = []", "-: there is no policy in it"),
-            ("services = []", "-: there is no policy in it"),
-            ("services = {}", "-:1:12: services must be a list"),
-            ("[polices.a]\nmaxAttempts = 3", "-:1:2: polices means nothing here; did you mean policies?"),
-            (
-                "colour = \"red\"\n[[policies]]\npolicyId = \"a\"",
-                "-:1:1: colour means nothing here; a file has policies and services",
-            ),
-            ("[policies.a]\npolicyId = \"b\"", "-:2:12: the policy a names itself \"b\""),
-            ("[policies]\na = 1", "-:2:5: a policy must be a table, not a number"),
-            ("[1, 2]", "-:1:1: a file must be a table, not a list"),
-            ("[[policies]]\nmaxAttempts = 3", "-:1:1: a policy needs a policyId"),
-        ] {
-            assert_eq!(read("-", text).unwrap_err(), [expected], "{text:?}");
-        }
-    }
+    use crate::document;
 
     #[test]
     fn every_part_that_is_wrong_is_named() {

@@ -6,11 +6,13 @@
 //! | `source` | a file's text, and the lines and columns in it |
 //! | `document` | one tree with positions, whichever language it was written in |
 //! | `content` | the policies and services of a document |
-//! | `shape` | from a part of a document to a typed value, or to everything that is wrong with it |
+//! | `shape` | from a part of a document to a typed value, and everything that is wrong with it |
+//! | `written` | the policies of a file, for those who use them |
 //! | `judge` | several files as one set: names, findings, problems |
 //! | `verdict` | what came of it, counted |
 //! | `report` | the same findings for people, programs, code scanning and GitHub |
 //! | `explain` | a page about a rule |
+//! | `printable` | what comes from a file, safe to print |
 //! | `nearest` | the name that somebody probably meant |
 //!
 //! Not here: the rules themselves (`redrive_core::lint`), opening files and exit codes (`redrive`).
@@ -22,16 +24,19 @@ pub mod document;
 mod explain;
 mod judge;
 mod nearest;
+mod printable;
 mod problem;
 pub mod report;
 mod shape;
 mod source;
 mod verdict;
+mod written;
 
-pub use content::policies;
 pub use explain::{Topic, page};
 pub use judge::judge;
 pub use nearest::nearest;
+pub use printable::printable;
 pub use problem::Problem;
 pub use source::{MAX_BYTES, Place, Source, Spot};
 pub use verdict::{Found, Subject, Tally, Verdict};
+pub use written::{Written, policies};

@@ -18,7 +18,7 @@ pub struct Found {
     pub spot: Spot,
     /// Whose it is.
     pub subject: Subject,
-    /// What it is known by, also when lines move: the check, the file and the names on the way to it.
+    /// What it is known by, also when lines move: the check, the file's path and the names on the way to it.
     pub fingerprint: String,
 }
 

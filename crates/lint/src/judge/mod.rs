@@ -1,29 +1,31 @@
 //! Judges several files as one set: a service in one may name a policy of another.
+//!
+//! What is left of a policy or a service without its mistakes is judged, except where a finding might only follow from
+//! one of them. Where it is the context that could not be read, only that is found which any context would find.
 
-use std::collections::HashMap;
+mod names;
+mod service;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use redrive_core::lint::{self, Finding, PolicyChoice, Service};
-use redrive_core::policy::{Context, Policy, Spec};
+use redrive_core::lint::{self, Finding};
+use redrive_core::policy::{Context, FieldProblem, Policy, Spec};
 use redrive_core::{Date, PolicyId};
-use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
 
 use crate::content::{Content, Named, Part, content};
 use crate::document::{self, Step};
-use crate::nearest::nearest;
-use crate::problem::Problem;
-use crate::shape;
+use crate::problem::{Problem, distinct};
+use crate::shape::{self, Misshapen, Rest};
 use crate::source::{Source, Spot};
 use crate::verdict::{Fingerprints, Found, Subject, Verdict};
+use crate::written::{located, not_a_name, spot};
 
-/// The policy that every server has.
-const DEFAULT: &str = "default";
-
-/// Judges these files, or what could be read of them, as of `today`.
+/// Judges these files, or what could be read of them, as of `today`. A file that is given twice is judged once.
 pub fn judge(files: Vec<Result<Arc<Source>, Problem>>, today: Date) -> Verdict {
-    let verdict = Verdict { files: files.len(), ..Verdict::default() };
-    let mut judge = Judge { today, verdict, fingerprints: Fingerprints::default(), policies: HashMap::new() };
+    let mut given = HashSet::new();
+    let files: Vec<_> = files.into_iter().filter(|file| given.insert(source_of(file).path())).collect();
+    let mut judge = Judge::new(files.len(), today);
     let order: Vec<Arc<Source>> = files.iter().map(source_of).collect();
     let files: Vec<File> = files.into_iter().filter_map(|file| judge.read(file)).collect();
     for file in &files {
@@ -52,7 +54,7 @@ struct File {
 impl File {
     /// The spot of a path from one of its parts on.
     fn spot(&self, part: &Part, path: &[Step]) -> Spot {
-        self.source.spot(Some(part.span_at(path)))
+        spot(&self.source, part, path)
     }
 }
 
@@ -60,18 +62,56 @@ struct Judge {
     today: Date,
     verdict: Verdict,
     fingerprints: Fingerprints,
-    /// The policies by name; nothing where what is written is none.
+    /// The policies by name.
     policies: HashMap<String, Known>,
+    /// The services by name: where each was first written.
+    services: HashMap<String, Spot>,
+    /// For how many unknown names another one was looked for.
+    suggestions: usize,
 }
 
 /// A policy that a service can name.
 struct Known {
-    spec: Option<Spec>,
+    reading: Reading<Spec>,
     /// Where it was first written.
     spot: Spot,
 }
 
+/// What a part says without its mistakes.
+struct Reading<T> {
+    /// One value; one for each context where it could not be read; none if too little is left.
+    values: Vec<T>,
+    /// What was taken out, the same for each.
+    rest: Rest,
+}
+
+impl<T> Reading<T> {
+    /// Reads a part, with each context that may stand in for one that is unknown, and says what is wrong with it.
+    fn of(read: impl Fn(Context) -> (Option<T>, Rest, Vec<Problem>)) -> (Self, Vec<Problem>) {
+        let (value, rest, problems) = read(Context::ALL[0]);
+        let others = if rest.is_without_context() { &Context::ALL[1..] } else { &[] };
+        let others = others.iter().filter_map(|context| read(*context).0);
+        (Reading { values: value.into_iter().chain(others).collect(), rest }, problems)
+    }
+
+    /// The value where the context with this number stands in for an unknown one.
+    fn value(&self, context: usize) -> Option<&T> {
+        self.values.get(context).or(self.values.first())
+    }
+}
+
 impl Judge {
+    fn new(files: usize, today: Date) -> Self {
+        Judge {
+            today,
+            verdict: Verdict { files, ..Verdict::default() },
+            fingerprints: Fingerprints::default(),
+            policies: HashMap::new(),
+            services: HashMap::new(),
+            suggestions: 0,
+        }
+    }
+
     fn read(&mut self, file: Result<Arc<Source>, Problem>) -> Option<File> {
         let read = file.map_err(|problem| vec![problem]).and_then(|source| Ok((document::read(&source)?, source)));
         let (document, source) = match read {
@@ -96,120 +136,45 @@ impl Judge {
     fn remember(&mut self, file: &File, policy: &Named) {
         let spot = file.spot(&policy.part, &[]);
         if let Err(wrong) = PolicyId::try_new(&policy.name) {
-            self.verdict.problems.push(Problem::new(spot.clone(), format!("this cannot be a policy's name: {wrong}")));
+            self.verdict.problems.push(not_a_name(spot.clone(), &wrong));
         }
         if let Some(first) = self.policies.get(&policy.name) {
             let wrong = format!("there is a policy {} already, at {}", policy.name, first.spot);
             self.verdict.problems.push(Problem::new(spot, wrong));
             return;
         }
-        let spec = self.shaped(file, &policy.part);
-        self.policies.insert(policy.name.clone(), Known { spec, spot });
-    }
-
-    /// What a part says, if it has the shape of a `T`; what keeps it from that is noted.
-    fn shaped<T: DeserializeOwned>(&mut self, file: &File, part: &Part) -> Option<T> {
-        self.shaped_at(file, part, &part.json, &[])
-    }
-
-    /// The same of a value inside of a part.
-    fn shaped_at<T: DeserializeOwned>(&mut self, file: &File, part: &Part, json: &Json, at: &[Step]) -> Option<T> {
-        let misshapen = match shape::read(json) {
-            Ok(read) => return Some(read),
-            Err(misshapen) => misshapen,
-        };
-        for wrong in misshapen {
-            let path = [at, &wrong.at].concat();
-            let name = wrong.is_name.then(|| part.node.key_span_at(&path)).flatten();
-            let spot = name.map_or_else(|| file.spot(part, &path), |name| file.source.spot(Some(name)));
-            self.verdict.problems.push(Problem::new(spot, wrong.wrong));
-        }
-        None
+        let (reading, problems) = Reading::of(|context| {
+            let mut rest = Rest::new(policy.part.json.clone());
+            let (spec, misshapen) = shape::read::<Spec>(&mut rest, context);
+            (spec, rest, problems_of(file, &policy.part, &[], misshapen))
+        });
+        self.verdict.problems.extend(problems);
+        self.policies.insert(policy.name.clone(), Known { reading, spot });
     }
 
     fn policy(&mut self, file: &File, policy: &Named) {
         let own = file.spot(&policy.part, &[]);
-        let known = self.policies.get(&policy.name).filter(|known| known.spot == own);
-        let Some(spec) = known.and_then(|known| known.spec.clone()) else { return };
-        let findings = lint::policy(&spec, None, self.today);
-        self.impossible(file, &policy.part, &[], &spec, &findings);
+        let Some(known) = self.policies.get(&policy.name).filter(|known| known.spot == own) else { return };
+        let Reading { values, rest } = &known.reading;
+        let findings = common(values.iter().map(|spec| lint::policy(spec, None, self.today)));
+        let (findings, impossible) = sound(findings, impossible(values.iter(), &[]), rest);
         let subject = Subject::Policy(policy.name.clone());
-        findings.into_iter().for_each(|finding| self.found(file, &policy.part, subject.clone(), finding));
+        self.impossible(file, &policy.part, impossible);
+        findings
+            .into_iter()
+            .for_each(|(finding, path)| self.found(file, &policy.part, subject.clone(), finding, &path));
     }
 
-    /// What no server would accept is a problem, unless a finding says the same of the same field, and better.
-    fn impossible(&mut self, file: &File, part: &Part, at: &[Step], spec: &Spec, findings: &[Finding]) {
-        let (_, problems) = Policy::resolve_as_far_as_possible(spec);
-        for problem in problems {
-            let is_said = |finding: &Finding| !finding.is_permitted() && finding.path() == problem.field;
-            if findings.iter().any(is_said) {
-                continue;
-            }
-            let steps = problem.field.split('.').map(|name| Step::Field(name.to_owned()));
-            let spot = file.spot(part, &at.iter().cloned().chain(steps).collect::<Vec<_>>());
-            self.verdict.problems.push(Problem::new(spot, problem.to_string()));
-        }
+    /// What no server would accept is a problem.
+    fn impossible(&mut self, file: &File, part: &Part, impossible: Vec<Impossible>) {
+        let problem = |one: Impossible| Problem::new(file.spot(part, &one.path), one.problem.to_string());
+        self.verdict.problems.extend(impossible.into_iter().map(problem));
     }
 
-    fn service(&mut self, file: &File, part: &Part) {
-        let inline_is_right = self.inline_policies(file, part);
-        let Some(service) = self.shaped::<Service>(file, &without_wrong(part, &inline_is_right)) else { return };
-        if inline_is_right.contains(&false) {
-            return;
-        }
-        self.names(file, part, &service);
-        let policies = |name: &str| match self.policies.get(name) {
-            Some(known) => known.spec.clone(),
-            None => preset(name),
-        };
-        let findings = lint::service(&service, &policies, self.today);
-        for (at, dependency) in service.dependencies.iter().enumerate() {
-            if let Some(PolicyChoice::Inline(spec)) = &dependency.policy {
-                self.impossible(file, part, &policy_of(at), spec, &within(&findings, at));
-            }
-        }
-        for finding in findings {
-            let subject = Subject::Service { name: service.name.clone(), dependency: dependency(&service, &finding) };
-            self.found(file, part, subject, finding);
-        }
-    }
-
-    /// Whether each dependency's policy, where its fields stand there, has the right ones. They are read here because
-    /// serde, given a choice, only says that nothing fits.
-    fn inline_policies(&mut self, file: &File, part: &Part) -> Vec<bool> {
-        let dependencies = part.json["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut right = Vec::with_capacity(dependencies.len());
-        for (at, dependency) in dependencies.iter().enumerate() {
-            let fields = &dependency["policy"];
-            let is_right = !fields.is_object() || self.shaped_at::<Spec>(file, part, fields, &policy_of(at)).is_some();
-            right.push(is_right);
-        }
-        right
-    }
-
-    /// That every policy that a service names is there.
-    fn names(&mut self, file: &File, part: &Part, service: &Service) {
-        for (at, dependency) in service.dependencies.iter().enumerate() {
-            let Some(PolicyChoice::Named(name)) = &dependency.policy else { continue };
-            if self.policies.contains_key(name) || preset(name).is_some() {
-                continue;
-            }
-            let mut known: Vec<&str> = self.policies.keys().map(String::as_str).collect();
-            known.sort_unstable();
-            known.extend(Context::ALL.iter().map(|context| context.as_str()));
-            let wrong = match nearest(name, known.into_iter().chain([DEFAULT])) {
-                Some(meant) => format!("there is no policy {name} in any of the files; did you mean {meant}?"),
-                None => format!("there is no policy {name} in any of the files, and no preset of that name"),
-            };
-            self.verdict.problems.push(Problem::new(file.spot(part, &policy_of(at)), wrong));
-        }
-    }
-
-    fn found(&mut self, file: &File, part: &Part, subject: Subject, finding: Finding) {
-        let path: Vec<Step> = finding.at.iter().map(Step::from).collect();
-        let lasting = format!("{}{}", part.lasting_path, part.node.lasting_path(&path));
-        let fingerprint = self.fingerprints.of(finding.check.id, file.source.name(), &lasting);
-        let found = Found { finding, spot: file.spot(part, &path), subject, fingerprint };
+    fn found(&mut self, file: &File, part: &Part, subject: Subject, finding: Finding, path: &[Step]) {
+        let lasting = format!("{}{}", part.lasting_path, part.node.lasting_path(path));
+        let fingerprint = self.fingerprints.of(finding.check.id, &file.source.path(), &lasting);
+        let found = Found { finding, spot: file.spot(part, path), subject, fingerprint };
         self.verdict.findings.push(found);
     }
 
@@ -217,47 +182,68 @@ impl Judge {
     fn finish(mut self, order: &[Arc<Source>]) -> Verdict {
         let file = |spot: &Spot| order.iter().position(|source| Arc::ptr_eq(source, &spot.source));
         let place = |spot: &Spot| (file(spot), spot.span.as_ref().map(|span| span.start));
-        self.verdict.findings.sort_by_key(|found| place(&found.spot));
-        self.verdict.problems.sort_by_key(|problem| place(&problem.spot));
+        self.verdict.findings.sort_by_cached_key(|found| place(&found.spot));
+        self.verdict.problems = distinct(self.verdict.problems);
+        self.verdict.problems.sort_by_cached_key(|problem| place(&problem.spot));
         self.verdict
     }
 }
 
-/// The path from a service to the policy of the dependency with this number.
-fn policy_of(dependency: usize) -> [Step; 3] {
-    [Step::Field("dependencies".into()), Step::Index(dependency), Step::Field("policy".into())]
+fn problems_of(file: &File, part: &Part, inside: &[Step], misshapen: Vec<Misshapen>) -> Vec<Problem> {
+    misshapen.into_iter().map(|wrong| located(&file.source, part, inside, wrong)).collect()
 }
 
-/// The policy that a name stands for where no file says it: a context's preset, or the one that every server has.
-fn preset(name: &str) -> Option<Spec> {
-    let context = Context::from_name(name);
-    (name == DEFAULT || context.is_some()).then(|| Spec { context, ..Spec::default() })
-}
-
-/// The dependency that a finding is about.
-fn dependency(service: &Service, finding: &Finding) -> Option<String> {
-    match finding.at[..] {
-        [lint::Step::Field("dependencies"), lint::Step::Index(at), ..] => {
-            service.dependencies.get(at).map(|dependency| dependency.name.clone())
-        }
-        _ => None,
+/// What is found whichever context it is.
+fn common<T: PartialEq>(mut found: impl Iterator<Item = Vec<T>>) -> Vec<T> {
+    let mut all = found.next().unwrap_or_default();
+    for other in found {
+        all.retain(|one| other.contains(one));
     }
+    all
 }
 
-/// A service without the policies that were found wrong already.
-fn without_wrong(part: &Part, right: &[bool]) -> Part {
-    let mut part = part.clone();
-    if let Some(Json::Array(dependencies)) = part.json.get_mut("dependencies") {
-        for (dependency, _) in dependencies.iter_mut().zip(right).filter(|(_, right)| !**right) {
-            dependency["policy"] = Json::Null;
+/// A value that no server would take.
+struct Impossible {
+    problem: FieldProblem,
+    /// Where it is, from the part that is judged.
+    path: Vec<Step>,
+}
+
+/// The impossible values of the policy at `outer`, whichever context it has.
+fn impossible<'a>(specs: impl Iterator<Item = &'a Spec>, outer: &[Step]) -> Vec<Impossible> {
+    let problems = common(specs.map(|spec| Policy::resolve_as_far_as_possible(spec).1));
+    let problems = problems.into_iter().map(|problem| {
+        let inner = problem.field.split('.').map(|name| Step::Field(name.to_owned()));
+        Impossible { path: outer.iter().cloned().chain(inner).collect(), problem }
+    });
+    problems.collect()
+}
+
+/// The fields whose findings speak of the value as it is written, and say better what is wrong with an impossible one.
+const SAID_BETTER: [&str; 3] = ["maxAttempts", "totalBudgetMs", "attemptTimeoutMs"];
+
+/// The fields of which findings speak as if a possible value stood there.
+const JUDGED_AS_POSSIBLE: [&str; 4] = ["scheduleMs", "multiplier", "maxDelayMs", "jitterRatio"];
+
+/// The findings, each with its path in the file, and the impossible values, without what may only follow from a mistake
+/// and what is said better by the other.
+fn sound(
+    findings: Vec<Finding>,
+    mut impossible: Vec<Impossible>,
+    rest: &Rest,
+) -> (Vec<(Finding, Vec<Step>)>, Vec<Impossible>) {
+    impossible.retain(|one| !rest.is_doubtful(&one.path));
+    let mut sound = Vec::with_capacity(findings.len());
+    for finding in findings {
+        let path = rest.original(&finding.at.iter().map(Step::from).collect::<Vec<_>>());
+        let is_other = |one: &Impossible| one.path == path && JUDGED_AS_POSSIBLE.contains(&one.problem.field);
+        if !rest.is_doubtful(&path) && !impossible.iter().any(is_other) {
+            sound.push((finding, path));
         }
     }
-    part
-}
-
-/// The findings of the policy of the dependency with this number, told as of the policy itself.
-fn within(findings: &[Finding], at: usize) -> Vec<Finding> {
-    let outer = [lint::Step::Field("dependencies"), lint::Step::Index(at), lint::Step::Field("policy")];
-    let inside = findings.iter().filter(|finding| finding.at.starts_with(&outer));
-    inside.map(|finding| Finding { at: finding.at[outer.len()..].to_vec(), ..finding.clone() }).collect()
+    impossible.retain(|one| {
+        let says = |(finding, path): &(Finding, Vec<Step>)| !finding.is_permitted() && *path == one.path;
+        !(SAID_BETTER.contains(&one.problem.field) && sound.iter().any(says))
+    });
+    (sound, impossible)
 }

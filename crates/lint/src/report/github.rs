@@ -3,6 +3,7 @@
 use redrive_core::lint::Permission;
 
 use super::{Level, in_short};
+use crate::printable::printable;
 use crate::source::Spot;
 use crate::verdict::{Found, Verdict};
 
@@ -29,7 +30,7 @@ fn command(level: Level, spot: &Spot, title: &str, message: &str) -> String {
         Level::Warning => "warning",
         Level::Note => "notice",
     };
-    let mut properties = vec![format!("file={}", property(spot.source.name()))];
+    let mut properties = vec![format!("file={}", property(&spot.source.path()))];
     if let Some(place) = spot.place() {
         properties.push(format!("line={}", place.line));
         // Columns only mean something there if they are of one line.
@@ -45,9 +46,9 @@ fn command(level: Level, spot: &Spot, title: &str, message: &str) -> String {
     format!("::{level} {}::{}\n", properties.join(","), escaped(message))
 }
 
-/// A message ends with its line.
+/// A message ends with its line, and a log is read in terminals, too.
 fn escaped(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    printable(text).replace('%', "%25")
 }
 
 /// A property ends with a comma, and all of them with colons.
@@ -66,12 +67,15 @@ mod tests {
         for (span, expected) in [
             (
                 Some(4..5),
-                "::error file=a%2Cb%3Ac%25.toml,line=1,col=5,endLine=1,endColumn=6,title=a%2C b%3A c::100%25%0D%0A: x, y\n",
+                "::error file=a%2Cb%3Ac%25.toml,line=1,col=5,endLine=1,endColumn=6,title=a%2C b%3A c::100%25\u{fffd}\u{fffd}\u{fffd}: x, y\n",
             ),
-            (Some(4..7), "::error file=a%2Cb%3Ac%25.toml,line=1,endLine=2,title=a%2C b%3A c::100%25%0D%0A: x, y\n"),
-            (None, "::error file=a%2Cb%3Ac%25.toml,title=a%2C b%3A c::100%25%0D%0A: x, y\n"),
+            (
+                Some(4..7),
+                "::error file=a%2Cb%3Ac%25.toml,line=1,endLine=2,title=a%2C b%3A c::100%25\u{fffd}\u{fffd}\u{fffd}: x, y\n",
+            ),
+            (None, "::error file=a%2Cb%3Ac%25.toml,title=a%2C b%3A c::100%25\u{fffd}\u{fffd}\u{fffd}: x, y\n"),
         ] {
-            assert_eq!(command(Level::Error, &source.spot(span), "a, b: c", "100%\r\n: x, y"), expected);
+            assert_eq!(command(Level::Error, &source.spot(span), "a, b: c", "100%\r\n\u{202e}: x, y"), expected);
         }
     }
 }

@@ -4,6 +4,7 @@ use redrive_core::Date;
 use redrive_core::lint::Permission;
 use serde::Serialize;
 
+use crate::printable::printable_json;
 use crate::source::Spot;
 use crate::verdict::{Found, Subject, Verdict};
 
@@ -32,7 +33,7 @@ pub fn json(verdict: &Verdict) -> serde_json::Result<String> {
             problems: verdict.problems.len(),
         },
     };
-    serde_json::to_string_pretty(&report).map(|text| text + "\n")
+    serde_json::to_string_pretty(&report).map(|text| printable_json(&text) + "\n")
 }
 
 fn finding(found: &Found) -> Broken<'_> {

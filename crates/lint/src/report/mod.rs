@@ -35,9 +35,10 @@ impl Level {
     }
 }
 
-/// What is wrong, why, and the fix, in one paragraph.
+/// What is wrong, why, and the fix, in one paragraph that goes on behind a colon. It may begin with a name, which is
+/// written as its owner writes it.
 fn in_short(finding: &Finding) -> String {
-    format!("{}. {} Fix: {}.", capital(&finding.wrong), finding.check.why, finding.fix)
+    format!("{}. {} Fix: {}.", finding.wrong, finding.check.why, finding.fix)
 }
 
 /// The text with a capital letter at its beginning, as a sentence has.

@@ -5,9 +5,10 @@ use redrive_core::lint::{Check, Permission};
 use serde_json::{Value, json};
 
 use super::{Level, capital, in_short};
+use crate::printable::printable_json;
 use crate::problem::Problem;
 use crate::source::Spot;
-use crate::verdict::{Found, Verdict};
+use crate::verdict::{Fingerprints, Found, Verdict};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -34,6 +35,11 @@ const FINGERPRINT: &str = "redriveLint/v1";
 
 /// The verdict as a SARIF log, made by `version` of this program.
 pub fn sarif(verdict: &Verdict, version: &str) -> serde_json::Result<String> {
+    let mut fingerprints = Fingerprints::default();
+    let problems = verdict.problems.iter().map(|problem| {
+        let fingerprint = fingerprints.of(UNREAD, &problem.spot.source.path(), &problem.wrong);
+        problem_result(problem, &fingerprint)
+    });
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -42,25 +48,37 @@ pub fn sarif(verdict: &Verdict, version: &str) -> serde_json::Result<String> {
                 "name": "redrive lint",
                 "semanticVersion": version,
                 "version": version,
-                "rules": Check::ALL.iter().map(|check| rule(check)).collect::<Vec<_>>(),
-                "notifications": [{
-                    "id": UNREAD,
-                    "shortDescription": {"text": "A file or a part of it could not be read, and was not judged."},
-                }],
+                "rules": Check::ALL.iter().map(|check| rule(check)).chain([unread()]).collect::<Vec<_>>(),
+                "notifications": [{"id": UNREAD, "shortDescription": {"text": UNREAD_MEANS}}],
             }},
             "columnKind": "unicodeCodePoints",
             "invocations": [{
                 "executionSuccessful": verdict.problems.is_empty(),
                 "toolExecutionNotifications": verdict.problems.iter().map(notification).collect::<Vec<_>>(),
             }],
-            "results": verdict.findings.iter().map(result).collect::<Vec<_>>(),
+            "results": problems.chain(verdict.findings.iter().map(result)).collect::<Vec<_>>(),
         }],
     });
-    serde_json::to_string_pretty(&log).map(|text| text + "\n")
+    serde_json::to_string_pretty(&log).map(|text| printable_json(&text) + "\n")
 }
 
-/// What is said of a file that could not be read.
+/// What is said of a file that could not be read. It is a rule of its own as well as a notification: a file whose other
+/// results are gone must not look as if it had been mended.
 const UNREAD: &str = "could-not-read";
+const UNREAD_MEANS: &str = "A file or a part of it could not be read, and was not judged.";
+
+fn unread() -> Value {
+    let help = "What is wrong is said at its place. Until it is mended, what stands there is not judged by any rule.";
+    json!({
+        "id": UNREAD,
+        "name": pascal(UNREAD),
+        "shortDescription": {"text": UNREAD_MEANS},
+        "fullDescription": {"text": UNREAD_MEANS},
+        "help": {"text": help, "markdown": help},
+        "defaultConfiguration": {"level": level(Level::Error)},
+        "properties": {"tags": ["reliability"], "problem.severity": "error", "precision": "very-high"},
+    })
+}
 
 fn rule(check: &Check) -> Value {
     let asks = check.rule.asks();
@@ -120,6 +138,18 @@ fn result(found: &Found) -> Value {
     })
 }
 
+fn problem_result(problem: &Problem, fingerprint: &str) -> Value {
+    json!({
+        "ruleId": UNREAD,
+        "ruleIndex": Check::ALL.len(),
+        "level": level(Level::Error),
+        "message": {"text": problem.wrong},
+        "locations": [location(&problem.spot)],
+        "partialFingerprints": {FINGERPRINT: fingerprint},
+        "suppressions": [],
+    })
+}
+
 fn notification(problem: &Problem) -> Value {
     json!({
         "descriptor": {"id": UNREAD, "index": 0},
@@ -130,7 +160,7 @@ fn notification(problem: &Problem) -> Value {
 }
 
 fn location(spot: &Spot) -> Value {
-    let artifact = json!({"uri": uri(spot.source.name())});
+    let artifact = json!({"uri": uri(&spot.source.path())});
     let physical = match spot.place() {
         None => json!({"artifactLocation": artifact}),
         Some(place) => json!({
@@ -146,10 +176,8 @@ fn location(spot: &Spot) -> Value {
     json!({"physicalLocation": physical})
 }
 
-/// The path as a URI: relative as it was given, with slashes whatever the system writes.
-fn uri(name: &str) -> String {
-    let path = if std::path::MAIN_SEPARATOR == '\\' { name.replace('\\', "/") } else { name.to_owned() };
-    let path = path.strip_prefix("./").unwrap_or(&path);
+/// A path with slashes as a URI: relative as it was given.
+fn uri(path: &str) -> String {
     let encoded = utf8_percent_encode(path, NOT_IN_A_PATH).to_string();
     // A colon in the first part of a relative reference would read as a scheme.
     let (first, rest) = encoded.split_at(encoded.find('/').unwrap_or(encoded.len()));
@@ -180,7 +208,6 @@ mod tests {
     fn a_path_becomes_a_uri() {
         for (name, expected) in [
             ("policies.toml", "policies.toml"),
-            ("./a/b.toml", "a/b.toml"),
             ("a b/ü#1%.toml", "a%20b/%C3%BC%231%25.toml"),
             ("c:d/e:f.toml", "c%3Ad/e:f.toml"),
             ("/etc/a.toml", "file:///etc/a.toml"),

@@ -1,13 +1,24 @@
-//! From a tree to a typed value, or to everything that keeps it from being one, in words and with a path.
+//! From a tree to a typed value, and everything that keeps it from being one, in words and with a path.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `rest` | what is left of a value when its mistakes are taken out, and what can no longer be said of it |
+//! | `table` | a deserializer that takes no list for a table |
+//! | `words` | serde's messages in our words |
 
-use std::collections::HashMap;
+mod rest;
+mod table;
+mod words;
 
+pub(crate) use rest::Rest;
+pub(crate) use words::{context_meant, shortened};
+
+use redrive_core::policy::Context;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use crate::document::Step;
-use crate::nearest::nearest;
+use table::Tables;
 
 /// How many problems of one entry are looked for.
 const MAX_PROBLEMS: usize = 32;
@@ -23,27 +34,45 @@ pub(crate) struct Misshapen {
     pub(crate) wrong: String,
 }
 
-/// Reads `value` as a `T`. serde stops at the first mistake; so what it names is taken out, and the rest is tried again.
-pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<Misshapen>> {
-    let mut rest = Rest { value: value.clone(), left: HashMap::new() };
+impl Misshapen {
+    /// The whole value is wrong.
+    pub(crate) fn value(wrong: &str) -> Self {
+        Misshapen { at: Vec::new(), is_name: false, wrong: wrong.to_owned() }
+    }
+}
+
+/// Reads what there is as a `T`: serde stops at the first mistake, so what it names is taken out, and the rest is tried
+/// again. Nothing if too little is left. Where a context is missing or unknown, `context` stands in for it.
+pub(crate) fn read<T: DeserializeOwned>(rest: &mut Rest, context: Context) -> (Option<T>, Vec<Misshapen>) {
     let mut problems: Vec<Misshapen> = Vec::new();
     loop {
-        let error = match serde_path_to_error::deserialize::<_, T>(&rest.value) {
-            Ok(read) if problems.is_empty() => return Ok(read),
-            Ok(_) => return Err(problems),
+        let error = match serde_path_to_error::deserialize::<_, T>(Tables(rest.value())) {
+            Ok(read) => return (Some(read), problems),
             Err(error) => error,
         };
         let message = error.inner().to_string();
         let at = place_of(error.path(), &message);
         let original = rest.original(&at);
-        // A field that was taken out here is not missing there.
-        let missing = name_after("missing field `", &message).map(|name| [&original[..], &[name]].concat());
-        if !missing.is_some_and(|missing| problems.iter().any(|problem| problem.at == missing)) {
+        let missing = words::name_after("missing field `", &message);
+        let below = |name: &str| [&original[..], &[Step::Field(name.to_owned())]].concat();
+        // What was taken out here, or is meant by another name, is not missing there.
+        if !missing.is_some_and(|name| rest.was_taken_out(&below(name))) {
+            let (wrong, meant) = words::in_words(&message, original.last());
             let is_name = message.starts_with("unknown field");
-            problems.push(Misshapen { at: original, is_name, wrong: in_words(&message) });
+            if let (true, Some(meant), Some((_, table))) = (is_name, meant, original.split_last()) {
+                rest.doubt([table, &[Step::Field(meant)]].concat());
+            }
+            problems.push(Misshapen { at: original, is_name, wrong });
         }
-        if problems.len() >= MAX_PROBLEMS || !rest.remove(&at) {
-            return Err(problems);
+        let is_mended = match missing {
+            Some(name) => rest.stand_in(&at, name, context) || rest.take_out(&at),
+            None if !message.starts_with("unknown field") && at.last() == Some(&Step::Field("context".into())) => {
+                rest.stand_in(&at[..at.len() - 1], "context", context)
+            }
+            None => rest.take_out(&at),
+        };
+        if problems.len() >= MAX_PROBLEMS || !is_mended {
+            return (None, problems);
         }
     }
 }
@@ -56,140 +85,17 @@ fn place_of(path: &Path, message: &str) -> Vec<Step> {
         Segment::Enum { .. } | Segment::Unknown => None,
     });
     let mut steps: Vec<Step> = steps.collect();
-    if let Some(named) = name_after("unknown field `", message).filter(|named| steps.last() != Some(named)) {
+    let named = words::name_after("unknown field `", message).map(|name| Step::Field(name.to_owned()));
+    if let Some(named) = named.filter(|named| steps.last() != Some(named)) {
         steps.push(named);
     }
     steps
 }
 
-fn name_after(start: &str, message: &str) -> Option<Step> {
-    message.strip_prefix(start)?.split('`').next().map(|name| Step::Field(name.to_owned()))
-}
-
-/// What is left of a value after its mistakes were taken out.
-struct Rest {
-    value: Value,
-    /// For each list that something was taken out of, by its path: which of its elements are left.
-    left: HashMap<Vec<Step>, Vec<usize>>,
-}
-
-impl Rest {
-    /// The path in the whole value of what is now at `at`.
-    fn original(&self, at: &[Step]) -> Vec<Step> {
-        let mut path = Vec::with_capacity(at.len());
-        for step in at {
-            let step = match step {
-                Step::Index(index) => {
-                    Step::Index(self.left.get(&path).and_then(|left| left.get(*index)).copied().unwrap_or(*index))
-                }
-                step => step.clone(),
-            };
-            path.push(step);
-        }
-        path
-    }
-
-    /// Takes the value at `at` out; whether it was there.
-    fn remove(&mut self, at: &[Step]) -> bool {
-        let Some((last, before)) = at.split_last() else { return false };
-        let list = self.original(before);
-        let parent = before.iter().try_fold(&mut self.value, |value, step| match step {
-            Step::Field(name) => value.get_mut(name),
-            Step::Index(at) => value.get_mut(at),
-            Step::Item(_) => None,
-        });
-        match (parent, last) {
-            (Some(Value::Object(fields)), Step::Field(name)) => fields.remove(name).is_some(),
-            (Some(Value::Array(items)), Step::Index(at)) if *at < items.len() => {
-                self.left.entry(list).or_insert_with(|| (0..items.len()).collect()).remove(*at);
-                items.remove(*at);
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-/// serde's message in our words, with the name that was probably meant.
-fn in_words(message: &str) -> String {
-    let mut names = message.split('`').skip(1).step_by(2);
-    let named = names.next().unwrap_or_default();
-    let known: Vec<&str> = names.collect();
-    if message.starts_with("unknown field") {
-        return format!("there is no field {named}{}", suggestion(named, &known));
-    }
-    if message.starts_with("unknown variant") {
-        return format!("{named:?} is not known here{}", suggestion(named, &known));
-    }
-    if message.starts_with("missing field") {
-        return format!("the field {named} is missing");
-    }
-    if let Some(choice) = message.strip_prefix("data did not match any variant of untagged enum ") {
-        return format!("this must be {}", choice_in_words(choice));
-    }
-    if message.starts_with("invalid length") && message.contains("expected struct ") {
-        return "this must be a table, not a list".into();
-    }
-    let mistake = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
-    match mistake.and_then(|mistake| mistake.rsplit_once(", expected ")) {
-        Some((found, expected)) => {
-            format!("this must be {}, not {}", expected_in_words(expected), found_in_words(found))
-        }
-        None => message.to_owned(),
-    }
-}
-
-/// The nearest of the known names, or all of them.
-fn suggestion(name: &str, known: &[&str]) -> String {
-    let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
-    let same = known.iter().copied().find(|known| plain(known) == plain(name));
-    match same.or_else(|| nearest(name, known.iter().copied())) {
-        Some(meant) => format!("; did you mean {meant}?"),
-        None if known.is_empty() => String::new(),
-        None => format!("; there is {}", known.join(", ")),
-    }
-}
-
-/// What may stand where there is a choice.
-fn choice_in_words(choice: &str) -> &'static str {
-    match choice {
-        "PolicyChoice" => "the name of a policy, or a table of its fields",
-        _ => "something else",
-    }
-}
-
-fn expected_in_words(expected: &str) -> &str {
-    match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0",
-        "i8" | "i16" | "i32" | "i64" => "a whole number",
-        "f32" | "f64" => "a number",
-        "a string" | "string" => "text",
-        "a boolean" => "true or false",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        expected if expected.starts_with("struct ") => "a table",
-        "string or map" => "a name, as text",
-        expected => expected,
-    }
-}
-
-fn found_in_words(found: &str) -> String {
-    match found {
-        "null" | "unit" | "unit value" | "Option value" => "nothing".into(),
-        "map" => "a table".into(),
-        "sequence" => "a list".into(),
-        found => match found.split_once([' ']) {
-            Some(("string", text)) => format!("the text {text}"),
-            Some(("integer" | "boolean", value)) => value.trim_matches('`').to_owned(),
-            _ => found.strip_prefix("floating point ").unwrap_or(found).trim_matches('`').to_owned(),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -220,7 +126,7 @@ mod tests {
     }
 
     fn problems(value: &Value) -> Vec<String> {
-        let problems = read::<Shop>(value).unwrap_err();
+        let (_, problems) = read::<Shop>(&mut Rest::new(value.clone()), Context::Sync);
         problems.iter().map(|problem| format!("{:?} {}", problem.at, problem.wrong)).collect()
     }
 
@@ -237,6 +143,14 @@ mod tests {
             (
                 json!({"name": "a", "openDays": 1.5}),
                 r#"[Field("openDays")] this must be a whole number from 0, not 1.5"#,
+            ),
+            (
+                json!({"name": "a", "openDays": 300}),
+                r#"[Field("openDays")] this must be a whole number from 0 to 255, not 300"#,
+            ),
+            (
+                json!({"name": "a", "shelves": [[1, [2]]]}),
+                r#"[Field("shelves"), Index(0)] this must be a table, not a list"#,
             ),
             (json!({"name": "a", "openDays": -1}), r#"[Field("openDays")] this must be a whole number from 0, not -1"#),
             (
@@ -283,7 +197,6 @@ mod tests {
                 r#"[Field("shelves"), Index(3), Field("items"), Index(1)] this must be a whole number from 0, not the text "b""#,
                 r#"[Field("shelves"), Index(3), Field("items"), Index(3)] this must be a whole number from 0, not the text "d""#,
                 r#"[Field("shelves"), Index(4)] this must be a table, not 5"#,
-                r#"[] the field name is missing"#,
             ]
         );
     }
@@ -292,5 +205,36 @@ mod tests {
     fn no_value_has_more_mistakes_than_anybody_reads() {
         let value = json!({"name": "a", "shelves": vec![json!(5); 1000]});
         assert_eq!(problems(&value).len(), MAX_PROBLEMS);
+    }
+
+    #[test]
+    fn what_is_left_is_read_and_what_follows_from_a_mistake_is_doubtful() {
+        let field = |name: &str| Step::Field(name.into());
+        let value = json!({"openDay": 3, "kind": "x", "shelves": [5, {"width": 1}, {"width": 2, "items": ["a"]}]});
+        let mut rest = Rest::new(value);
+        let (shop, problems) = read::<Shop>(&mut rest, Context::Sync);
+        let shop = shop.unwrap();
+        assert_eq!((shop.shelves.len(), shop.name.as_str(), problems.len()), (2, "(no name)", 5));
+        assert_eq!(rest.original(&[field("shelves"), Step::Index(1), field("width")])[1], Step::Index(2));
+        for (path, expected) in [
+            (vec![field("openDays")], true),
+            (vec![field("kind")], true),
+            (vec![field("shelves")], true),
+            (vec![field("shelves"), Step::Index(1)], false),
+            (vec![field("shelves"), Step::Index(2), field("items")], true),
+            (vec![field("shelves"), Step::Index(2), field("width")], false),
+        ] {
+            assert_eq!(rest.is_doubtful(&path), expected, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_not_repeated_in_full() {
+        let long = "x".repeat(1_000);
+        for value in [json!({"name": "a", "openDays": long}), json!({"name": "a", "kind": long}), json!({long: 1})] {
+            assert!(problems(&value)[0].len() < 1_300, "{:?}", problems(&value)[0].len());
+            let (_, problems) = read::<Shop>(&mut Rest::new(value), Context::Sync);
+            assert!(problems[0].wrong.chars().count() < 150, "{}", problems[0].wrong);
+        }
     }
 }

@@ -45,8 +45,8 @@ fn programs_read_one_document() {
     assert_eq!(
         document["summary"],
         json!({
-            "files": 2, "policies": 4, "services": 1, "findings": 6, "approved": 1, "problems": 2,
-            "byGate": {"merge": 4, "deploy": 0, "approval": 1, "advice": 1},
+            "files": 2, "policies": 4, "services": 1, "findings": 7, "approved": 1, "problems": 2,
+            "byGate": {"merge": 4, "deploy": 0, "approval": 1, "advice": 2},
         })
     );
 }
@@ -55,8 +55,28 @@ fn programs_read_one_document() {
 fn github_reads_a_command_for_each_finding_that_nobody_approved() {
     let text = report::github(&verdict());
     is_as_blessed(&formats().join("github.txt"), &text);
-    assert_eq!(text.lines().count(), 8, "{text}");
+    assert_eq!(text.lines().count(), 9, "{text}");
     assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
+}
+
+#[test]
+fn names_stay_as_they_are_and_obey_nobody() {
+    let text =
+        r#"services: [{name: ünï, context: sync, dependencies: [{name: "a\u202Eb\e[2J\u2028", policy: "\e]0;x"}]}]"#;
+    let verdict = judge(vec![Source::try_new("a.yaml", text.into())], TODAY.parse().unwrap());
+    assert_eq!((verdict.problems.len(), verdict.findings.len()), (1, 1));
+    for printed in [
+        report::people(&verdict, false),
+        report::github(&verdict),
+        report::json(&verdict).unwrap(),
+        report::sarif(&verdict, "1.2.3").unwrap(),
+    ] {
+        assert!(printed.contains("ünï") && !printed.contains(['\u{1b}', '\u{202e}', '\u{2028}']), "{printed:?}");
+    }
+    let text = "[[services]]\nname = \"ünï\"\ncontext = \"sync\"\nmetrics = []";
+    let verdict = judge(vec![Source::try_new("a.toml", text.into())], TODAY.parse().unwrap());
+    assert!(report::github(&verdict).contains("::service ünï: "), "{}", report::github(&verdict));
+    assert!(report::sarif(&verdict, "1.2.3").unwrap().contains("\"service ünï: "));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod fixtures;
 mod formats;
+mod mistakes;
 mod sarif;
 mod sets;
 mod snapshot;

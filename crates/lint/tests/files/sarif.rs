@@ -140,9 +140,9 @@ fn every_result_points_to_its_rule_and_its_place() {
     let log = log();
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), Check::ALL.len());
+    assert_eq!(rules.len(), Check::ALL.len() + 1);
     let results = run["results"].as_array().unwrap();
-    assert_eq!(results.len(), 7);
+    assert_eq!(results.len(), 10);
     for result in results {
         let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
         assert_eq!((&rule["id"], &rule["defaultConfiguration"]["level"]), (&result["ruleId"], &result["level"]));
@@ -169,4 +169,20 @@ fn what_is_approved_is_suppressed_and_what_could_not_be_read_is_a_failed_run() {
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
     assert_eq!(invocation["toolExecutionNotifications"].as_array().unwrap().len(), 2);
+    let results = run["results"].as_array().unwrap().iter();
+    let unread: Vec<_> = results.filter(|result| result["ruleId"] == "could-not-read").collect();
+    let prints: Vec<_> = unread.iter().map(|result| result["partialFingerprints"]["redriveLint/v1"].as_str()).collect();
+    assert_eq!(unread.len(), 2);
+    assert_ne!(prints[0], prints[1]);
+}
+
+#[test]
+fn a_path_is_the_same_however_the_file_was_named() {
+    const TEXT: &[u8] = b"polcies = 3\n[[policies]]\npolicyId = \"a\"\nbackoff = \"fixed\"";
+    let log = |name: &str| {
+        let files = vec![Source::try_new(name, TEXT.to_vec())];
+        report::sarif(&judge(files, TODAY.parse().unwrap()), "1.2.3").unwrap()
+    };
+    assert_eq!(log("a/b.toml"), log("./a//./b.toml"));
+    assert_ne!(log("a/b.toml"), log("b.toml"));
 }

@@ -87,10 +87,8 @@ fn width(cell: &Cell) -> usize {
     cell.text.chars().count()
 }
 
-/// What comes from elsewhere must not move the cursor or break the line.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
+/// What comes from elsewhere must not move the cursor, break the line or turn the text around.
+pub(crate) use redrive_lint::printable;
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_shown_cannot_move_the_cursor() {
         let mut table = Table::of_fields();
-        table.field("a", "x\x1b[2J\ny");
-        assert_eq!(table.render(false), "a  x\u{fffd}[2J\u{fffd}y\n");
+        table.field("a", "x\x1b[2J\ny\u{202e}z");
+        assert_eq!(table.render(false), "a  x\u{fffd}[2J\u{fffd}y\u{fffd}z\n");
     }
 }

@@ -149,3 +149,58 @@ fn the_standard_is_pointed_out_or_enforced_as_the_service_is_told() {
     enforced.run(&["send", &target.url, "-d", "x"]).with(1).says(&["idempotencyKey: R-6: POST is retried"]);
     enforced.run(&["send", &target.url, "-d", "x", "--key", "order-7"]).with(0);
 }
+
+#[test]
+fn what_a_service_shows_can_be_applied_and_linted() {
+    let service = Service::start_with(&["--standard", "warn"]);
+    let document = b"policies:\n  hooks: {context: event, maxAttempts: 16, approval: {by: Board, until: 2099-01-31, maxAttempts: 16}}\n  plain: {}\n";
+    service.run_with_input(&["policies", "apply", "-"], document).with(0);
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, shown: String| {
+        let path = directory.path().join(name);
+        fs::write(&path, shown).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // A policy of the server's, presets, a page of all policies, the answer to a registration.
+    for words in [
+        &["show", "hooks"][..],
+        &["show", "plain"],
+        &["show", "default"],
+        &["show", "grpc"],
+        &["show", "webhook-patient"],
+        &["list"],
+        &["apply", &file("again.yaml", String::from_utf8(document.to_vec()).unwrap())],
+    ] {
+        let shown = service.run(&[&["policies"], words, &["--json"]].concat()).with(0).stdout;
+        let file = file("shown.json", shown);
+        service.run(&["lint", &file]).with(0).says(&["no findings"]);
+        service.run(&["policies", "apply", &file]).with(0);
+    }
+    service.run(&["policies", "show", "hooks"]).with(0).says(&["1, since"]);
+    let answer =
+        service.run_with_input(&["policies", "apply", "-", "--json"], b"policyId = \"slow\"\nbackoff = \"fixed\"");
+    let answer = answer.with(0).stdout;
+    assert!(answer.contains("\"findings\""), "{answer}");
+    service.run(&["lint", &file("answer.json", answer)]).with(1).says(&["1 finding: 1 blocks merge"]);
+}
+
+#[test]
+fn a_mistake_in_a_file_is_shown_at_its_place_before_a_server_is_asked() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("policies.toml");
+    let file = path.to_str().unwrap();
+    fs::write(&path, "[policies.a]\nbackof = \"x\"\nmaxAttempts = \"\u{202e}3\"\n").unwrap();
+    let expected = [
+        "policies.toml:2:1: there is no field backof; did you mean backoff?",
+        "policies.toml:3:15: this must be a whole number from 0, not the text \"",
+    ];
+    for words in [&["policies", "apply", file][..], &["policies", "show", "a", "--file", file]] {
+        let ended = service.run(words).with(1).says(&expected);
+        assert!(!ended.stderr.contains('\u{202e}'), "{ended:?}");
+    }
+    fs::write(&path, "[policies.a]\nmaxAttempts = 0\n").unwrap();
+    let expected = "policies.toml:2:15: maxAttempts must be 1 to 100, got 0";
+    service.run(&["policies", "show", "a", "--file", file]).with(1).says(&[expected]);
+    service.run(&["policies", "show", "a"]).with(5);
+}

@@ -6,6 +6,7 @@ mod summary;
 
 use redrive_core::lint::{Gate, Permission};
 
+use crate::printable::printable;
 use crate::problem::Problem;
 use crate::verdict::{Found, Verdict};
 use paint::{Colour, Paint};
@@ -65,9 +66,4 @@ fn permitted(found: &Found, paint: Paint) -> String {
     let approved = paint.over("approved", Colour::Good);
     let place = printable(&found.spot.to_string());
     format!("{approved} {by}: {} {}: {} ({place})\n", check.rule, check.id, printable(&finding.wrong))
-}
-
-/// What comes from a file must not move the cursor or break the line.
-fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::paint::{Colour, Paint};
-use super::printable;
+use crate::printable::{is_obeyed, printable};
 use crate::source::{Source, Spot};
 
 /// How many columns a tab takes.
@@ -117,6 +117,8 @@ fn width(letter: char) -> usize {
         |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(letter)));
     match letter {
         '\t' => TAB,
+        // What is not shown itself is shown as one character.
+        _ if is_obeyed(letter) => 1,
         _ if is_in(&NONE) => 0,
         _ if is_in(&TWO) => 2,
         _ => 1,
@@ -145,6 +147,8 @@ mod tests {
             ("e\u{301} = 1", "1", [" 1 | e\u{301} = 1", "   |     ^"]),
             ("a = \"\"\"x\ny\"\"\"", "\"\"\"x\ny\"\"\"", [" 1 | a = \"\"\"x", "   |     ^^^^"]),
             ("a = \"\x1b[2J\"", "a", [" 1 | a = \"\u{fffd}[2J\"", "   | ^"]),
+            ("a = \"\u{200e}x\"", "x", [" 1 | a = \"\u{fffd}x\"", "   |       ^"]),
+            ("a = \"\u{202e}x\"", "x", [" 1 | a = \"\u{fffd}x\"", "   |       ^"]),
             ("\u{feff}a = 1", "a", [" 1 | a = 1", "   | ^"]),
         ] {
             assert_eq!(lines(text, part), (expected[0].into(), expected[1].into()), "{text:?}");

@@ -10,7 +10,7 @@ use super::document;
 use crate::client::{Answer, Client, Policy, escape};
 use crate::commands::Connection;
 use crate::exit::{Exit, exit_of};
-use crate::output::{Colour, Output, notice};
+use crate::output::{Colour, Output, notice, printable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,6 +77,9 @@ fn print(output: Output, before: Option<u32>, policy: &Policy) -> anyhow::Result
     };
     let version = policy.version.unwrap_or_default();
     output.line(format!("{} {done}, version {version}", policy.policy_id))?;
-    policy.findings.iter().for_each(|finding| notice(format!("{}: {}", policy.policy_id, finding.text())));
+    for finding in &policy.findings {
+        let text = format!("{}: {}", policy.policy_id, finding.text());
+        text.lines().for_each(|line| notice(printable(line)));
+    }
     Ok(())
 }

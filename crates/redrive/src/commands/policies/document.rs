@@ -3,12 +3,20 @@
 use std::path::Path;
 
 use anyhow::bail;
+use redrive_lint::{Problem, Written};
 use serde_json::Value;
 
 use crate::commands::sources;
+use crate::output::printable;
+
+/// The policies of all files as a server is given them, or everything that is wrong with any of them. Whether their
+/// values are possible is the server's to say: it knows its own bounds.
+pub(crate) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
+    Ok(written(files)?.iter().map(Written::document).collect())
+}
 
 /// The policies of all files, or everything that is wrong with any of them.
-pub(crate) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
+pub(super) fn written(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Written>> {
     let (mut policies, mut problems) = (Vec::new(), Vec::new());
     for file in files {
         let read = sources::read(file.as_ref()).map_err(|problem| vec![problem]);
@@ -17,9 +25,11 @@ pub(crate) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
             Err(wrong) => problems.extend(wrong),
         }
     }
-    if problems.is_empty() {
-        return Ok(policies);
-    }
-    let problems: String = problems.iter().map(|problem| format!("\n  {problem}")).collect();
+    if problems.is_empty() { Ok(policies) } else { refuse(&problems) }
+}
+
+/// The error of files with these problems.
+pub(super) fn refuse<T>(problems: &[Problem]) -> anyhow::Result<T> {
+    let problems: String = problems.iter().map(|problem| format!("\n  {}", printable(&problem.to_string()))).collect();
     bail!("cannot use what the files say:{problems}")
 }

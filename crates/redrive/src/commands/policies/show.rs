@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use redrive_core::policy::{Context, Spec};
 use serde_json::Value;
 
@@ -73,14 +72,14 @@ async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
 }
 
 fn of_file(file: &Path, name: &str) -> anyhow::Result<Value> {
-    let policies = document::read(&[file])?;
-    let found = policies.into_iter().find(|policy| policy["policyId"] == name);
-    let Some(Value::Object(mut fields)) = found else {
+    let policies = document::written(&[file])?;
+    let Some(policy) = policies.iter().find(|policy| policy.name == name) else {
         return Err(Failure::error(Exit::NotFound, format!("there is no policy {name} in {}", file.display())));
     };
-    fields.remove("policyId");
-    let spec = serde_json::from_value(Value::Object(fields)).with_context(|| format!("policy {name}"))?;
-    resolved(name, &spec)
+    match policy.resolve() {
+        Ok(_) => resolved(name, &policy.spec),
+        Err(problems) => document::refuse(&problems),
+    }
 }
 
 /// A policy that no server has, as a server would show it.
