@@ -1,11 +1,20 @@
 //! The files that are named on a command line.
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redrive_lint::{MAX_BYTES, Problem, Source};
+
+/// The paths without those that lead to a file that was named before.
+pub(crate) fn distinct(paths: &[PathBuf]) -> Vec<&Path> {
+    let mut named = HashSet::new();
+    // What leads nowhere is told apart by its name, and is a problem soon enough.
+    let file = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    paths.iter().map(PathBuf::as_path).filter(|path| named.insert(file(path))).collect()
+}
 
 /// The file at `path`, `-` being standard input; no more of it than may be read.
 pub(crate) fn read(path: &Path) -> Result<Arc<Source>, Problem> {

@@ -86,10 +86,35 @@ fn findings_are_shown_with_their_lines_also_beside_what_could_not_be_read() {
 #[test]
 fn standard_input_is_read_in_whichever_language_it_is() {
     let directory = tempfile::tempdir().unwrap();
-    for text in [BAD, "policies: {slow: {backoff: fixed}}\n", r#"{"policyId": "slow", "backoff": "fixed"}"#] {
+    for text in [
+        BAD,
+        "policies: {slow: {backoff: fixed}}\n",
+        r#"{"policyId": "slow", "backoff": "fixed"}"#,
+        "{policyId: slow, backoff: fixed}",
+    ] {
         let command = redrive(directory.path(), &["lint", "-"]);
         let ended = Program::start_with_input(command, text.as_bytes()).end().with(1);
         ended.says(&["R-1 fixed-interval", "--> -:"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_read_once() {
+    let files = Files::new(&[("bad.toml", BAD)]);
+    files.lint(&["bad.toml", "./bad.toml"]).with(1).says(&["1 finding: 1 blocks merge (1 policy in 1 file)"]);
+    let command = redrive(files.0.path(), &["lint", "-", "-"]);
+    Program::start_with_input(command, BAD.as_bytes()).end().with(1).says(&["(1 policy in 1 file)"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_verdict_that_cannot_be_written_is_no_finding() {
+    let files = Files::new(&[("bad.toml", BAD)]);
+    for words in [&["lint", "bad.toml"][..], &["lint", "--explain", "R-1"]] {
+        let mut command = redrive(files.0.path(), words);
+        command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+        let ended = command.output().unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     }
 }
 
@@ -130,6 +155,7 @@ fn a_rule_or_a_check_is_explained_on_a_page() {
     for name in ["R-7", "r7", "7"] {
         explain(name).with(0).says(&["R-7 ", "What the standard asks", "Why", "Right", "Wrong", "budget-over-limit"]);
     }
+    explain("Fixed-Interval").with(0).says(&["fixed-interval (blocks merge)"]);
     explain("fixed-interval").with(0).says(&["R-1 ", "fixed-interval (blocks merge)", "Looks for "]);
     explain("R-11").with(2).says(&["error: there is no rule or check \"R-11\"; there are:", "R-10", "missing-metrics"]);
     lint_in(directory.path(), &["--explain", "R-7", "a.toml"]).with(2);

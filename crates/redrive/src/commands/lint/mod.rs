@@ -1,5 +1,6 @@
 //! `redrive lint`: files with policies and services, judged by the retry standard.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -80,22 +81,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         return explain(name);
     }
     let today = args.today.unwrap_or_else(|| Date::of(Timestamp::from_millis(now_millis())));
-    let files = args.files.iter().map(|file| sources::read(file)).collect();
+    let files = sources::distinct(&args.files).into_iter().map(sources::read).collect();
     let verdict = judge(files, today);
-    print(&verdict, args.format)?;
+    print(&text(&verdict, args.format)?)?;
     Ok(exit(&verdict, args.fail_on))
 }
 
-fn print(verdict: &Verdict, format: Format) -> anyhow::Result<()> {
-    let output = Output::standard();
-    let text = match format {
-        Format::People => report::people(verdict, output.coloured),
+fn text(verdict: &Verdict, format: Format) -> anyhow::Result<String> {
+    Ok(match format {
+        Format::People => report::people(verdict, Output::standard().coloured),
         Format::Json => report::json(verdict)?,
         Format::Sarif => report::sarif(verdict, env!("CARGO_PKG_VERSION"))?,
         Format::Github => report::github(verdict),
-    };
-    output.text(&text)?;
-    Ok(())
+    })
+}
+
+/// Prints what there is to say. A verdict that nobody could read must not end as one with findings would; whoever has
+/// read enough of it (`| head`) still gets the exit code.
+fn print(text: &str) -> anyhow::Result<()> {
+    match Output::standard().text(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::error(Exit::UNREAD, format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What could not be read may hide anything, so it weighs more than what was found.
@@ -112,6 +121,6 @@ fn explain(name: &str) -> anyhow::Result<Exit> {
         let topics: String = Topic::list().lines().map(|line| format!("\n  {line}")).collect();
         return Err(Failure::error(Exit::UNREAD, format!("there is no rule or check {name:?}; there are:{topics}")));
     };
-    Output::standard().text(&page(topic))?;
+    print(&page(topic))?;
     Ok(Exit::Done)
 }
