@@ -7,6 +7,7 @@ mod names;
 mod service;
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use redrive_core::lint::{self, Finding};
@@ -156,7 +157,7 @@ impl Judge {
         let own = file.spot(&policy.part, &[]);
         let Some(known) = self.policies.get(&policy.name).filter(|known| known.spot == own) else { return };
         let Reading { values, rest } = &known.reading;
-        let findings = common(values.iter().map(|spec| lint::policy(spec, None, self.today)));
+        let findings = common(values.iter().map(|spec| lint::policy(spec, None, self.today)), words_of);
         let (findings, impossible) = sound(findings, impossible(values.iter(), &[]), rest);
         let subject = Subject::Policy(policy.name.clone());
         self.impossible(file, &policy.part, impossible);
@@ -171,7 +172,13 @@ impl Judge {
         self.verdict.problems.extend(impossible.into_iter().map(problem));
     }
 
-    fn found(&mut self, file: &File, part: &Part, subject: Subject, finding: Finding, path: &[Step]) {
+    fn found(&mut self, file: &File, part: &Part, subject: Subject, mut finding: Finding, path: &[Step]) {
+        // Elements are counted as the file has them, also those that could not be read.
+        for (step, written) in finding.at.iter_mut().zip(path) {
+            if let (lint::Step::Index(at), Step::Index(written)) = (step, written) {
+                *at = *written;
+            }
+        }
         let lasting = format!("{}{}", part.lasting_path, part.node.lasting_path(path));
         let fingerprint = self.fingerprints.of(finding.check.id, &file.source.path(), &lasting);
         let found = Found { finding, spot: file.spot(part, path), subject, fingerprint };
@@ -193,13 +200,19 @@ fn problems_of(file: &File, part: &Part, inside: &[Step], misshapen: Vec<Misshap
     misshapen.into_iter().map(|wrong| located(&file.source, part, inside, wrong)).collect()
 }
 
-/// What is found whichever context it is.
-fn common<T: PartialEq>(mut found: impl Iterator<Item = Vec<T>>) -> Vec<T> {
+/// What is found whichever context it is; `key` tells one from another.
+fn common<T, K: Hash + Eq>(mut found: impl Iterator<Item = Vec<T>>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut all = found.next().unwrap_or_default();
     for other in found {
-        all.retain(|one| other.contains(one));
+        let other: HashSet<K> = other.iter().map(&key).collect();
+        all.retain(|one| other.contains(&key(one)));
     }
     all
+}
+
+/// What tells a finding from another one.
+fn words_of(finding: &Finding) -> (&'static str, String, String) {
+    (finding.check.id, finding.path(), finding.wrong.clone())
 }
 
 /// A value that no server would take.
@@ -211,7 +224,8 @@ struct Impossible {
 
 /// The impossible values of the policy at `outer`, whichever context it has.
 fn impossible<'a>(specs: impl Iterator<Item = &'a Spec>, outer: &[Step]) -> Vec<Impossible> {
-    let problems = common(specs.map(|spec| Policy::resolve_as_far_as_possible(spec).1));
+    let found = specs.map(|spec| Policy::resolve_as_far_as_possible(spec).1);
+    let problems = common(found, |problem| (problem.field, problem.message.clone()));
     let problems = problems.into_iter().map(|problem| {
         let inner = problem.field.split('.').map(|name| Step::Field(name.to_owned()));
         Impossible { path: outer.iter().cloned().chain(inner).collect(), problem }
@@ -233,17 +247,17 @@ fn sound(
     rest: &Rest,
 ) -> (Vec<(Finding, Vec<Step>)>, Vec<Impossible>) {
     impossible.retain(|one| !rest.is_doubtful(&one.path));
+    let others = impossible.iter().filter(|one| JUDGED_AS_POSSIBLE.contains(&one.problem.field));
+    let others: HashSet<&[Step]> = others.map(|one| &one.path[..]).collect();
     let mut sound = Vec::with_capacity(findings.len());
     for finding in findings {
         let path = rest.original(&finding.at.iter().map(Step::from).collect::<Vec<_>>());
-        let is_other = |one: &Impossible| one.path == path && JUDGED_AS_POSSIBLE.contains(&one.problem.field);
-        if !rest.is_doubtful(&path) && !impossible.iter().any(is_other) {
+        if !rest.is_doubtful(&path) && !others.contains(&path[..]) {
             sound.push((finding, path));
         }
     }
-    impossible.retain(|one| {
-        let says = |(finding, path): &(Finding, Vec<Step>)| !finding.is_permitted() && *path == one.path;
-        !(SAID_BETTER.contains(&one.problem.field) && sound.iter().any(says))
-    });
+    let said = sound.iter().filter(|(finding, _)| !finding.is_permitted());
+    let said: HashSet<&[Step]> = said.map(|(_, path)| &path[..]).collect();
+    impossible.retain(|one| !(SAID_BETTER.contains(&one.problem.field) && said.contains(&one.path[..])));
     (sound, impossible)
 }

@@ -5,7 +5,7 @@ use redrive_core::policy::{Context, Spec};
 use serde_json::Value as Json;
 
 use super::names::{policy_of, preset};
-use super::{File, Judge, Known, Reading, common, impossible, problems_of, sound};
+use super::{File, Judge, Known, Reading, common, impossible, problems_of, sound, words_of};
 use crate::content::Part;
 use crate::document::Step;
 use crate::problem::Problem;
@@ -21,10 +21,11 @@ impl Judge {
         let Some(service) = values.first() else { return };
         self.policies_are_known(file, part, service, rest);
         let contexts = 0..if self.is_without_context(service, rest) { Context::ALL.len() } else { 1 };
-        let findings = common(contexts.map(|context| match reading.value(context) {
+        let found = contexts.map(|context| match reading.value(context) {
             Some(service) => self.findings(service, context),
             None => Vec::new(),
-        }));
+        });
+        let findings = common(found, words_of);
         let inline = (0..service.dependencies.len()).flat_map(|at| {
             let specs = values.iter().filter_map(|service| inline(service.dependencies.get(at)?));
             impossible(specs, &rest.original(&policy_of(at)))

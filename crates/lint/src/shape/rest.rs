@@ -1,6 +1,6 @@
 //! What is left of a value when its mistakes are taken out, and what can no longer be said of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use redrive_core::policy::Context;
 use serde_json::Value;
@@ -17,14 +17,22 @@ pub(crate) struct Rest {
     /// For each list that something was taken out of, by its path: which of its elements are left.
     left: HashMap<Vec<Step>, Vec<usize>>,
     /// The paths at which something was taken out, or is missing because of a mistake: nothing there can be judged.
-    doubtful: Vec<Vec<Step>>,
+    doubtful: HashSet<Vec<Step>>,
+    /// The paths on the way there.
+    around: HashSet<Vec<Step>>,
     is_without_context: bool,
 }
 
 impl Rest {
     /// The whole value.
     pub(crate) fn new(value: Value) -> Self {
-        Rest { value, left: HashMap::new(), doubtful: Vec::new(), is_without_context: false }
+        Rest {
+            value,
+            left: HashMap::new(),
+            doubtful: HashSet::new(),
+            around: HashSet::new(),
+            is_without_context: false,
+        }
     }
 
     /// What is left.
@@ -54,17 +62,18 @@ impl Rest {
 
     /// Whether what is said of `path` (in the whole value) may only follow from a mistake in it or around it.
     pub(crate) fn is_doubtful(&self, path: &[Step]) -> bool {
-        self.doubtful.iter().any(|doubtful| path.starts_with(doubtful) || doubtful.starts_with(path))
+        self.around.contains(path) || (0..=path.len()).any(|length| self.doubtful.contains(&path[..length]))
     }
 
     /// Whether this very value was taken out.
     pub(super) fn was_taken_out(&self, path: &[Step]) -> bool {
-        self.doubtful.iter().any(|doubtful| doubtful == path)
+        self.doubtful.contains(path)
     }
 
     /// Notes that nothing can be said of `path`.
     pub(super) fn doubt(&mut self, path: Vec<Step>) {
-        self.doubtful.push(path);
+        self.around.extend((0..path.len()).map(|length| path[..length].to_vec()));
+        self.doubtful.insert(path);
     }
 
     /// Takes the value at `at` out; whether it was there.
@@ -80,7 +89,7 @@ impl Rest {
             }
             _ => false,
         };
-        self.doubtful.push(original);
+        self.doubt(original);
         was_there
     }
 
@@ -95,7 +104,7 @@ impl Rest {
         let Some(Value::Object(fields)) = find(&mut self.value, at) else { return false };
         fields.insert(name.to_owned(), value.into());
         self.is_without_context |= name == "context";
-        self.doubtful.push(original);
+        self.doubt(original);
         true
     }
 
@@ -103,7 +112,7 @@ impl Rest {
     pub(crate) fn put(&mut self, at: &[Step], part: Rest) {
         let inside = |path: &[Step]| [at, path].concat();
         self.left.extend(part.left.iter().map(|(path, left)| (inside(path), left.clone())));
-        self.doubtful.extend(part.doubtful.iter().map(|path| inside(path)));
+        part.doubtful.iter().for_each(|path| self.doubt(inside(path)));
         self.is_without_context |= part.is_without_context;
         if let Some(value) = find(&mut self.value, at) {
             *value = part.value;

@@ -73,10 +73,11 @@ fn names_stay_as_they_are_and_obey_nobody() {
     ] {
         assert!(printed.contains("ünï") && !printed.contains(['\u{1b}', '\u{202e}', '\u{2028}']), "{printed:?}");
     }
-    let text = "[[services]]\nname = \"ünï\"\ncontext = \"sync\"\nmetrics = []";
-    let verdict = judge(vec![Source::try_new("a.toml", text.into())], TODAY.parse().unwrap());
-    assert!(report::github(&verdict).contains("::service ünï: "), "{}", report::github(&verdict));
-    assert!(report::sarif(&verdict, "1.2.3").unwrap().contains("\"service ünï: "));
+    let text = "services: [{name: shop, context: sync, dependencies: [{name: ünï}]}]";
+    let verdict = judge(vec![Source::try_new("a.yaml", text.into())], TODAY.parse().unwrap());
+    for printed in [report::github(&verdict), report::sarif(&verdict, "1.2.3").unwrap()] {
+        assert!(printed.contains("service shop, dependency ünï: ünï has no retry budget. "), "{printed}");
+    }
 }
 
 #[test]

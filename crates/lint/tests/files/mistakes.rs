@@ -137,6 +137,16 @@ fn one_mistake_hides_nothing_else() {
 }
 
 #[test]
+fn what_stands_behind_a_mistake_keeps_its_number() {
+    let text = "services: [{name: a, context: sync, dependencies: [5, {name: c, methods: [GTE, POST]}]}]";
+    let verdict = judged(&[("a.yaml", text)]);
+    let paths: Vec<_> = verdict.findings.iter().map(|found| found.finding.path()).collect();
+    assert_eq!(paths, ["dependencies[1].retryBudget", "dependencies[1].methods[1]"]);
+    assert_eq!(findings(&verdict), ["missing-budget a.yaml:1:62", "unkeyed-writes a.yaml:1:80"]);
+    assert_eq!(verdict.findings[0].subject.to_string(), "service a, dependency c");
+}
+
+#[test]
 fn a_policy_with_a_mistake_is_judged_where_it_is_used_as_far_as_it_can_be() {
     let service = format!(
         "services:\n- {{name: a, context: sync, dependencies: [{{name: b, policy: x, methods: [GET], {BUDGET}}}]}}\n"
@@ -204,7 +214,7 @@ fn names_must_be_there_and_tell_apart() {
 
 #[test]
 fn a_list_is_no_table() {
-    let text = "policyId = \"a\"\nmaxAttempts = 50\napproval = [\"Board\", \"2027-01-31\"]";
+    let text = "policyId = \"a\"\nmaxAttempts = 50\napproval = [\"Board\", \"2027-01-31\", 50]";
     let verdict = judged(&[("a.toml", text)]);
     assert_eq!(problems(&verdict), ["a.toml:3:12: this must be a table, not a list"]);
     assert!(!verdict.findings.iter().any(|found| found.finding.is_permitted()));
