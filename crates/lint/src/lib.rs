@@ -35,7 +35,7 @@ mod written;
 pub use explain::{Topic, page};
 pub use judge::judge;
 pub use nearest::nearest;
-pub use printable::printable;
+pub use printable::{printable, printable_json};
 pub use problem::Problem;
 pub use source::{MAX_BYTES, Place, Source, Spot};
 pub use verdict::{Found, Subject, Tally, Verdict};

@@ -8,7 +8,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// A JSON document with each such character escaped, which changes nothing for whoever reads it as JSON.
-pub(crate) fn printable_json(document: &str) -> String {
+pub fn printable_json(document: &str) -> String {
     let mut text = String::with_capacity(document.len());
     for letter in document.chars() {
         match letter {

@@ -203,4 +203,18 @@ fn a_mistake_in_a_file_is_shown_at_its_place_before_a_server_is_asked() {
     let expected = "policies.toml:2:15: maxAttempts must be 1 to 100, got 0";
     service.run(&["policies", "show", "a", "--file", file]).with(1).says(&[expected]);
     service.run(&["policies", "show", "a"]).with(5);
+    let approval = "approval = { by = \"x\u{202e}y\\u009b\", until = 2099-01-31, maxAttempts = 16 }";
+    fs::write(&path, format!("[policies.a]\nmaxAttempts = 16\n{approval}\n")).unwrap();
+    for words in [
+        &["show", "a", "--file", file][..],
+        &["show", "a", "--file", file, "--json"],
+        &["apply", file, "--json"],
+        &["apply", file],
+        &["show", "a", "--json"],
+        &["show", "a"],
+    ] {
+        let ended = service.run(&[&["policies"], words].concat()).with(0);
+        assert!(!ended.stdout.contains(['\u{202e}', '\u{9b}']), "{words:?}: {ended:?}");
+        assert!(!ended.stderr.contains(['\u{202e}', '\u{9b}']), "{words:?}: {ended:?}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use redrive_lint::printable_json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -54,7 +55,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         }
     }
     if args.connection.json {
-        output.json(&serde_json::to_vec(&serde_json::json!({ "policies": applied }))?)?;
+        let document = serde_json::to_string(&serde_json::json!({ "policies": applied }))?;
+        output.json(printable_json(&document).as_bytes())?;
     }
     Ok(Exit::Done)
 }

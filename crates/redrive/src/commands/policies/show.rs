@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use redrive_core::policy::{Context, Spec};
+use redrive_lint::printable_json;
 use serde_json::Value;
 
 use super::{document, timetable};
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         if let Some(policy) = &policy {
             document["timetable"] = timetable::json(policy);
         }
-        output.json(&serde_json::to_vec(&document)?)?;
+        output.json(printable_json(&serde_json::to_string(&document)?).as_bytes())?;
         return Ok(Exit::Done);
     }
     print(output, &serde_json::from_value(document)?)?;
