@@ -101,6 +101,7 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
         "2        24s             30s      36s     24s               30s      36s",
         "5        48m             1h       1h 12m  58m               1h 12m   1h 27m",
         "after attempt 5, or after 1d: a dead letter, with an alert",
+        "it keeps the retry standard, as far as a policy can",
     ];
     service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["the server has no policy"]);
     let nobody = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
@@ -128,6 +129,7 @@ fn a_policy_is_shown_from_a_file_before_it_is_applied() {
     fs::write(&path, "[policies.quick]\ncontext = \"sync\"\ntotalBudgetMs = 3000\n").unwrap();
     let show = |name: &str| service.run(&["policies", "show", name, "--file", path.to_str().unwrap()]);
     show("quick").with(0).says(&["context", "sync", "attempt 3 is only made if the waits are short"]);
+    show("quick").with(0).says(&["advice: R-3 attempts-too-late: attempt 4 of 4 typically comes after 3s"]);
     show("slow").with(5).says(&["there is no policy slow in"]);
 }
 

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use redrive_core::lint::{self, Finding, Permission};
 use redrive_core::policy::{Context, Spec};
+use redrive_core::{Date, Timestamp};
 use redrive_lint::printable_json;
 use serde_json::Value;
 
@@ -11,7 +13,7 @@ use crate::client::{Policy, escape};
 use crate::commands::Connection;
 use crate::config::duration_text;
 use crate::exit::{Exit, Failure, exit_of};
-use crate::output::{Output, Table, moment, notice, now_millis};
+use crate::output::{Colour, Output, Table, moment, notice, now_millis, printable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,22 +40,39 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         Some(file) => (of_file(file, &args.name)?, None),
         None => of_server(&args).await?,
     };
-    let policy = timetable::policy_of(&document);
+    let understood = timetable::spec_of(&document);
     if args.connection.json {
-        if let Some(policy) = &policy {
+        if let Some((_, policy)) = &understood {
             document["timetable"] = timetable::json(policy);
         }
         output.json(printable_json(&serde_json::to_string(&document)?).as_bytes())?;
         return Ok(Exit::Done);
     }
     print(output, &serde_json::from_value(document)?)?;
-    if let Some(policy) = &policy {
+    if let Some((spec, policy)) = &understood {
         timetable::print(output, policy)?;
+        judge(output, spec)?;
     }
     if let Some(note) = note {
         notice(note);
     }
     Ok(Exit::Done)
+}
+
+/// Says what of the retry standard the policy breaks today.
+fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
+    let findings = lint::policy(spec, None, Date::of(Timestamp::from_millis(now_millis())));
+    if findings.is_empty() {
+        return output.line("it keeps the retry standard, as far as a policy can");
+    }
+    for Finding { check, wrong, permission, .. } in &findings {
+        let (gate, colour) = match permission {
+            Some(Permission::Granted { by, until }) => (format!("approved by {by} until {until}"), Colour::Good),
+            _ => (check.gate.action().to_owned(), Colour::Bad),
+        };
+        output.line(format!("{}: {} {}: {wrong}", output.paint(&printable(&gate), colour), check.rule, check.id))?;
+    }
+    Ok(())
 }
 
 /// The server's policy; the preset of that name if the server has none, or is not there to be asked.

@@ -77,10 +77,11 @@ fn millis(duration: std::time::Duration) -> u64 {
 }
 
 /// The policy that a document shows; nothing if a newer server says more than is understood here.
-pub(super) fn policy_of(document: &Value) -> Option<Policy> {
+pub(super) fn spec_of(document: &Value) -> Option<(Spec, Policy)> {
     const BESIDE: [&str; 5] = ["policyId", "version", "createdAt", "versions", "findings"];
     let fields = document.as_object()?.iter().filter(|(name, _)| !BESIDE.contains(&name.as_str()));
     let fields: Map<String, Value> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let spec: Spec = serde_json::from_value(Value::Object(fields)).ok()?;
-    Policy::resolve(&spec).ok()
+    let policy = Policy::resolve(&spec).ok()?;
+    Some((spec, policy))
 }
