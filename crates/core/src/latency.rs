@@ -8,6 +8,10 @@
 
 use std::time::Duration;
 
+/// How long what calls took says something about the next one: whoever keeps an estimate forgets it after this time
+/// without a call.
+pub const ESTIMATE_FOR: Duration = Duration::from_secs(30);
+
 /// A smoothed estimate of what a call takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Latency {

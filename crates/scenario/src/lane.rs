@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use redrive_core::breaker::{Admission, Breaker, Health, Ticket};
 use redrive_core::budget::{Budget, Spent};
+use redrive_core::latency::ESTIMATE_FOR;
 use redrive_core::{Latency, Timestamp};
 
 use crate::contender::Contender;
-
-/// How long what a call took says something about the next one; as in the engine's lanes.
-const ESTIMATE_FOR: Duration = Duration::from_secs(30);
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

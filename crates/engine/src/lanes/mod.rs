@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::latency::Latency;
+use redrive_core::latency::{ESTIMATE_FOR, Latency};
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{LaneDue, LaneRoom};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -30,8 +30,6 @@ use crate::options::Options;
 const FRESH: Duration = Duration::from_secs(1);
 /// The most lanes without work that are remembered for what their calls have been taking.
 const REMEMBERED: usize = 10_000;
-/// How long what a call took says something about the next one.
-const ESTIMATE_FOR: Duration = Duration::from_secs(30);
 
 /// All lanes with work, and the latest ones without.
 #[derive(Debug)]
