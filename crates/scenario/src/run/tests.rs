@@ -194,14 +194,20 @@ fn an_open_breaker_lets_only_its_probes_through() {
         ..World::default()
     };
     let breaker = Guards { breaker: Some(breaker::Settings::default()), ..Guards::default() };
-    let contenders = vec![Contender::new("without", Policy::default()), guarded("with", Policy::default(), breaker)];
+    let limited = Guards { concurrency: Some(50), ..breaker };
+    let contenders = vec![
+        Contender::new("without", Policy::default()),
+        guarded("with", Policy::default(), limited),
+        guarded("unlimited", Policy::default(), breaker),
+    ];
     let comparison = run(world, contenders, 5, |_| {}).unwrap();
-    let [without, with] = [0, 1].map(|at| &comparison.stories[at].totals);
+    let [without, with, unlimited] = [0, 1, 2].map(|at| &comparison.stories[at].totals);
     // Ten failures open it, some of them calls that were under way when the outage began; then at most three probes
     // each time, and in 30 s it cannot open more than three times.
     assert!((1..=19).contains(&with.calls_while_down), "{with:?}");
     assert!(without.calls_while_down > 5_000, "{without:?}");
     assert_eq!(with.dead(), 0, "waiting for a guard consumes no attempt");
+    assert!(unlimited.dead() > 500, "whoever waited comes all at once when it closes: {unlimited:?}");
 }
 
 #[test]
@@ -225,7 +231,7 @@ fn the_default_world_tells_the_story_that_is_documented() {
         let totals = &story.totals;
         (totals.calls, totals.dead(), totals.peak_after_outage.unwrap().calls, totals.calls_while_down)
     });
-    let expected = [(60_000, 9_499, 10_000, 50_000), (55_711, 1_559, 2_423, 40_729), (10_010, 0, 306, 10)];
+    let expected = [(60_000, 9_499, 10_000, 50_000), (55_697, 1_573, 2_422, 40_718), (10_029, 0, 297, 29)];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
