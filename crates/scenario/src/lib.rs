@@ -22,6 +22,7 @@ mod lane;
 mod latency;
 pub mod occ;
 mod play;
+mod remark;
 pub mod report;
 mod run;
 mod story;

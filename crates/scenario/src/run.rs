@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::contender::Contender;
+use crate::dependency::millis;
 use crate::play::Play;
 use crate::story::{Comparison, Completion, Story, Totals};
 use crate::timeline::{Timeline, bucket_width};
-use crate::world::{Invalid, World, within};
+use crate::world::{Invalid, World, at_most, within};
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +23,18 @@ pub struct Progress {
     pub requests: u64,
 }
 
-/// Plays `world` once for each contender. `progress` is called every some ten thousand steps.
+/// Plays `world` once for each contender; the buckets go up to `until`, or as far as [`Story::buckets`] says. `progress` is
+/// called every some ten thousand steps.
 pub fn run(
     world: World,
     contenders: Vec<Contender>,
     seed: u64,
+    until: Option<Duration>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Comparison, Invalid> {
     let world = world.checked()?;
     within("the number of contenders", contenders.len() as u64, 1, Contender::MOST as u32)?;
+    at_most("the end of the charts", until.unwrap_or_default(), World::LONGEST)?;
     let (chance, count, requests) = (Chance::new(seed), contenders.len(), u64::from(world.clients));
     let mut plays = Vec::with_capacity(count);
     for (number, contender) in contenders.into_iter().enumerate() {
@@ -39,23 +43,43 @@ pub fn run(
         let (tally, seen) = play.finish();
         plays.push((contender, tally.finish(seen)));
     }
-    Ok(compare(world, seed, plays))
+    Ok(compare(world, seed, until, plays))
 }
 
+type Played = (Contender, (Timeline, Totals, Completion));
+
 /// Puts all timelines on one scale.
-fn compare(world: World, seed: u64, plays: Vec<(Contender, (Timeline, Totals, Completion))>) -> Comparison {
-    let outages_end = world.outages.last().map_or(0, |outage| outage.to.as_millis());
+fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<Played>) -> Comparison {
     let timelines = || plays.iter().map(|(_, (timeline, _, _))| timeline);
-    let until = timelines().map(|timeline| timeline.sent_by(Story::COVERED_PERCENT)).max().unwrap_or(1);
-    let until = until.max(u64::try_from(outages_end).unwrap_or(u64::MAX));
+    let until = match until {
+        Some(until) => u64::from(millis(until)).max(1),
+        None => {
+            let outages_end = world.outages.last().map_or(0, |outage| u64::from(millis(outage.to)));
+            worth_showing(timelines().map(|timeline| timeline.sent_by(Story::COVERED_PERCENT)).collect(), outages_end)
+        }
+    };
     let slots = timelines().map(Timeline::millis).max().unwrap_or(1);
     let bucket = bucket_width(until, Story::MAX_BUCKETS, slots);
     let width = u64::try_from(bucket.as_millis()).unwrap_or(u64::MAX);
-    let story = |(contender, (timeline, totals, completion)): (Contender, (Timeline, Totals, Completion))| {
+    let story = |(contender, (timeline, totals, completion)): Played| {
         let (buckets, later) = timeline.buckets(width, until);
         Story { contender, buckets, later, totals, completion }
     };
     Comparison { seed, world, bucket, stories: plays.into_iter().map(story).collect() }
+}
+
+/// Until when the buckets go, if these are the times at which contenders are as good as done: until the last one is, but
+/// whoever takes so much longer than the others does not squeeze them into a corner. At least half of them are there whole.
+fn worth_showing(mut done: Vec<u64>, outages_end: u64) -> u64 {
+    done.sort_unstable();
+    let half = done.len().div_ceil(2);
+    while let [.., before, last] = done[..]
+        && done.len() > half
+        && last > Story::TOO_LONG * before.max(outages_end)
+    {
+        done.pop();
+    }
+    done.last().copied().unwrap_or(1).max(outages_end)
 }
 
 impl Comparison {

@@ -27,8 +27,9 @@ pub struct Story {
     /// Who.
     pub contender: Contender,
     /// What happened when: one after the other from the beginning, equally many for all contenders of a comparison and
-    /// at most [`Story::MAX_BUCKETS`]. They end when nearly all calls of every contender had been made, and not before
-    /// the last outage was over.
+    /// at most [`Story::MAX_BUCKETS`]. Unless somebody asked for another end, they end when nearly all calls of every
+    /// contender had been made, except of those that go on for [`Story::TOO_LONG`] times as long as all others, and not
+    /// before the last outage was over.
     pub buckets: Vec<Bucket>,
     /// What happened after the last bucket, together.
     pub later: Bucket,
@@ -43,6 +44,13 @@ impl Story {
     pub const MAX_BUCKETS: u64 = 300;
     /// The part of every contender's calls that the buckets cover at least, in percent.
     pub const COVERED_PERCENT: u64 = 99;
+    /// Who goes on for more than this many times as long as all others does not decide when the buckets end.
+    pub const TOO_LONG: u64 = 30;
+
+    /// Whether the buckets leave out more than they do as a rule: this contender went on when they had ended.
+    pub fn goes_on(&self) -> bool {
+        u64::from(self.later.sends) * 100 > (100 - Self::COVERED_PERCENT) * self.totals.calls
+    }
 }
 
 /// A story in numbers.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redrive_core::duration::duration_text;
+
 use crate::latency::Latencies;
 
 /// What happens to everybody alike.
@@ -80,7 +82,7 @@ pub enum Invalid {
         got: u64,
     },
     /// A time is out of its range.
-    #[error("{what} must be at most {most:?}, got {got:?}")]
+    #[error("{what} must be at most {}, got {}", duration_text(*most), duration_text(*got))]
     Time {
         /// Of what.
         what: &'static str,
@@ -90,14 +92,16 @@ pub enum Invalid {
         got: Duration,
     },
     /// An outage ends before it begins, or at once.
-    #[error("an outage must end after it begins, got {:?} to {:?}", .0.from, .0.to)]
+    #[error("an outage must end after it begins, got {}", in_words(.0))]
     EmptyOutage(Outage),
     /// Two outages overlap.
-    #[error("outages must be apart from each other, got {:?} to {:?} and {:?} to {:?}", .0.from, .0.to, .1.from, .1.to)]
+    #[error("outages must be apart from each other, got {} and {}", in_words(.0), in_words(.1))]
     Overlap(Outage, Outage),
     /// A 99th percentile below the median, or a median of zero with another 99th percentile.
     #[error(
-        "the latency's 99th percentile must be at least its median, and its median above zero, got {median:?} and {p99:?}"
+        "the latency's 99th percentile must be at least its median, and its median above zero, got {} and {}",
+        duration_text(*median),
+        duration_text(*p99)
     )]
     Latency {
         /// The median.
@@ -105,6 +109,10 @@ pub enum Invalid {
         /// The 99th percentile.
         p99: Duration,
     },
+}
+
+fn in_words(outage: &Outage) -> String {
+    format!("{} to {}", duration_text(outage.from), duration_text(outage.to))
 }
 
 impl World {
@@ -192,7 +200,7 @@ mod tests {
             (World { clients: 0, ..world() }, "the number of clients must be 1 to 10000000, got 0"),
             (World { clients: 10_000_001, ..world() }, "the number of clients must be 1 to 10000000, got 10000001"),
             (World { capacity: 0, ..world() }, "the capacity must be 1 to 100000000, got 0"),
-            (World { over: Duration::MAX, ..world() }, "the time over which requests arrive must be at most 604800s"),
+            (World { over: Duration::MAX, ..world() }, "the time over which requests arrive must be at most 7d"),
             (World { outages: vec![outage(5, 5)], ..world() }, "an outage must end after it begins, got 5s to 5s"),
             (
                 World { outages: vec![outage(3, 9), outage(1, 4)], ..world() },
@@ -204,7 +212,7 @@ mod tests {
                 World { latency: Latencies::LogNormal { median: 2 * SECOND, p99: SECOND }, ..world() },
                 "the latency's 99th percentile must be at least its median",
             ),
-            (World { latency: Latencies::Constant(Duration::MAX), ..world() }, "the latency must be at most 900s"),
+            (World { latency: Latencies::Constant(Duration::MAX), ..world() }, "the latency must be at most 15m"),
         ];
         for (world, expected) in cases {
             let message = world.checked().unwrap_err().to_string();

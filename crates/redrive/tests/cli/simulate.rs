@@ -22,7 +22,10 @@ fn contender<'a>(document: &'a Value, name: &str) -> &'a Value {
 fn without_any_words_it_shows_what_jitter_and_guards_are_worth() {
     let shown = simulate(&[]).with(0).says(&[
         "10,000 requests at once; 500 calls/s, queue 500, latency 50ms (p99 400ms); down 0s..5s (refuse); seed 1",
-        "peak after the outage     10,000 at 5s",
+        "  with guards  default+budget+breaker+concurrency=20",
+        "peak after recovery          10,000 at 5s",
+        "with guards: at most 20 at once",
+        "who gives up early is quick with the rest",
         "dead letters",
         "with guards  attempts/s, 1s per column",
         "━━━━━─────",
@@ -137,10 +140,26 @@ fn what_cannot_be_simulated_is_wrong_usage_and_says_why() {
         (&["--outage", "9s..3s"], "an outage must end after it begins, got 9s to 3s"),
         (&["--outage", "1s..3s", "--outage", "2s..4s"], "outages must be apart from each other"),
         (&["--outage", "1s..3s:burn"], "must be refuse, hang or fail"),
+        (&["--outage", "none", "--outage", "1s..3s"], "--outage none says that it is never down"),
+        (&["--until", "0s"], "must be above 0s"),
+        (&["--until", "8d"], "the end of the charts must be at most 7d, got 8d"),
+        (&["--over", "8d"], "must be at most 7d, got 8d"),
+        (&["default,maxAttemps=3"], "did you mean maxAttempts?"),
+        (&["--json", "--out", "-"], "both want standard output"),
+        (
+            &["--out", "nowhere/page.html"],
+            "cannot write the report to nowhere/page.html: there is no directory nowhere",
+        ),
+        (&["--out", "."], "cannot write the report to .: it is a directory"),
         (&["--concurrency", "0"], "invalid value '0'"),
         (&["--scenario", "chaos"], "possible values: outage, occ"),
         (&["--scenario", "occ", "sync"], "--scenario occ has its own contenders"),
         (&["--scenario", "occ", "--breaker"], "--breaker has no meaning with --scenario occ"),
+        (&["--scenario", "occ", "--over", "0s"], "--over has no meaning with --scenario occ"),
+        (&["--scenario", "occ", "--capacity", "500"], "--capacity has no meaning with --scenario occ"),
+        (&["--scenario", "occ", "--queue", "500"], "--queue has no meaning with --scenario occ"),
+        (&["--scenario", "occ", "--latency", "50ms"], "--latency has no meaning with --scenario occ"),
+        (&["--scenario", "occ", "--until", "1m"], "--until has no meaning with --scenario occ"),
         (&["--runs", "5"], "--runs has no meaning but with --scenario occ"),
         (&["--scenario", "occ", "--clients", "1001"], "the number of clients must be 1 to 1000, got 1001"),
         (&["--scenario", "occ", "--runs", "0"], "the number of runs must be 1 to 100000, got 0"),
@@ -152,9 +171,75 @@ fn what_cannot_be_simulated_is_wrong_usage_and_says_why() {
 #[test]
 fn a_dependency_that_is_never_down_has_no_figures_of_an_outage() {
     let shown = simulate(&["default", "--outage", "none", "--clients", "100"]).with(0).says(&["never down"]);
-    for absent in ["after the outage", "while it was down", "━"] {
+    for absent in ["after recovery", "recovery", "while it was down", "━"] {
         assert!(!shown.stdout.contains(absent), "{absent:?} in\n{}", shown.stdout);
     }
+}
+
+#[test]
+fn many_contenders_with_long_names_are_shown_in_several_tables() {
+    let guards = ["", "+budget", "+breaker", "+concurrency=20", "+budget+breaker+concurrency=20"];
+    let contenders = guards.map(|guards| format!("default,maxAttempts=9{guards}"));
+    let words: Vec<&str> = contenders.iter().map(String::as_str).chain(["--clients", "100"]).collect();
+    let shown = simulate(&words).with(0);
+    assert_eq!(shown.stdout.lines().filter(|line| line.starts_with("calls per request")).count(), 3);
+    let too_wide: Vec<_> = shown.stdout.lines().filter(|line| line.chars().count() > 110).collect();
+    assert!(too_wide.is_empty(), "{too_wide:?}");
+}
+
+#[test]
+fn who_takes_far_longer_than_the_others_is_cut_off_and_it_says_so() {
+    let words = ["default", "default+budget"];
+    simulate(&words).with(0).says(&[
+        "default+budget: its retries wait for the budget",
+        "calls more, until 8h 36m",
+        "  0s                  23s   ━",
+    ]);
+    simulate(&[&words[..], &["--until", "10h"]].concat()).with(0).says(&["10h   ━"]);
+}
+
+/// The command that a page shows.
+fn command_of(page: &str) -> String {
+    let (_, code) = page.split_once("<pre tabindex=\"0\"><code>").unwrap();
+    let (code, _) = code.split_once("</code>").unwrap();
+    let code = code.replace("<span>", "").replace("</span>", "");
+    code.replace("&#39;", "'").replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+#[cfg(unix)]
+#[test]
+fn a_page_is_complete_in_itself_and_shows_a_command_that_repeats_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("my p.toml"), "[policies.payments]\nmaxAttempts = 2\n").unwrap();
+    let run = |words: &[&str]| Program::start(redrive(directory.path(), words)).end();
+    for words in [
+        &["it's \"so\" & <so>:payments", "default+budget", "--file", "my p.toml", "--clients", "300", "--seed", "9"][..],
+        &["--scenario", "occ", "--clients", "10", "--runs", "5", "--seed", "9"],
+    ] {
+        let numbers = run(&[&["simulate", "--json"], words].concat()).with(0).stdout;
+        let words = [&["simulate", "--out", "page.html"], words].concat();
+        let shown = run(&words).with(0).says(&["the report is in page.html"]);
+        assert!(shown.stdout.contains("seed 9"), "{}", shown.stdout);
+        let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
+        let contender =
+            if words.contains(&"occ") { "decorrelated" } else { "it&#39;s &quot;so&quot; &amp; &lt;so&gt;" };
+        for part in [contender, "<!DOCTYPE html>", "Seed 9.", "<svg", "</html>"] {
+            assert!(page.contains(part), "{part}");
+        }
+        for absent in ["<script", "src=", "href=", "@import", "url(http"] {
+            assert!(!page.contains(absent), "{absent}");
+        }
+        let command = command_of(&page);
+        assert!(command.contains(" --seed 9") && !command.contains("page.html"), "{command}");
+        let line = format!("redrive() {{ {} \"$@\"; }}; {command} --json", env!("CARGO_BIN_EXE_redrive"));
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &line]).current_dir(directory.path());
+        assert_eq!(Program::start(shell).end().with(0).stdout, numbers, "{command}");
+        let only = run(&[&["simulate", "--out", "-"], &words[3..]].concat()).with(0);
+        assert_eq!((only.stdout.as_str(), only.stderr.as_str()), (page.as_str(), ""));
+    }
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
 }
 
 #[test]

@@ -169,16 +169,15 @@ impl<'a> Panels<'a> {
 
     /// What happens after the right edge, in words.
     fn beyond(&self) -> String {
-        let later = |story: &Story| story.later.sends;
-        let Some(most) = self.comparison.stories.iter().max_by_key(|story| later(story)) else { return String::new() };
-        if later(most) == 0 {
-            return String::new();
-        }
-        format!(
-            " After the right edge there are few calls: at most {}, by “{}”.",
-            count(u64::from(later(most))),
-            escape(&most.contender.name)
-        )
+        let going_on = self.comparison.stories.iter().filter(|story| story.goes_on()).map(|story| {
+            format!(
+                " “{}” goes on after the right edge: {} of its calls are made then, and its last request ends at {}.",
+                escape(&story.contender.name),
+                count(u64::from(story.later.sends)),
+                duration(story.totals.ended_at)
+            )
+        });
+        going_on.collect()
     }
 
     fn table(&self) -> Table {

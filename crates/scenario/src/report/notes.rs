@@ -12,7 +12,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
             format!("<li>The pictures show the first {DRAWN} contenders; {more} more are in the table only.</li>\n")
         }
     };
-    let covered = Story::COVERED_PERCENT;
+    let (covered, too_long) = (Story::COVERED_PERCENT, Story::TOO_LONG);
     format!(
         "<section id=\"notes\">\n<h2>How to read this</h2>\n<ul>\n\
          <li>All contenders meet the same world and the same luck: the same arrivals, the same latencies, the same draws of \
@@ -20,11 +20,12 @@ pub(super) fn section(comparison: &Comparison) -> String {
          <li>A call is an attempt on the wire. A capacity is not a limit that callers see: what exceeds it waits in the \
          dependency’s queue, is answered 503 when that is full, and may be served after its caller has gone, for nobody.</li>\n\
          <li>The pictures over time end when {covered} % of every contender’s calls have been made, and not before the last \
-         outage is over.</li>\n{undrawn}</ul>\n\
+         outage is over. Who goes on for more than {too_long} times as long as all others is cut off at the right edge, and \
+         below the pictures it says so. <code>--until</code> sets another end.</li>\n{undrawn}</ul>\n\
          <h2>What the model leaves out</h2>\n<ul>\n\
          <li>One dependency, with one capacity and one queue. Its work takes as \
          long under load as without, only the queue in front of it grows, and it comes back from an outage at full strength, with an empty queue.</li>\n\
-         <li>No network in between: nothing gets lost, and a refused connection or a 503 takes no time.</li>\n\
+         <li>No network in between: nothing gets lost, and a refused connection or a 503 takes a millisecond.</li>\n\
          <li>Each client makes one request, and no new requests come because of old ones: no users who press reload, no \
          callers of callers that retry as well.</li>\n\
          <li>A contender’s guards are shared by all of its clients, as they are in one Redrive service. Clients that each \

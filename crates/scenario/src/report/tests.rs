@@ -49,7 +49,7 @@ fn contenders(count: usize) -> Vec<Contender> {
 }
 
 fn play(world: World, contenders: Vec<Contender>) -> Comparison {
-    run(world, contenders, 3, |_| {}).unwrap()
+    run(world, contenders, 3, None, |_| {}).unwrap()
 }
 
 /// Stories of all kinds, each with its name.

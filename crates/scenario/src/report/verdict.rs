@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_core::task::Reason;
 
 use super::number::{count, duration, percent, rate, times};
-use super::table::{Table, all_named};
+use super::table::{Table, all_named, named};
 use super::text::escape;
 use crate::story::{Comparison, Story, Totals};
 
@@ -24,10 +24,6 @@ struct Entry {
     text: String,
 }
 
-/// How far apart the successes of two contenders may be, in percent of the requests, for their times to be compared: who
-/// gives up early is quick with the rest.
-const ALIKE_PERCENT: u64 = 1;
-
 /// With more contenders than these the columns have to be narrow.
 const ROOMY: usize = 4;
 
@@ -44,7 +40,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
     let mut rows = Rows {
         stories,
         table: Table::new(class, "The verdict in numbers", head.chain(all_named(comparison)).collect()),
-        alike: alike(stories),
+        alike: comparison.succeed_alike(),
     };
     rows.load(f64::from(comparison.world.capacity), !comparison.world.outages.is_empty());
     rows.ends();
@@ -60,15 +56,22 @@ pub(super) fn section(comparison: &Comparison) -> String {
     } else {
         format!("<p class=\"note\">“best” marks the single best of a row; ties are not marked.{note}</p>\n")
     };
-    format!("<section id=\"verdict\">\n<h2>The verdict in numbers</h2>\n{}{marked}</section>\n", rows.table.finish())
+    let remarks = remarks(comparison);
+    format!(
+        "<section id=\"verdict\">\n<h2>The verdict in numbers</h2>\n{}{marked}{remarks}</section>\n",
+        rows.table.finish()
+    )
 }
 
-/// Whether all see about the same part of the requests through.
-fn alike(stories: &[Story]) -> bool {
-    let succeeded = || stories.iter().map(|story| story.totals.succeeded);
-    let requests = stories.iter().map(|story| story.totals.requests).max().unwrap_or(0);
-    let apart = succeeded().max().unwrap_or(0) - succeeded().min().unwrap_or(0);
-    100 * apart <= ALIKE_PERCENT * requests
+/// What is remarkable about the contenders, and why it is so.
+fn remarks(comparison: &Comparison) -> String {
+    let one = |(number, story): (usize, &Story)| -> String {
+        let remark =
+            |remark: String| format!("<li>{}: {}.</li>\n", named(number, &story.contender.name), escape(&remark));
+        comparison.remarks(story).into_iter().map(remark).collect()
+    };
+    let remarks: String = comparison.stories.iter().enumerate().map(one).collect();
+    if remarks.is_empty() { remarks } else { format!("<h3>Why?</h3>\n<ul class=\"remarks\">\n{remarks}</ul>\n") }
 }
 
 struct Rows<'a> {

@@ -178,7 +178,7 @@ fn no_retry_is_sent_that_the_budget_does_not_allow() {
 fn no_more_attempts_are_under_way_than_the_limit_allows() {
     for world in worlds() {
         let limited = guarded("limited", Policy::default(), Guards { concurrency: Some(7), ..Guards::default() });
-        let story = &run(world, vec![limited], 1, |_| {}).unwrap().stories[0];
+        let story = &run(world, vec![limited], 1, None, |_| {}).unwrap().stories[0];
         let most = story.buckets.iter().chain([&story.later]).map(|bucket| bucket.in_flight).max();
         assert_eq!(most, Some(7));
     }
@@ -200,7 +200,7 @@ fn an_open_breaker_lets_only_its_probes_through() {
         guarded("with", Policy::default(), limited),
         guarded("unlimited", Policy::default(), breaker),
     ];
-    let comparison = run(world, contenders, 5, |_| {}).unwrap();
+    let comparison = run(world, contenders, 5, None, |_| {}).unwrap();
     let [without, with, unlimited] = [0, 1, 2].map(|at| &comparison.stories[at].totals);
     // Ten failures open it, some of them calls that were under way when the outage began; then at most three probes
     // each time, and in 30 s it cannot open more than three times.
@@ -212,7 +212,7 @@ fn an_open_breaker_lets_only_its_probes_through() {
 
 #[test]
 fn the_same_seed_tells_the_same_story_and_another_seed_another() {
-    let told = |seed| run(World::default(), contenders().split_off(20), seed, |_| {}).unwrap();
+    let told = |seed| run(World::default(), contenders().split_off(20), seed, None, |_| {}).unwrap();
     let story = told(7);
     assert_eq!(story, told(7));
     assert_ne!(story.stories[0].totals, told(8).stories[0].totals);
@@ -226,7 +226,7 @@ fn the_default_world_tells_the_story_that_is_documented() {
         Contender::new("full", Policy::default()),
         guarded("guarded", Policy::default(), guards(Some(20))),
     ];
-    let comparison = run(World::default(), contenders, 1, |_| {}).unwrap();
+    let comparison = run(World::default(), contenders, 1, None, |_| {}).unwrap();
     let told = comparison.stories.iter().map(|story| {
         let totals = &story.totals;
         (totals.calls, totals.dead(), totals.peak_after_outage.unwrap().calls, totals.calls_while_down)
@@ -237,9 +237,9 @@ fn the_default_world_tells_the_story_that_is_documented() {
 
 #[test]
 fn a_contender_fares_the_same_alone_and_in_company() {
-    let all = run(World::default(), contenders().split_off(20), 3, |_| {}).unwrap();
+    let all = run(World::default(), contenders().split_off(20), 3, None, |_| {}).unwrap();
     for story in &all.stories {
-        let alone = run(World::default(), vec![story.contender.clone()], 3, |_| {}).unwrap();
+        let alone = run(World::default(), vec![story.contender.clone()], 3, None, |_| {}).unwrap();
         assert_eq!((&alone.stories[0].totals, &alone.stories[0].completion), (&story.totals, &story.completion));
     }
 }
@@ -247,7 +247,7 @@ fn a_contender_fares_the_same_alone_and_in_company() {
 #[test]
 fn buckets_add_up_to_the_totals_and_are_equally_many_for_all() {
     for world in worlds() {
-        let comparison = run(world, contenders().split_off(17), 3, |_| {}).unwrap();
+        let comparison = run(world, contenders().split_off(17), 3, None, |_| {}).unwrap();
         let count = comparison.stories[0].buckets.len();
         assert!(count as u64 <= Story::MAX_BUCKETS);
         assert!(comparison.span() >= comparison.world.outages[1].to);
@@ -260,8 +260,36 @@ fn buckets_add_up_to_the_totals_and_are_equally_many_for_all() {
             assert_eq!(sum(|bucket| bucket.retries), story.totals.retries);
             assert_eq!(sum(|bucket| bucket.successes), story.totals.succeeded);
             assert_eq!(sum(|bucket| bucket.failures), story.totals.calls - story.totals.succeeded);
-            assert!(u64::from(story.later.sends) * 100 <= story.totals.calls, "{:?}", story.later);
+            assert_eq!(story.goes_on(), u64::from(story.later.sends) * 100 > story.totals.calls, "{:?}", story.later);
         }
+    }
+}
+
+#[test]
+fn who_takes_far_longer_than_all_others_does_not_squeeze_them_into_a_corner() {
+    // When each is done and the last outage ends, until when there are buckets; in seconds.
+    for (done, outages_end, expected) in [
+        (vec![6, 32, 28, 50], 5, 50),
+        (vec![28, 50, 30_600, 312], 5, 312),
+        (vec![9_031, 301, 10], 5, 301),
+        (vec![9_030, 301, 10], 5, 9_030),
+        (vec![90_000, 400, 11, 12], 0, 12),
+        (vec![9_031, 10, 301], 0, 301),
+        (vec![1, 28], 0, 28),
+        (vec![1, 4], 600, 600),
+        (vec![30_600], 5, 30_600),
+        (vec![], 0, 1),
+    ] {
+        assert_eq!(worth_showing(done.clone(), outages_end), expected, "{done:?}");
+    }
+    let only = Guards { budget: Some(budget::Settings::default()), ..Guards::default() };
+    let contenders = || vec![Contender::new("full", Policy::default()), guarded("budget", Policy::default(), only)];
+    let comparison = run(World::default(), contenders(), 1, None, |_| {}).unwrap();
+    assert!(comparison.span() < 60 * SECOND && comparison.stories[1].totals.ended_at > 8 * 3_600 * SECOND);
+    assert!(!comparison.stories[0].goes_on() && comparison.stories[1].goes_on());
+    for (asked, bucket) in [(20 * SECOND, SECOND), (3_600 * SECOND, 20 * SECOND)] {
+        let comparison = run(World::default(), contenders(), 1, Some(asked), |_| {}).unwrap();
+        assert_eq!((comparison.span(), comparison.bucket), (asked, bucket));
     }
 }
 
@@ -273,7 +301,7 @@ fn without_jitter_the_herd_comes_back_in_lockstep_and_with_it_spread_out() {
         Contender::new("full", Policy::default()),
         guarded("guarded", Policy::default(), guards(Some(20))),
     ];
-    let comparison = run(World::default(), contenders, 1, |_| {}).unwrap();
+    let comparison = run(World::default(), contenders, 1, None, |_| {}).unwrap();
     let peaks: Vec<_> = comparison.stories.iter().map(|story| story.totals.peak_after_outage.unwrap().calls).collect();
     let dead: Vec<_> = comparison.stories.iter().map(|story| story.totals.dead()).collect();
     assert_eq!(peaks[0], 10_000, "all of them in one second");
@@ -298,7 +326,7 @@ fn naive_retries_keep_a_dependency_down_and_guards_let_it_recover() {
         Contender::new("naive", impatient(fixed())),
         guarded("guarded", impatient(Policy::default()), guards(Some(50))),
     ];
-    let comparison = run(world, contenders, 1, |_| {}).unwrap();
+    let comparison = run(world, contenders, 1, None, |_| {}).unwrap();
     let [naive, guarded] = [0, 1].map(|at| &comparison.stories[at]);
     // In the last minute of traffic, long after the outage.
     let successes = |story: &Story| {
@@ -318,7 +346,7 @@ fn a_call_that_somebody_waits_for_gets_its_error_at_once_when_the_budget_is_spen
     let budget = Guards { budget: Some(budget::Settings::default()), ..Guards::default() };
     let contenders =
         vec![guarded("sync", preset(Context::Sync), budget), guarded("event", preset(Context::Event), budget)];
-    let comparison = run(world, contenders, 1, |_| {}).unwrap();
+    let comparison = run(world, contenders, 1, None, |_| {}).unwrap();
     let [sync, event] = [0, 1].map(|at| &comparison.stories[at].totals);
     assert!(sync.suppressed > 100 && sync.held == 0, "{sync:?}");
     assert!(event.suppressed == 0 && event.held > 100 && event.succeeded == 2_000, "{event:?}");
@@ -334,7 +362,7 @@ fn a_retry_after_is_kept_to() {
         ..World::default()
     };
     let calls = |retry_after| {
-        let comparison = run(world(retry_after), vec![Contender::new("full", Policy::default())], 1, |_| {});
+        let comparison = run(world(retry_after), vec![Contender::new("full", Policy::default())], 1, None, |_| {});
         comparison.unwrap().stories[0].totals.calls_while_down
     };
     assert_eq!(calls(Some(10 * SECOND)), 1_000, "whoever was told to wait for 10 s does not come back in 8");
@@ -345,7 +373,7 @@ fn a_retry_after_is_kept_to() {
 fn progress_is_reported_for_each_contender_to_its_end() {
     let mut heard = Vec::new();
     let contenders = vec![Contender::new("a", Policy::default()), Contender::new("b", fixed())];
-    run(World::default(), contenders, 1, |progress| heard.push(progress)).unwrap();
+    run(World::default(), contenders, 1, None, |progress| heard.push(progress)).unwrap();
     for contender in [0, 1] {
         let of = Progress { contender, contenders: 2, ended: 10_000, requests: 10_000 };
         assert_eq!(heard.iter().rfind(|progress| progress.contender == contender), Some(&of));
@@ -358,7 +386,7 @@ fn progress_is_reported_for_each_contender_to_its_end() {
 fn there_must_be_a_contender_and_not_too_many() {
     for count in [0, Contender::MOST + 1] {
         let contenders = vec![Contender::new("a", Policy::default()); count];
-        let error = run(World::default(), contenders, 1, |_| {}).unwrap_err().to_string();
+        let error = run(World::default(), contenders, 1, None, |_| {}).unwrap_err().to_string();
         assert_eq!(error, format!("the number of contenders must be 1 to 8, got {count}"));
     }
 }

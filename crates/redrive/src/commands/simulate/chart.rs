@@ -34,7 +34,8 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
         let scale =
             format!("attempts/s, {} per column, at most {}", duration_text(column), number(peak.round() as u64));
         let name = output.paint(&printable(&story.contender.name), Colour::Strong);
-        output.line(format!("\n{name}  {}", output.paint(&scale, Colour::Faint)))?;
+        let rest = if story.goes_on() { rest(story) } else { String::new() };
+        output.line(format!("\n{name}  {}", output.paint(&format!("{scale}{rest}"), Colour::Faint)))?;
         for line in lines(rates, highest).iter().skip_while(|line| line.trim().is_empty()) {
             output.line(format!("  {}", line.trim_end()))?;
         }
@@ -44,6 +45,12 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
     let gap = " ".repeat(columns.saturating_sub(2 + end.len()));
     let meaning = if comparison.world.outages.is_empty() { "" } else { "   ━ the dependency is down" };
     output.line(format!("  {}", output.paint(&format!("0s{gap}{end}{meaning}"), Colour::Faint)))
+}
+
+/// What happened after the chart's end.
+fn rest(story: &Story) -> String {
+    let calls = number(u64::from(story.later.sends));
+    format!("; after this chart {calls} calls more, until {}", duration(story.totals.ended_at))
 }
 
 /// A bar for each name, all on the same scale.

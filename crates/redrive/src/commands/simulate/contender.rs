@@ -2,6 +2,7 @@
 
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
+use redrive_lint::nearest;
 use redrive_scenario::{Contender, Guards};
 use serde_json::{Map, Value};
 
@@ -26,10 +27,9 @@ pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
         Some(file) => specs(&document::read(&[file]).map_err(|error| wrong(format!("{error:#}")))?)?,
         None => Vec::new(),
     };
-    let given: Vec<&str> = args.contenders.iter().map(String::as_str).collect();
-    let texts = if given.is_empty() { &INSTRUCTIVE[..] } else { &given };
-    let contenders =
-        texts.iter().map(|text| one(text, &named).map_err(|why| wrong(format!("contender {text:?}: {why}"))));
+    let contenders = texts(args)
+        .into_iter()
+        .map(|text| one(text, &named).map_err(|why| wrong(format!("contender {text:?}: {why}"))));
     let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     for contender in &mut contenders {
         let guards = &mut contender.guards;
@@ -48,12 +48,22 @@ pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
     Ok(contenders)
 }
 
-fn one(text: &str, named: &[Named]) -> Result<Contender, String> {
-    let (label, rest) = match text.split_once(':') {
+/// The contenders as they were written, or the instructive ones.
+pub(super) fn texts(args: &Args) -> Vec<&str> {
+    if args.contenders.is_empty() { INSTRUCTIVE.to_vec() } else { args.contenders.iter().map(String::as_str).collect() }
+}
+
+/// The label, if there is one, and what it stands for.
+pub(super) fn labelled(text: &str) -> (Option<&str>, &str) {
+    match text.split_once(':') {
         // A colon behind an equals sign belongs to a value.
         Some((label, rest)) if !label.contains('=') => (Some(label.trim()), rest),
         _ => (None, text),
-    };
+    }
+}
+
+fn one(text: &str, named: &[Named]) -> Result<Contender, String> {
+    let (label, rest) = labelled(text);
     let mut parts = rest.split('+');
     let spec = spec(parts.next().unwrap_or_default(), named)?;
     let policy = Policy::resolve(&spec).map_err(|invalid| invalid.to_string())?;
@@ -82,11 +92,35 @@ fn spec(text: &str, named: &[Named]) -> Result<Spec, String> {
             }
         }
     }
+    for (field, value) in &changes {
+        readable(field, value)?;
+    }
     let changes: Spec = serde_json::from_value(Value::Object(changes)).map_err(|error| error.to_string())?;
     Ok(base.overridden_by(&changes))
 }
 
+/// Whether this is a field of a policy with a value of its kind; if not, which field and which value would be.
+fn readable(field: &str, value: &Value) -> Result<(), String> {
+    let alone = Map::from_iter([(field.to_owned(), value.clone())]);
+    let Err(error) = serde_json::from_value::<Spec>(Value::Object(alone)) else { return Ok(()) };
+    let error = error.to_string();
+    if !error.starts_with("unknown field") {
+        // What a reader of Rust would call it, in words.
+        let error = ["u16", "u32", "u64"].iter().fold(error, |error, kind| error.replace(kind, "a whole number"));
+        return Err(format!("{field}: {}", error.replace("f64", "a number")));
+    }
+    // The fields are named between backticks, the unknown one first.
+    let known = || error.split('`').skip(3).step_by(2);
+    match nearest(field, known()) {
+        Some(meant) => Err(format!("there is no field {field:?}; did you mean {meant}?")),
+        None => Err(format!("there is no field {field:?}; there are {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
 fn by_name(name: &str, named: &[Named]) -> Result<Spec, String> {
+    if name.is_empty() {
+        return Err("a policy is missing, such as default".into());
+    }
     if let Some((_, spec)) = named.iter().find(|(known, _)| known == name) {
         return Ok(spec.clone());
     }
@@ -98,22 +132,26 @@ fn by_name(name: &str, named: &[Named]) -> Result<Spec, String> {
         None => {
             let presets = ["default"].into_iter().chain(Context::ALL.map(Context::as_str));
             let known: Vec<_> = presets.chain(named.iter().map(|(name, _)| name.as_str())).collect();
-            Err(format!("there is no policy {name:?}; there are {}", known.join(", ")))
+            let meant = nearest(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+            Err(format!("there is no policy {name:?}; there are {}{}", known.join(", "), meant.unwrap_or_default()))
         }
     }
 }
 
 fn add(guards: &mut Guards, text: &str) -> Result<(), String> {
-    match text.split_once('=') {
-        None if text == "budget" => guards.budget = Some(budget::Settings::default()),
-        None if text == "breaker" => guards.breaker = Some(breaker::Settings::default()),
-        Some(("concurrency", number)) => {
-            let limit = number.parse().ok().filter(|limit| *limit > 0);
-            guards.concurrency = Some(limit.ok_or("concurrency must be a number above zero")?);
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    let twice = match (name, value) {
+        ("budget", None) => guards.budget.replace(budget::Settings::default()).is_some(),
+        ("breaker", None) => guards.breaker.replace(breaker::Settings::default()).is_some(),
+        ("budget" | "breaker", Some(_)) => return Err(format!("{name} takes no value: write +{name}")),
+        ("concurrency", number) => {
+            let limit = number.and_then(|number| number.parse().ok()).filter(|limit| *limit > 0);
+            let limit = limit.ok_or("concurrency must be a number above zero, as in +concurrency=20")?;
+            guards.concurrency.replace(limit).is_some()
         }
         _ => return Err(format!("there is no guard {text:?}; there are budget, breaker and concurrency=N")),
-    }
-    Ok(())
+    };
+    if twice { Err(format!("{name} is given twice")) } else { Ok(()) }
 }
 
 /// The parts between commas, but not those within brackets: `scheduleMs=[1000,5000]` is one.
@@ -177,14 +215,27 @@ mod tests {
     #[test]
     fn what_is_no_contender_is_refused_with_what_is_wrong() {
         for (text, why) in [
-            ("", "there is no policy \"\""),
-            ("snyc", "there is no policy \"snyc\"; there are default, sync, event"),
+            ("", "a policy is missing, such as default"),
+            ("+budget", "a policy is missing, such as default"),
+            (
+                "snyc",
+                "there is no policy \"snyc\"; there are default, sync, event, webhook, webhook-patient, batch, grpc",
+            ),
+            ("dafault", "grpc; did you mean default?"),
             ("default+budgte", "there is no guard \"budgte\"; there are budget, breaker and concurrency=N"),
             ("default+concurrency=0", "concurrency must be a number above zero"),
+            ("default+concurrency", "concurrency must be a number above zero, as in +concurrency=20"),
+            ("default+budget=3", "budget takes no value: write +budget"),
+            ("default+breaker+breaker", "breaker is given twice"),
+            ("default+concurrency=1+concurrency=2", "concurrency is given twice"),
+            ("default,maxAttemps=3", "there is no field \"maxAttemps\"; did you mean maxAttempts?"),
+            ("default,maxAttempts=three", "maxAttempts: invalid type: string \"three\", expected a whole number"),
+            ("default,multiplier=two", "multiplier: invalid type: string \"two\", expected a number"),
+            ("default,jitterType=full", "jitterType: unknown variant `full`, expected one of `FULL`, `EQUAL`"),
             ("default,maxAttempts", "must be FIELD=VALUE"),
             ("default,maxAttempts=0", "maxAttempts must be"),
             ("default,maxAttempts=2,maxAttempts=3", "maxAttempts is given twice"),
-            ("default,colour=red", "unknown field `colour`"),
+            ("default,colour=red", "there is no field \"colour\"; there are context, maxAttempts, backoff"),
             (":default", "the label is empty"),
         ] {
             let error = one(text, &[]).unwrap_err();

@@ -1,9 +1,12 @@
 //! The table: a row for each figure, a column for each contender.
 
+use std::time::Duration;
+
 use redrive_scenario::{Comparison, Latencies, Peak, Story, World};
 
+use super::contender::labelled;
 use crate::config::duration_text;
-use crate::output::{Cell, Colour, Output, Table, duration};
+use crate::output::{Cell, Colour, Output, Table, duration, printable};
 
 /// What is compared, in a sentence.
 pub(super) fn headline(comparison: &Comparison) -> String {
@@ -29,21 +32,87 @@ pub(super) fn headline(comparison: &Comparison) -> String {
     )
 }
 
-/// All figures of all contenders.
+/// What labels stand for.
+pub(super) fn labels(output: Output, texts: &[&str]) -> std::io::Result<()> {
+    let mut table = Table::of_fields();
+    for (label, text) in texts.iter().map(|text| labelled(text)) {
+        if let Some(label) = label {
+            table.row([Cell::coloured(format!("  {label}"), Colour::Strong), Cell::coloured(text, Colour::Faint)]);
+        }
+    }
+    if table.is_empty() { Ok(()) } else { output.table(&table) }
+}
+
+/// What a reader may wonder about, and why it is so.
+pub(super) fn remarks(output: Output, comparison: &Comparison) -> std::io::Result<()> {
+    let one = |story: &Story| {
+        let name = printable(&story.contender.name);
+        comparison.remarks(story).into_iter().map(move |remark| format!("{name}: {remark}"))
+    };
+    let mut remarks: Vec<String> = comparison.stories.iter().flat_map(one).collect();
+    if !comparison.succeed_alike() {
+        remarks.push(
+            "times: these see different parts of the requests through; who gives up early is quick with the rest"
+                .into(),
+        );
+    }
+    if !remarks.is_empty() {
+        output.line("")?;
+    }
+    remarks.iter().try_for_each(|remark| output.line(output.paint(&wrapped(remark), Colour::Faint)))
+}
+
+/// As many lines as it takes, the further ones indented.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let width = |line: &String| line.chars().count() + 1 + word.chars().count();
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if width(line) <= WIDTH => *line = format!("{line} {word}"),
+            _ => lines.push(format!("  {word}")),
+        }
+    }
+    lines.join("\n")
+}
+
+/// All figures of all contenders, as many of them side by side as fit.
 pub(super) fn print(output: Output, comparison: &Comparison) -> std::io::Result<()> {
-    let stories = &comparison.stories;
+    let mut rest = &comparison.stories[..];
+    while !rest.is_empty() {
+        let fit = (1..rest.len()).take_while(|count| width(&rest[..=*count]) <= WIDTH).count() + 1;
+        output.line("")?;
+        side_by_side(output, &rest[..fit], &comparison.stories)?;
+        rest = &rest[fit..];
+    }
+    Ok(())
+}
+
+/// How wide a table of these is at most.
+fn width(stories: &[Story]) -> usize {
+    stories.iter().map(|story| 2 + story.contender.name.chars().count().max(CELL)).sum::<usize>() + NAME
+}
+
+fn side_by_side(output: Output, stories: &[Story], all: &[Story]) -> std::io::Result<()> {
     let mut table = Table::of_fields();
     let names = stories.iter().map(|story| Cell::coloured(story.contender.name.as_str(), Colour::Strong));
     table.row([Cell::from("")].into_iter().chain(names));
     for (name, figure) in FIGURES {
-        let cells: Vec<Option<Cell>> = stories.iter().map(figure).collect();
-        if cells.iter().any(Option::is_some) {
+        if all.iter().any(|story| figure(story).is_some()) {
+            let cells: Vec<Option<Cell>> = stories.iter().map(figure).collect();
             let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| Cell::from("-")));
             table.row([Cell::coloured(name, Colour::Faint)].into_iter().chain(cells));
         }
     }
     output.table(&table)
 }
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// What people's terminals show of a line.
+const WIDTH: usize = 100;
+/// The widest name of a figure, and the widest figure.
+const NAME: usize = 29;
+const CELL: usize = 14;
 
 /// One figure of a story; a figure that no story has is left out.
 type Figure = fn(&Story) -> Option<Cell>;
@@ -57,14 +126,14 @@ const FIGURES: [(&str, Figure); 19] = [
     ("calls per request", |story| Some(format!("{:.2}", story.totals.amplification()).into())),
     ("retries", |story| Some(number(story.totals.retries).into())),
     ("peak, calls/s", |story| Some(peak(story.totals.peak))),
-    ("peak after the outage", |story| story.totals.peak_after_outage.map(peak)),
+    ("peak after recovery", |story| story.totals.peak_after_outage.map(peak)),
     ("calls while it was down", |story| story.totals.backlog.map(|_| number(story.totals.calls_while_down).into())),
     ("rejected, queue full", |story| some(story.totals.rejected)),
-    ("served for nobody", |story| some(story.totals.wasted)),
+    ("served too late, for nobody", |story| some(story.totals.wasted)),
     ("held back by a guard", |story| some(story.totals.held)),
-    ("backlog at its end", |story| story.totals.backlog.map(|backlog| number(backlog).into())),
-    ("  99 % of it ended after", |story| story.totals.backlog_drained.map(|took| duration(took).into())),
-    ("  everything ended after", |story| story.totals.drained.map(|took| duration(took).into())),
+    ("open at recovery", |story| story.totals.backlog.map(|backlog| number(backlog).into())),
+    ("  99 % of these ended after", |story| story.totals.backlog_drained.map(|took| duration(took).into())),
+    ("  all requests ended after", |story| story.totals.drained.map(|took| duration(took).into())),
     ("success took, median", |story| story.completion.p50().map(|took| duration(took).into())),
     ("  99 %", |story| story.completion.p99().map(|took| duration(took).into())),
     ("  longest", |story| story.completion.max().map(|took| duration(took).into())),
@@ -86,7 +155,12 @@ fn peak(peak: Peak) -> Cell {
     if peak.calls == 0 {
         return "0".into();
     }
-    format!("{} at {}", number(u64::from(peak.calls)), duration_text(peak.at)).into()
+    format!("{} at {}", number(u64::from(peak.calls)), instant(peak.at)).into()
+}
+
+/// A time since the beginning, which `duration` would call milliseconds if it is zero.
+fn instant(at: Duration) -> String {
+    if at < MINUTE { duration_text(at) } else { duration(at) }
 }
 
 /// A number with its thousands apart.
@@ -100,6 +174,14 @@ pub(super) fn number(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_remark_is_wrapped_between_words() {
+        let lines = wrapped("word ".repeat(45).trim_end());
+        let widths: Vec<_> = lines.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(widths, [99, 96, 31]);
+        assert_eq!(wrapped("short"), "short");
+    }
 
     #[test]
     fn thousands_are_apart() {

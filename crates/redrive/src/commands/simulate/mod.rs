@@ -2,6 +2,7 @@
 //!
 //! The model is `redrive-scenario`; here are the words of the command line, and the ways to show what came out.
 
+mod again;
 mod chart;
 mod contender;
 mod document;
@@ -18,8 +19,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use redrive_core::duration::parse_duration;
 use redrive_scenario::{Latencies, Outage};
+use serde_json::Value;
 
+use self::report::Target;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +31,7 @@ Examples:
   redrive simulate sync webhook --clients 1000000 --capacity 20000 --queue 20000
   redrive simulate default default+budget+breaker+concurrency=20 --over 2m --outage 20s..50s:hang
   redrive simulate naive:backoff=fixed,initialDelayMs=200,jitterType=NONE default,maxAttempts=9
-  redrive simulate payments --file policies.toml --latency 80ms,1s --json
+  redrive simulate payments --file policies.toml --latency 80ms,1s --out report.html
   redrive simulate --scenario occ --clients 100 --runs 200
 
 A CONTENDER is a policy and the guards that it has: [LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…
@@ -49,18 +53,18 @@ pub(crate) struct Args {
     /// How many clients make one request each: up to 10000000, 10000 if not given; with --scenario occ up to 1000
     #[arg(long, value_name = "N")]
     clients: Option<u32>,
-    /// The time over which their requests arrive; 0s is all at once
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
-    over: Duration,
-    /// The calls that the dependency serves in a second
-    #[arg(long, value_name = "N", default_value = "500", value_parser = words::capacity)]
-    capacity: u32,
-    /// The calls that may wait in front of it; one more is answered 503
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    queue: u32,
-    /// How long it works on a call: always the same, or a median and a 99th percentile
-    #[arg(long, value_name = "MEDIAN[,P99]", default_value = "50ms,400ms", value_parser = words::latency)]
-    latency: Latencies,
+    /// The time over which their requests arrive; 0s is all at once [default: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    over: Option<Duration>,
+    /// The calls that the dependency serves in a second [default: 500]
+    #[arg(long, value_name = "N", value_parser = words::capacity)]
+    capacity: Option<u32>,
+    /// The calls that may wait in front of it; one more is answered 503 [default: 500]
+    #[arg(long, value_name = "N")]
+    queue: Option<u32>,
+    /// How long it works on a call: always the same, or a median and a 99th percentile [default: 50ms,400ms]
+    #[arg(long, value_name = "MEDIAN[,P99]", value_parser = words::latency)]
+    latency: Option<Latencies>,
     /// When it is down and how that shows: refuse (connections refused), hang (no answer until the timeout) or fail
     /// (503); may be repeated; "none" if it is never down [default: 0s..5s:refuse]
     #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = words::outage)]
@@ -80,6 +84,9 @@ pub(crate) struct Args {
     /// How often each number of clients is played, with --scenario occ; 100 times if not given
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
+    /// When the charts end; if not given, when nearly all calls have been made
+    #[arg(long, value_name = "DURATION", value_parser = words::until)]
+    until: Option<Duration>,
     /// Where all chance comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -89,7 +96,8 @@ pub(crate) struct Args {
     /// Print JSON instead of a table and charts
     #[arg(long)]
     json: bool,
-    /// Write a page with plots as well, one HTML file that needs no network
+    /// Write a page with plots as well, one HTML file that needs no network; "-" writes nothing but the page, to standard
+    /// output
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
 }
@@ -104,11 +112,38 @@ enum Scenario {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let target = args.out.as_deref().map(Target::at).transpose()?;
+    if args.json && target == Some(Target::Standard) {
+        return Err(wrong("--json and --out - both want standard output: write the page to a file"));
+    }
     match args.scenario {
-        Scenario::Outage => outage::run(args)?,
-        Scenario::Occ => occ::run(args)?,
+        Scenario::Outage => outage::run(args, target.as_ref())?,
+        Scenario::Occ => occ::run(args, target.as_ref())?,
     }
     Ok(Exit::Done)
+}
+
+/// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a table
+/// that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
+fn show(
+    args: &Args,
+    target: Option<&Target>,
+    page: impl FnOnce() -> String,
+    document: impl FnOnce() -> Value,
+    print: impl FnOnce(Output) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let written = target.map_or(Ok(()), |target| target.write(&page()));
+    let output = Output::standard();
+    match target {
+        Some(Target::Standard) => {}
+        _ if args.json => output.json(&serde_json::to_vec(&document())?)?,
+        _ => print(output)?,
+    }
+    written?;
+    if let Some(target) = target {
+        target.tell();
+    }
+    Ok(())
 }
 
 /// What was asked for cannot be simulated.

@@ -1,36 +1,33 @@
 //! `--scenario occ`: clients that contend for one versioned row.
 
 use redrive_scenario::occ::{self, Measure, Point, Settings, Strategy};
+use redrive_scenario::report::occ_page;
 
 use super::figures::number;
 use super::progress::Bar;
-use super::report::Told;
-use super::{Args, chart, document, report, wrong};
-use crate::output::{Cell, Colour, Output, Table, notice};
+use super::report::Target;
+use super::{Args, again, chart, document, show, wrong};
+use crate::output::{Cell, Colour, Output, Table};
 
 /// How many clients contend, if nobody says.
 const CLIENTS: [u32; 12] = [1, 10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
 /// How often each is played, if nobody says.
 const RUNS: u32 = 100;
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
     check(args)?;
     let clients = args.clients.map_or_else(|| CLIENTS.to_vec(), |clients| vec![clients]);
     let settings = Settings { clients, runs: args.runs.unwrap_or(RUNS), seed: args.seed };
     let mut bar = Bar::new();
     let points = occ::run(&settings, |done, of| bar.show(done as f64 / of as f64, "contending")).map_err(wrong)?;
     drop(bar);
-    let output = Output::standard();
-    if let Some(path) = &args.out {
-        report::write(path, Told::Occ(&points))?;
-        notice(format!("the report is in {}", path.display()));
-    }
-    if args.json {
-        output.json(&serde_json::to_vec(&document::occ(&settings, &points))?)?;
-        return Ok(());
-    }
-    print(output, &settings, &points)?;
-    Ok(())
+    show(
+        args,
+        target,
+        || occ_page(&settings, &points, &again::command(args)),
+        || document::occ(&settings, &points),
+        |output| print(output, &settings, &points),
+    )
 }
 
 /// What has no meaning here is refused: whoever gives it expects something of it.
@@ -39,6 +36,11 @@ fn check(args: &Args) -> anyhow::Result<()> {
         return Err(wrong("--scenario occ has its own contenders: none, exponential, equal, full and decorrelated"));
     }
     let given = [
+        ("--over", args.over.is_some()),
+        ("--capacity", args.capacity.is_some()),
+        ("--queue", args.queue.is_some()),
+        ("--latency", args.latency.is_some()),
+        ("--until", args.until.is_some()),
         ("--outage", !args.outages.is_empty()),
         ("--retry-after", args.retry_after.is_some()),
         ("--budget", args.budget),

@@ -1,31 +1,40 @@
 //! `--scenario outage`: policies, side by side, and a dependency that goes down.
 
+use redrive_scenario::report::page;
 use redrive_scenario::{Comparison, World, run as simulate};
 
 use super::progress::Bar;
-use super::report::Told;
-use super::{Args, chart, contender, document, figures, report, wrong};
-use crate::output::{Output, notice, printable};
+use super::report::Target;
+use super::{Args, again, chart, contender, document, figures, report, show, wrong};
+use crate::output::{Colour, Output, printable};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+/// What somebody may want to know who has only just begun.
+const HINT: &str = "\
+to try others: redrive simulate sync webhook default,maxAttempts=3+budget; see redrive simulate --help
+to see more: --out report.html";
+
+pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
     if args.runs.is_some() {
         return Err(wrong("--runs has no meaning but with --scenario occ"));
     }
+    if args.outages.len() > 1 && args.outages.contains(&None) {
+        return Err(wrong("--outage none says that it is never down, and another --outage that it is"));
+    }
     let comparison = compare(args)?;
-    let output = Output::standard();
-    if let Some(path) = &args.out {
-        report::write(path, Told::Outage(&comparison))?;
-        notice(format!("the report is in {}", path.display()));
-    }
-    if args.json {
-        output.json(&serde_json::to_vec(&document::outage(&comparison))?)?;
-        return Ok(());
-    }
-    output.line(figures::headline(&comparison))?;
-    output.line("")?;
-    figures::print(output, &comparison)?;
-    chart::attempts(output, &comparison)?;
-    Ok(())
+    let print = |output: Output| {
+        output.line(figures::headline(&comparison))?;
+        figures::labels(output, &contender::texts(args))?;
+        figures::print(output, &comparison)?;
+        figures::remarks(output, &comparison)?;
+        chart::attempts(output, &comparison)?;
+        if args.contenders.is_empty() {
+            output.line(format!("\n{}", output.paint(HINT, Colour::Faint)))
+        } else {
+            Ok(())
+        }
+    };
+    let page = || page(&comparison, &again::command(args), report::today());
+    show(args, target, page, || document::outage(&comparison), print)
 }
 
 fn compare(args: &Args) -> anyhow::Result<Comparison> {
@@ -37,7 +46,7 @@ fn compare(args: &Args) -> anyhow::Result<Comparison> {
         let done = (progress.contender as f64 + part) / progress.contenders.max(1) as f64;
         bar.show(done, names.get(progress.contender).map_or("", String::as_str));
     };
-    simulate(world(args), contenders, args.seed, progress).map_err(wrong)
+    simulate(world(args), contenders, args.seed, args.until, progress).map_err(wrong)
 }
 
 fn world(args: &Args) -> World {
@@ -46,10 +55,10 @@ fn world(args: &Args) -> World {
         if args.outages.is_empty() { defaults.outages } else { args.outages.iter().flatten().copied().collect() };
     World {
         clients: args.clients.unwrap_or(defaults.clients),
-        over: args.over,
-        capacity: args.capacity,
-        queue: args.queue,
-        latency: args.latency,
+        over: args.over.unwrap_or(defaults.over),
+        capacity: args.capacity.unwrap_or(defaults.capacity),
+        queue: args.queue.unwrap_or(defaults.queue),
+        latency: args.latency.unwrap_or(defaults.latency),
         outages,
         retry_after: args.retry_after,
     }

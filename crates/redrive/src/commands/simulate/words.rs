@@ -1,5 +1,7 @@
 //! The small words of the command line: a capacity, a latency, an outage.
 
+use std::time::Duration;
+
 use redrive_core::duration::parse_duration;
 use redrive_scenario::{Latencies, Manner, Outage};
 
@@ -7,6 +9,11 @@ use redrive_scenario::{Latencies, Manner, Outage};
 pub(super) fn capacity(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
     number.parse().map_err(|_| "must be a number of calls per second, such as 500 or 500/s".into())
+}
+
+/// A time that is some time.
+pub(super) fn until(text: &str) -> Result<Duration, String> {
+    parse_duration(text).and_then(|until| if until.is_zero() { Err("must be above 0s".into()) } else { Ok(until) })
 }
 
 /// `50ms`, or `50ms,400ms` for a median and a 99th percentile.
@@ -34,8 +41,6 @@ pub(super) fn outage(text: &str) -> Result<Option<Outage>, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

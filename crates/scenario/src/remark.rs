@@ -1,0 +1,104 @@
+//! Remarks: what a reader of a story's figures may wonder about, and why it is so.
+//!
+//! They are about guards that do what they are made for and yet are not enough, or too much, by themselves.
+
+use redrive_core::budget;
+use redrive_core::duration::duration_text;
+
+use crate::story::{Comparison, Story, Totals};
+
+/// The part of what a budget allows from which on it is what everybody waited for, in percent.
+const USED_UP_PERCENT: u64 = 90;
+/// How far apart the successes of two contenders may be, in percent of the requests, for their times to be compared.
+const ALIKE_PERCENT: u64 = 1;
+
+impl Comparison {
+    /// What is remarkable about this one of the stories, in sentences without a full stop.
+    pub fn remarks(&self, story: &Story) -> Vec<String> {
+        let checks = [starved(story), herd_behind_breaker(story), narrow(story, self.world.capacity)];
+        checks.into_iter().flatten().collect()
+    }
+
+    /// Whether all contenders see about the same part of the requests through. If not, their times cannot be compared: who
+    /// gives up early is quick with the rest.
+    pub fn succeed_alike(&self) -> bool {
+        let succeeded = || self.stories.iter().map(|story| story.totals.succeeded);
+        let requests = self.stories.iter().map(|story| story.totals.requests).max().unwrap_or(0);
+        let apart = succeeded().max().unwrap_or(0) - succeeded().min().unwrap_or(0);
+        100 * apart <= ALIKE_PERCENT * requests
+    }
+}
+
+/// Durable work that waits for a budget which nothing refills any more.
+fn starved(story: &Story) -> Option<String> {
+    let budget::Settings { window, floor, percent, .. } = story.contender.guards.budget?;
+    let Totals { retries, first_attempts, ended_at, held, .. } = story.totals;
+    let windows = u64::try_from(ended_at.as_millis() / window.as_millis().max(1)).unwrap_or(u64::MAX);
+    let allowed = windows.saturating_mul(u64::from(floor)) + first_attempts * u64::from(percent) / 100;
+    let is_used_up = windows > 1 && retries.saturating_mul(100) >= allowed.saturating_mul(USED_UP_PERCENT);
+    (held > 0 && is_used_up).then(|| {
+        format!(
+            "its retries wait for the budget, which new requests refill: when none come any more, it allows {floor} in {}, \
+             whatever the dependency could serve",
+            duration_text(window)
+        )
+    })
+}
+
+/// Everybody who waited for the breaker goes when it closes.
+fn herd_behind_breaker(story: &Story) -> Option<String> {
+    let guards = &story.contender.guards;
+    let unlimited = guards.breaker.is_some() && guards.concurrency.is_none();
+    (unlimited && story.totals.held > 0 && story.totals.rejected > 0).then(|| {
+        "everybody who waited for the breaker goes at once when it closes, more than the dependency can queue; a limit on \
+         concurrency, which a Redrive service always has, lets them go one after the other"
+            .to_owned()
+    })
+}
+
+/// A limit on concurrency that keeps it below what the dependency could serve.
+fn narrow(story: &Story, capacity: u32) -> Option<String> {
+    let limit = story.contender.guards.concurrency?;
+    let peak = story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
+    let reaches = story.buckets.iter().chain([&story.later]).any(|bucket| bucket.in_flight >= limit);
+    (reaches && story.totals.held > 0 && story.totals.rejected == 0 && peak < capacity).then(|| {
+        format!(
+            "at most {limit} at once, it makes up to {peak} calls/s where {capacity} could be served: gentle, and slower than \
+             it would have to be"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::policy::{Context, Policy, Spec};
+    use redrive_core::{breaker, budget};
+
+    use crate::{Contender, Guards, World, run};
+
+    #[test]
+    fn what_a_reader_may_wonder_about_is_explained() {
+        let durable = Policy::default();
+        let sync = Policy::resolve(&Spec { context: Some(Context::Sync), ..Spec::default() }).unwrap();
+        let (budget, breaker) = (Some(budget::Settings::default()), Some(breaker::Settings::default()));
+        // Policy, budget, breaker, concurrency, how the remarks begin.
+        let cases = [
+            (&durable, None, None, None, &[][..]),
+            (&durable, budget, None, None, &["its retries wait for the budget"]),
+            (&durable, None, breaker, None, &["everybody who waited for the breaker"]),
+            (&durable, budget, breaker, Some(20), &["at most 20 at once, it makes up to 297 calls/s where 500"]),
+            (&durable, budget, breaker, Some(200), &[]),
+            (&sync, budget, breaker, None, &[]),
+        ];
+        for (policy, budget, breaker, concurrency, expected) in cases {
+            let guards = Guards { budget, breaker, concurrency };
+            let contender = Contender { guards, ..Contender::new("it", policy.clone()) };
+            let comparison = run(World::default(), vec![contender], 1, None, |_| {}).unwrap();
+            let remarks = comparison.remarks(&comparison.stories[0]);
+            assert_eq!(remarks.len(), expected.len(), "{guards:?}: {remarks:?}");
+            for (remark, expected) in remarks.iter().zip(expected) {
+                assert!(remark.starts_with(expected), "{remark}");
+            }
+        }
+    }
+}
