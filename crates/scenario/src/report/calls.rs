@@ -21,6 +21,8 @@ const DWARFED: f64 = 5.0;
 const NEARBY: f64 = 2.0;
 /// A capacity beyond this many peaks would flatten everything else, and is only named.
 const FAR: f64 = 2.0;
+/// What is lower than this part of a panel is hardly to be seen.
+const FLAT: f64 = 0.03;
 /// The most rows of the table.
 const ROWS: usize = 20;
 
@@ -28,8 +30,13 @@ const ROWS: usize = 20;
 pub(super) fn section(comparison: &Comparison) -> String {
     let panels = Panels::of(comparison);
     let mut pictures = KEY.to_owned();
-    pictures += &panels.row("calls", panels.top(), &|story| escape(&panels.peaks(story)).into_owned());
-    if panels.highest > DWARFED * panels.capacity {
+    let has_nearby = panels.highest > DWARFED * panels.capacity;
+    let about = |story: &Story| match panels.peaks(story) {
+        peaks if has_nearby && panels.is_flat(story) => format!("{peaks}. Hardly to be seen at this scale: see below"),
+        peaks => peaks,
+    };
+    pictures += &panels.row("calls", panels.top(), &|story| escape(&about(story)).into_owned());
+    if has_nearby {
         let top = NEARBY * panels.capacity;
         pictures += &format!(
             "<h3>The same from nearby, up to {}</h3>\n<p class=\"note\">What is higher is cut off at the top; ▲ says \
@@ -96,6 +103,11 @@ impl<'a> Panels<'a> {
     /// How high the panels are, to begin with.
     fn top(&self) -> f64 {
         if self.capacity <= FAR * self.highest { self.highest.max(self.capacity) } else { self.highest }
+    }
+
+    /// Whether a story is so low that at the first scale there is nothing to be seen of it.
+    fn is_flat(&self, story: &Story) -> bool {
+        f64::from(story.totals.peak.calls) < FLAT * self.top()
     }
 
     fn draws_capacity(&self, top: f64) -> bool {

@@ -1,5 +1,7 @@
 //! The beginning of the page: what was simulated, and how to do it again.
 
+use std::cmp::Reverse;
+
 use super::number::{count, duration, percent, times};
 use super::text::{escape, words};
 use crate::latency::Latencies;
@@ -90,16 +92,23 @@ fn outages(outages: &[Outage]) -> String {
     format!(" It is down {}{rest}.", named.join(", "))
 }
 
-/// What came out, in a sentence: who hit the dependency the hardest when it came back, and who saw the most through.
+/// What came out, in a sentence or two: who hits the dependency the hardest when it comes back, for the least, and who sees
+/// the most through, most gently. If that is the same one, who is the gentlest.
 fn in_short(comparison: &Comparison) -> Option<String> {
-    let peak = |story: &&Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
-    let hardest = comparison.stories.iter().max_by_key(peak)?;
-    let gentlest = comparison.stories.iter().min_by_key(peak)?;
+    let peak = |story: &Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
+    let stories = || comparison.stories.iter();
+    let hardest = stories().max_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
+    let best = stories().max_by_key(|story| (story.totals.succeeded, Reverse(peak(story))))?;
+    let gentlest = stories().min_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
+    let other = if std::ptr::eq(best, hardest) { gentlest } else { best };
     let capacity = f64::from(comparison.world.capacity);
     let when = if comparison.world.outages.is_empty() { "At its peak" } else { "After recovery" };
     let tell = |story: &Story| {
-        let calls = peak(&story);
+        let calls = peak(story);
         let (name, succeed) = (&story.contender.name, percent(story.totals.succeeded, story.totals.requests));
+        if calls == 0 {
+            return format!("“{name}” makes no calls any more, and {succeed} of its requests succeed.");
+        }
         format!(
             "“{name}” makes up to {} calls per second, {} the capacity, and {succeed} of its requests succeed.",
             count(u64::from(calls)),
@@ -108,7 +117,50 @@ fn in_short(comparison: &Comparison) -> Option<String> {
     };
     match comparison.stories.len() {
         1 => Some(format!("{when}, {}", tell(hardest))),
-        _ if peak(&hardest) == peak(&gentlest) => None,
-        _ => Some(format!("{when}, {} {}", tell(hardest), tell(gentlest))),
+        _ if peak(hardest) == peak(other) => None,
+        _ => Some(format!("{when}, {} {}", tell(hardest), tell(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::policy::Policy;
+
+    use super::*;
+    use crate::story::{Bucket, Completion, Peak, Totals};
+    use crate::{Contender, World};
+
+    #[test]
+    fn in_short_it_names_who_hits_the_hardest_for_the_least_and_who_sees_the_most_through_most_gently() {
+        let story = |(name, calls, succeeded): (&str, u32, u64)| Story {
+            contender: Contender::new(name, Policy::default()),
+            buckets: Vec::new(),
+            later: Bucket::default(),
+            totals: Totals {
+                requests: 100,
+                succeeded,
+                peak_after_outage: Some(Peak { calls, ..Peak::default() }),
+                ..Totals::default()
+            },
+            completion: Completion::default(),
+        };
+        // Name, peak and successes of each; who is named.
+        for (stories, expected) in [
+            (vec![("a", 900, 5), ("b", 900, 15), ("c", 300, 100), ("d", 20, 100)], Some(("a", "d"))),
+            (vec![("a", 900, 100), ("b", 300, 50), ("c", 20, 10)], Some(("a", "c"))),
+            (vec![("a", 900, 20), ("b", 0, 0)], Some(("a", "b"))),
+            (vec![("a", 900, 20), ("b", 300, 90), ("c", 0, 0)], Some(("a", "b"))),
+            (vec![("a", 300, 20), ("b", 300, 90)], None),
+        ] {
+            let stories: Vec<_> = stories.into_iter().map(story).collect();
+            let comparison =
+                Comparison { seed: 1, world: World::default(), bucket: std::time::Duration::from_secs(1), stories };
+            let short = in_short(&comparison);
+            let named = short.as_ref().map(|short| {
+                let mut names = short.split('“').skip(1).map(|part| &part[..1]);
+                (names.next().unwrap(), names.next().unwrap())
+            });
+            assert_eq!(named, expected, "{short:?}");
+        }
     }
 }
