@@ -2,6 +2,8 @@
 //!
 //! They are about guards that do what they are made for and yet are not enough, or too much, by themselves.
 
+use std::time::Duration;
+
 use redrive_core::budget;
 use redrive_core::duration::duration_text;
 
@@ -15,17 +17,36 @@ const ALIKE_PERCENT: u64 = 1;
 impl Comparison {
     /// What is remarkable about this one of the stories, in sentences without a full stop.
     pub fn remarks(&self, story: &Story) -> Vec<String> {
-        let checks = [starved(story), herd_behind_breaker(story), narrow(story, self.world.capacity)];
+        let checks = [starved(story), herd_behind_breaker(story), self.narrow(story)];
         checks.into_iter().flatten().collect()
+    }
+
+    /// A limit on concurrency that keeps it below what the dependency could serve, once that is well again.
+    fn narrow(&self, story: &Story) -> Option<String> {
+        let (limit, capacity) = (story.contender.guards.concurrency?, self.world.capacity);
+        let peak = story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
+        let well_from = self.world.outages.last().map_or(Duration::ZERO, |outage| outage.to);
+        let well_from = usize::try_from(well_from.as_millis().div_ceil(self.bucket.as_millis().max(1))).ok()?;
+        let binds = story.buckets.iter().skip(well_from).any(|bucket| bucket.in_flight >= limit && bucket.held > 0);
+        (binds && story.totals.rejected == 0 && peak < capacity).then(|| {
+            format!(
+                "at most {limit} at once, it makes up to {peak} calls/s where {capacity} could be served: gentle, and slower \
+                 than it would have to be"
+            )
+        })
     }
 
     /// Whether all contenders see about the same part of the requests through. If not, their times cannot be compared: who
     /// gives up early is quick with the rest.
     pub fn succeed_alike(&self) -> bool {
-        let succeeded = || self.stories.iter().map(|story| story.totals.succeeded);
-        let requests = self.stories.iter().map(|story| story.totals.requests).max().unwrap_or(0);
-        let apart = succeeded().max().unwrap_or(0) - succeeded().min().unwrap_or(0);
-        100 * apart <= ALIKE_PERCENT * requests
+        self.see_most_through().into_iter().all(|does| does)
+    }
+
+    /// For each contender, whether it sees about as many requests through as whoever sees the most through.
+    pub fn see_most_through(&self) -> Vec<bool> {
+        let most = self.stories.iter().map(|story| story.totals.succeeded).max().unwrap_or(0);
+        let does = |totals: &Totals| 100 * (most - totals.succeeded) <= ALIKE_PERCENT * totals.requests;
+        self.stories.iter().map(|story| does(&story.totals)).collect()
     }
 }
 
@@ -56,25 +77,14 @@ fn herd_behind_breaker(story: &Story) -> Option<String> {
     })
 }
 
-/// A limit on concurrency that keeps it below what the dependency could serve.
-fn narrow(story: &Story, capacity: u32) -> Option<String> {
-    let limit = story.contender.guards.concurrency?;
-    let peak = story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
-    let reaches = story.buckets.iter().chain([&story.later]).any(|bucket| bucket.in_flight >= limit);
-    (reaches && story.totals.held > 0 && story.totals.rejected == 0 && peak < capacity).then(|| {
-        format!(
-            "at most {limit} at once, it makes up to {peak} calls/s where {capacity} could be served: gentle, and slower than \
-             it would have to be"
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use redrive_core::policy::{Context, Policy, Spec};
     use redrive_core::{breaker, budget};
 
-    use crate::{Contender, Guards, World, run};
+    use std::time::Duration;
+
+    use crate::{Contender, Guards, Manner, Outage, World, run};
 
     #[test]
     fn what_a_reader_may_wonder_about_is_explained() {
@@ -89,6 +99,7 @@ mod tests {
             (&durable, budget, breaker, Some(20), &["at most 20 at once, it makes up to 297 calls/s where 500"]),
             (&durable, budget, breaker, Some(200), &[]),
             (&sync, budget, breaker, None, &[]),
+            (&sync, budget, breaker, Some(100), &[]),
         ];
         for (policy, budget, breaker, concurrency, expected) in cases {
             let guards = Guards { budget, breaker, concurrency };
@@ -100,5 +111,22 @@ mod tests {
                 assert!(remark.starts_with(expected), "{remark}");
             }
         }
+    }
+
+    #[test]
+    fn a_limit_that_was_reached_only_while_the_dependency_hung_is_not_narrow() {
+        let second = Duration::from_secs(1);
+        let world = World {
+            clients: 6_000,
+            over: 20 * second,
+            outages: vec![Outage { from: 5 * second, to: 8 * second, manner: Manner::Hang }],
+            ..World::default()
+        };
+        let sync = Policy::resolve(&Spec { context: Some(Context::Sync), ..Spec::default() }).unwrap();
+        let guards = Guards { breaker: Some(breaker::Settings::default()), concurrency: Some(100), budget: None };
+        let comparison = run(world, vec![Contender { guards, ..Contender::new("it", sync) }], 1, None, |_| {}).unwrap();
+        let story = &comparison.stories[0];
+        assert!(story.buckets.iter().any(|bucket| bucket.in_flight == 100), "the limit was reached");
+        assert_eq!(comparison.remarks(story), [""; 0]);
     }
 }

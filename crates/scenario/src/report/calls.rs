@@ -171,6 +171,7 @@ impl<'a> Panels<'a> {
         let totals = &story.totals;
         let peak = format!("Peak {} at {}", rate(u64::from(totals.peak.calls)), duration(totals.peak.at));
         match totals.peak_after_outage {
+            Some(after) if after.calls == 0 => format!("{peak}; none after recovery"),
             Some(after) => {
                 let ratio = times(f64::from(after.calls) / self.capacity);
                 format!("{peak}; after recovery {}, {ratio} the capacity", rate(u64::from(after.calls)))

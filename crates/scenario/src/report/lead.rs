@@ -93,12 +93,14 @@ fn outages(outages: &[Outage]) -> String {
 }
 
 /// What came out, in a sentence or two: who hits the dependency the hardest when it comes back, for the least, and who sees
-/// the most through, most gently. If that is the same one, who is the gentlest.
+/// the most through, soonest. If that is the same one, who is the gentlest.
 fn in_short(comparison: &Comparison) -> Option<String> {
     let peak = |story: &Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
-    let stories = || comparison.stories.iter();
+    // The first of several that are alike.
+    let stories = || comparison.stories.iter().rev();
     let hardest = stories().max_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
-    let best = stories().max_by_key(|story| (story.totals.succeeded, Reverse(peak(story))))?;
+    let best = stories()
+        .max_by_key(|story| (story.totals.succeeded, Reverse(story.completion.p50()), Reverse(peak(story))))?;
     let gentlest = stories().min_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
     let other = if std::ptr::eq(best, hardest) { gentlest } else { best };
     let capacity = f64::from(comparison.world.capacity);
@@ -106,14 +108,16 @@ fn in_short(comparison: &Comparison) -> Option<String> {
     let tell = |story: &Story| {
         let calls = peak(story);
         let (name, succeed) = (&story.contender.name, percent(story.totals.succeeded, story.totals.requests));
-        if calls == 0 {
-            return format!("“{name}” makes no calls any more, and {succeed} of its requests succeed.");
-        }
-        format!(
-            "“{name}” makes up to {} calls per second, {} the capacity, and {succeed} of its requests succeed.",
-            count(u64::from(calls)),
-            times(f64::from(calls) / capacity)
-        )
+        let within = story.completion.p50().map(|half| format!(", half of these within {}", duration(half)));
+        let made = match calls {
+            0 => "no calls any more".to_owned(),
+            _ => format!(
+                "up to {} calls per second, {} the capacity",
+                count(u64::from(calls)),
+                times(f64::from(calls) / capacity)
+            ),
+        };
+        format!("“{name}” makes {made}, and {succeed} of its requests succeed{}.", within.unwrap_or_default())
     };
     match comparison.stories.len() {
         1 => Some(format!("{when}, {}", tell(hardest))),

@@ -1,7 +1,7 @@
 //! Tables: a heading for each column and for each row, in a container that scrolls when the page is narrow.
 
 use super::palette::{DRAWN, letter};
-use super::text::{escape, shorten};
+use super::text::{breakable, escape, shorten};
 use crate::story::Comparison;
 
 /// A longer name is shortened, and whole in its title.
@@ -69,6 +69,6 @@ pub(super) fn named(number: usize, name: &str) -> String {
     format!(
         "<span class=\"named\"{title}><span class=\"key s{series}\">{}</span><span>{}</span></span>",
         letter(number),
-        escape(&short)
+        breakable(&short)
     )
 }

@@ -300,7 +300,7 @@ fn the_page_begins_with_what_was_simulated() {
          that get a 503 with a Retry-After of 3s. It is down from 5s to 12s (connections are refused), from 15s to 16s \
          (calls hang until they time out).",
         "Seed 3.",
-        "<span>redrive</span> <span>simulate</span> <span>--seed</span> <span>3</span>",
+        "<span>redrive</span> <span>simulate</span> <span>--seed 3</span>",
     ] {
         assert!(text.contains(expected), "{expected}");
     }

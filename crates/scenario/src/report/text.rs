@@ -43,10 +43,25 @@ pub(super) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", head.trim_end(), tail.trim_start()))
 }
 
-/// A command as HTML in which a line breaks between words only: half an option is none.
+/// A command as HTML in which a line breaks between words only, and not between an option and its value.
 pub(super) fn words(command: &str) -> String {
-    let words: Vec<_> = command.split(' ').map(|word| format!("<span>{}</span>", escape(word))).collect();
-    words.join(" ")
+    let mut parts: Vec<String> = Vec::new();
+    for word in command.split(' ') {
+        match parts.last_mut() {
+            Some(part) if part.starts_with("--") && !part.contains(' ') && !word.starts_with('-') => {
+                *part = format!("{part} {word}");
+            }
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    let parts: Vec<_> = parts.iter().map(|part| format!("<span>{}</span>", escape(part))).collect();
+    parts.join(" ")
+}
+
+/// A contender's name as HTML in which a line may break where a part of the name ends.
+pub(super) fn breakable(name: &str) -> String {
+    // None of these is a part of what an escaped letter looks like.
+    escape(name).replace('=', "=<wbr/>").replace('+', "+<wbr/>").replace(',', ",<wbr/>")
 }
 
 /// How wide the text is at most, about, when it is written in this size.

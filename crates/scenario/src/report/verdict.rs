@@ -41,6 +41,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
         stories,
         table: Table::new(class, "The verdict in numbers", head.chain(all_named(comparison)).collect()),
         alike: comparison.succeed_alike(),
+        may_be_best: comparison.see_most_through(),
     };
     rows.load(f64::from(comparison.world.capacity), !comparison.world.outages.is_empty());
     rows.ends();
@@ -54,7 +55,10 @@ pub(super) fn section(comparison: &Comparison) -> String {
     let marked = if stories.len() < 2 {
         String::new()
     } else {
-        format!("<p class=\"note\">“best” marks the single best of a row; ties are not marked.{note}</p>\n")
+        format!(
+            "<p class=\"note\">“best” marks the single best of a row. Ties are not marked, nor is who sees fewer requests \
+             through than another.{note}</p>\n"
+        )
     };
     let remarks = remarks(comparison);
     format!(
@@ -78,6 +82,8 @@ struct Rows<'a> {
     stories: &'a [Story],
     table: Table,
     alike: bool,
+    /// Who sees fewer requests through than others is gentle because it gave up, and is the best of nothing.
+    may_be_best: Vec<bool>,
 }
 
 impl Rows<'_> {
@@ -86,7 +92,12 @@ impl Rows<'_> {
         let counted = |value: u64| Entry { value: Some(value as f64), text: count(value) };
         let peak = |calls: u32| Entry {
             value: Some(f64::from(calls)),
-            text: format!("{} <small>{} capacity</small>", rate(u64::from(calls)), times(f64::from(calls) / capacity)),
+            text: match calls {
+                0 => "0".to_owned(),
+                _ => {
+                    format!("{} <small>{} capacity</small>", rate(u64::from(calls)), times(f64::from(calls) / capacity))
+                }
+            },
         };
         self.table.group("Load on the dependency");
         self.row("Calls", "first attempts and retries", Good::Less, |totals| counted(totals.calls));
@@ -182,7 +193,7 @@ impl Rows<'_> {
     }
 
     fn entries(&mut self, name: &str, about: &str, is_part: bool, good: Good, entries: Vec<Entry>) {
-        let best = best(&entries, good);
+        let best = best(&entries, good).filter(|at| self.may_be_best[*at]);
         let cell = |(at, entry): (usize, Entry)| match best == Some(at) {
             true => format!("<b class=\"best\"><span class=\"tag\">best</span> {}</b>", entry.text),
             false => entry.text,
