@@ -147,8 +147,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Plays to the end; `report` hears now and then how many requests have ended.
-    pub(crate) fn play_out(&mut self, mut report: impl FnMut(u64)) {
+    /// Plays to the end; `report` hears now and then how many requests have ended, and how many calls were made.
+    pub(crate) fn play_out(&mut self, mut report: impl FnMut(u64, u64)) {
         let requests = self.clients.len() as u64;
         for step in 1_u64.. {
             let Some((now, tag)) = self.calendar.take() else { break };
@@ -168,10 +168,10 @@ impl<'a> Play<'a> {
                 break;
             }
             if step.is_multiple_of(STEPS_PER_REPORT) {
-                report(self.tally.ended());
+                report(self.tally.ended(), self.tally.calls());
             }
         }
-        report(self.tally.ended());
+        report(self.tally.ended(), self.tally.calls());
     }
 
     /// What was counted, and what the dependency saw.

@@ -21,6 +21,19 @@ pub struct Progress {
     pub ended: u64,
     /// Of how many.
     pub requests: u64,
+    /// How many calls it has made.
+    pub calls: u64,
+    /// How many it can make at most.
+    pub most_calls: u64,
+}
+
+impl Progress {
+    /// The part of the whole that is done, at least. A herd ends all at once, so that its calls tell more than its ends.
+    pub fn part(&self) -> f64 {
+        let part = |of: u64, whole: u64| of as f64 / whole.max(1) as f64;
+        let own = part(self.ended, self.requests).max(part(self.calls, self.most_calls));
+        (self.contender as f64 + own) / self.contenders.max(1) as f64
+    }
 }
 
 /// Plays `world` once for each contender; the buckets go up to `until`, or as far as [`Story::buckets`] says. `progress` is
@@ -39,7 +52,10 @@ pub fn run(
     let mut plays = Vec::with_capacity(count);
     for (number, contender) in contenders.into_iter().enumerate() {
         let mut play = Play::new(&world, &contender, chance);
-        play.play_out(|ended| progress(Progress { contender: number, contenders: count, ended, requests }));
+        let most_calls = requests * u64::from(contender.policy.max_attempts);
+        play.play_out(|ended, calls| {
+            progress(Progress { contender: number, contenders: count, ended, requests, calls, most_calls });
+        });
         let (tally, seen) = play.finish();
         plays.push((contender, tally.finish(seen)));
     }
@@ -58,7 +74,7 @@ fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<Played>)
             worth_showing(timelines().map(|timeline| timeline.sent_by(Story::COVERED_PERCENT)).collect(), outages_end)
         }
     };
-    let slots = timelines().map(Timeline::millis).max().unwrap_or(1);
+    let slots = timelines().map(|timeline| timeline.finest(until)).max().unwrap_or(1);
     let bucket = bucket_width(until, Story::MAX_BUCKETS, slots);
     let width = u64::try_from(bucket.as_millis()).unwrap_or(u64::MAX);
     let story = |(contender, (timeline, totals, completion)): Played| {

@@ -64,6 +64,11 @@ impl Tally {
         self.ended
     }
 
+    /// How many calls were made.
+    pub(crate) fn calls(&self) -> u64 {
+        self.totals.calls
+    }
+
     /// How many requests have arrived and not ended yet.
     pub(crate) fn open(&self) -> u32 {
         u32::try_from(self.arrived - self.ended).unwrap_or(u32::MAX)

@@ -2,7 +2,8 @@
 //!
 //! A run may last a minute or a month, and nobody knows before it is over. So it begins with slots of a tenth of a second,
 //! and whenever there would be too many of them, neighbours are put together. Each width is a multiple of the one before,
-//! so that a slot is never cut in two.
+//! so that a slot is never cut in two. The beginning is kept in its first slots as well: whoever looks at a minute of a day
+//! wants to see seconds.
 
 use std::time::Duration;
 
@@ -65,12 +66,14 @@ pub(crate) struct Timeline {
     /// Which of the widths.
     width: usize,
     slots: Vec<Bucket>,
+    /// The first slots as they were before any were put together.
+    fine: Option<Vec<Bucket>>,
     level: Level,
 }
 
 impl Timeline {
     pub(crate) fn new() -> Self {
-        Timeline { width: 0, slots: vec![Bucket::default()], level: Level::default() }
+        Timeline { width: 0, slots: vec![Bucket::default()], fine: None, level: Level::default() }
     }
 
     /// The slot of this time, which must not be before the last one that was asked for.
@@ -107,11 +110,43 @@ impl Timeline {
     pub(crate) fn buckets(&self, width: u64, until: u64) -> (Vec<Bucket>, Bucket) {
         let mut buckets = vec![Bucket::default(); usize::try_from(until.div_ceil(width)).unwrap_or(0)];
         let mut later = Bucket::default();
-        for (at, slot) in self.slots.iter().enumerate() {
-            let bucket = usize::try_from(at as u64 * self.millis() / width).unwrap_or(usize::MAX);
+        let fine = self.fine_until(until);
+        let slots = fine.unwrap_or(&self.slots);
+        for (at, slot) in slots.iter().enumerate() {
+            let bucket = usize::try_from(at as u64 * self.finest(until) / width).unwrap_or(usize::MAX);
             buckets.get_mut(bucket).unwrap_or(&mut later).add(slot);
         }
+        if let Some(fine) = fine {
+            self.add_after(fine, &mut later);
+        }
         (buckets, later)
+    }
+
+    /// The width of the slots that [`Timeline::buckets`] are made of.
+    pub(crate) fn finest(&self, until: u64) -> u64 {
+        if self.fine_until(until).is_some() { u64::from(WIDTHS[0]) } else { self.millis() }
+    }
+
+    fn fine_until(&self, until: u64) -> Option<&[Bucket]> {
+        self.fine.as_deref().filter(|fine| until <= fine.len() as u64 * u64::from(WIDTHS[0]))
+    }
+
+    /// Adds what happened after the fine slots. One of the others may begin among them, so counts are what is left of all.
+    fn add_after(&self, fine: &[Bucket], later: &mut Bucket) {
+        let end = fine.len() as u64 * u64::from(WIDTHS[0]);
+        let (mut before, mut all) = (Bucket::default(), Bucket::default());
+        fine.iter().for_each(|slot| before.add(slot));
+        self.slots.iter().for_each(|slot| all.add(slot));
+        let mut after = Bucket::default();
+        let first = usize::try_from(end / self.millis()).unwrap_or(usize::MAX);
+        self.slots.iter().skip(first).for_each(|slot| after.add(slot));
+        later.add(&Bucket {
+            sends: all.sends - before.sends,
+            retries: all.retries - before.retries,
+            successes: all.successes - before.successes,
+            failures: all.failures - before.failures,
+            ..after
+        });
     }
 
     /// The width of its slots.
@@ -141,7 +176,9 @@ impl Timeline {
             slots.iter().for_each(|slot| bucket.add(slot));
             bucket
         });
-        self.slots = merged.collect();
+        let merged = merged.collect();
+        let unmerged = std::mem::replace(&mut self.slots, merged);
+        self.fine.get_or_insert(unmerged);
         self.width += 1;
     }
 }
@@ -174,6 +211,23 @@ mod tests {
         let (buckets, later) = timeline.buckets(60_000, 300_000);
         assert_eq!(buckets.iter().map(|bucket| bucket.sends).collect::<Vec<_>>(), [60; 5]);
         assert_eq!(later.sends, 9_700);
+    }
+
+    #[test]
+    fn the_beginning_of_a_long_time_is_kept_in_fine_slots() {
+        let mut timeline = Timeline::new();
+        for tenth in 0..100_000 {
+            timeline.at(tenth * 100).sends += 1;
+            timeline.level(tenth * 100, Level { held: tenth + 1, in_flight: 0, open: 0 });
+        }
+        assert_eq!((timeline.millis(), timeline.finest(3_276_800), timeline.finest(3_276_801)), (1_000, 100, 1_000));
+        for (width, until, each) in [(100, 5_000, 1), (1_000, 5_000, 10), (100_000, 5_000_000, 1_000)] {
+            let (buckets, later) = timeline.buckets(width, until);
+            let count = until / width;
+            assert_eq!(buckets.iter().map(|bucket| bucket.sends).collect::<Vec<_>>(), vec![each; count as usize]);
+            assert_eq!(u64::from(later.sends), 100_000 - count * u64::from(each));
+            assert_eq!((buckets[0].held, later.held), (each, 100_000));
+        }
     }
 
     #[test]

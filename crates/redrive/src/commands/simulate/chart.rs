@@ -42,7 +42,7 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
         output.line(format!("  {}", axis(output, &comparison.world.outages, column, columns)))?;
     }
     let end = duration(column.saturating_mul(u32::try_from(columns).unwrap_or(u32::MAX)));
-    let gap = " ".repeat(columns.saturating_sub(2 + end.len()));
+    let gap = " ".repeat(columns.saturating_sub(2 + end.len()).max(1));
     let meaning = if comparison.world.outages.is_empty() { "" } else { "   ━ the dependency is down" };
     output.line(format!("  {}", output.paint(&format!("0s{gap}{end}{meaning}"), Colour::Faint)))
 }

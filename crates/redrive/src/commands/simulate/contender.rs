@@ -173,9 +173,11 @@ fn specs(policies: &[Value]) -> anyhow::Result<Vec<Named>> {
     let spec = |policy: &Value| {
         let mut fields = policy.as_object().cloned().unwrap_or_default();
         let name = fields.remove("policyId").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
-        match serde_json::from_value(Value::Object(fields)) {
-            Ok(spec) => Ok((name, spec)),
-            Err(error) => Err(wrong(format!("policy {name}: {error}"))),
+        let unreadable = fields.iter().find_map(|(field, value)| readable(field, value).err());
+        match (unreadable, serde_json::from_value(Value::Object(fields))) {
+            (None, Ok(spec)) => Ok((name, spec)),
+            (Some(why), _) => Err(wrong(format!("policy {name}: {why}"))),
+            (None, Err(error)) => Err(wrong(format!("policy {name}: {error}"))),
         }
     };
     policies.iter().map(spec).collect()

@@ -42,9 +42,7 @@ fn compare(args: &Args) -> anyhow::Result<Comparison> {
     let names: Vec<String> = contenders.iter().map(|contender| printable(&contender.name)).collect();
     let mut bar = Bar::new();
     let progress = |progress: redrive_scenario::Progress| {
-        let part = progress.ended as f64 / progress.requests.max(1) as f64;
-        let done = (progress.contender as f64 + part) / progress.contenders.max(1) as f64;
-        bar.show(done, names.get(progress.contender).map_or("", String::as_str));
+        bar.show(progress.part(), names.get(progress.contender).map_or("", String::as_str));
     };
     simulate(world(args), contenders, args.seed, args.until, progress).map_err(wrong)
 }

@@ -33,8 +33,7 @@ impl Target {
             Ok(there) if !there.is_file() => Ok(Target::Stream(path.to_owned())),
             _ => match takes_new_files(path) {
                 Ok(()) => Ok(Target::File(path.to_owned())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(cannot(no_directory(path))),
-                Err(error) => Err(cannot(error.to_string())),
+                Err(error) => Err(cannot(no_directory(path).unwrap_or_else(|| error.to_string()))),
             },
         }
     }
@@ -62,11 +61,9 @@ pub(super) fn today() -> Date {
     Date::of(Timestamp::from_millis(now_millis()))
 }
 
-fn no_directory(path: &Path) -> String {
-    match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        Some(directory) => format!("there is no directory {}", directory.display()),
-        None => "there is no such directory".into(),
-    }
+fn no_directory(path: &Path) -> Option<String> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty())?;
+    (!directory.is_dir()).then(|| format!("there is no directory {}", directory.display()))
 }
 
 /// Whether the directory of this file takes new ones.
