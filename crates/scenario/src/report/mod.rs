@@ -4,7 +4,7 @@
 //! loads nothing. Every picture says in words what it shows, and has its numbers in a table beside it.
 //!
 //! - `page` and `contention`: the two pages, section by section.
-//! - `lead`, `verdict`, `calls`, `waiting`, `completion`, `policies`, `notes`: a section each.
+//! - `lead`, `calls`, `verdict`, `waiting`, `completion`, `policies`, `notes`: a section each.
 //! - `figure`, `picture`, `plot`, `curves`, `steps`, `labels`: what pictures are made of.
 //! - `scale`, `ticks`: from values to places, and which values are written at an axis.
 //! - `table`, `text`, `number`: words and numbers; how a number is written is decided in one place.

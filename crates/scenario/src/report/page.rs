@@ -11,8 +11,8 @@ use crate::story::Comparison;
 pub fn page(comparison: &Comparison, command: &str, today: Date) -> String {
     let body = [
         lead::lead(comparison, command),
-        verdict::section(comparison),
         calls::section(comparison),
+        verdict::section(comparison),
         waiting::section(comparison),
         completion::section(comparison),
         policies::section(comparison, today),

@@ -12,6 +12,7 @@ use crate::output::{Colour, Output, duration, printable};
 const COLUMNS: usize = 84;
 /// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per second.
 const SECONDS_WORTH_SHOWING: u128 = 20;
+const SECOND: Duration = Duration::from_secs(1);
 /// What a column may be wide, in milliseconds: what people find on a clock.
 const NICE: [u128; 17] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
@@ -31,8 +32,7 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
     let columns = rates.first().map_or(0, Vec::len);
     for (story, rates) in comparison.stories.iter().zip(&rates) {
         let peak = rates.iter().copied().fold(0.0, f64::max);
-        let scale =
-            format!("attempts/s, {} per column, at most {}", duration_text(column), number(peak.round() as u64));
+        let scale = format!("{}, at most {}", unit(column), number(peak.round() as u64));
         let name = output.paint(&printable(&story.contender.name), Colour::Strong);
         let rest = if story.goes_on() { rest(story) } else { String::new() };
         output.line(format!("\n{name}  {}", output.paint(&format!("{scale}{rest}"), Colour::Faint)))?;
@@ -79,9 +79,17 @@ fn together(bucket: Duration, buckets: usize) -> usize {
     (1..=most).find(fits).unwrap_or(buckets.div_ceil(COLUMNS).max(1))
 }
 
-/// The attempts per second of each column.
+/// What the columns count. A few attempts within a tenth of a second are no rate per second.
+fn unit(column: Duration) -> String {
+    match duration_text(column) {
+        short if column < SECOND => format!("attempts in each {short}"),
+        long => format!("attempts/s, {long} per column"),
+    }
+}
+
+/// The attempts per second of each column, or all of a column that is shorter than a second.
 fn rates(story: &Story, together: usize, column: Duration) -> Vec<f64> {
-    let rate = |sends: u64| sends as f64 / column.as_secs_f64();
+    let rate = |sends: u64| sends as f64 / column.max(SECOND).as_secs_f64();
     let columns = story.buckets.chunks(together);
     columns.map(|buckets| rate(buckets.iter().map(|bucket| u64::from(bucket.sends)).sum())).collect()
 }
@@ -143,6 +151,13 @@ mod tests {
             let column = together(Duration::from_millis(bucket), buckets) as u64 * bucket;
             assert_eq!(column, expected, "{buckets} buckets of {bucket} ms");
         }
+    }
+
+    #[test]
+    fn a_column_that_is_shorter_than_a_second_counts_attempts() {
+        let unit = |millis| unit(Duration::from_millis(millis));
+        assert_eq!(unit(200), "attempts in each 200ms");
+        assert_eq!(unit(2_000), "attempts/s, 2s per column");
     }
 
     #[test]

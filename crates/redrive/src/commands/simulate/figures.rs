@@ -24,8 +24,9 @@ pub(super) fn headline(comparison: &Comparison) -> String {
     let down = if down.is_empty() { "never down".into() } else { format!("down {down}") };
     let asked = retry_after.map(|asked| format!(", Retry-After {}", duration_text(asked))).unwrap_or_default();
     format!(
-        "{} requests {arriving}; {} calls/s, queue {}, latency {latency}{asked}; {down}; seed {}",
+        "{} {} {arriving}; {} calls/s, queue {}, latency {latency}{asked}; {down}; seed {}",
         number(u64::from(*clients)),
+        if *clients == 1 { "request" } else { "requests" },
         number(u64::from(*capacity)),
         number(u64::from(*queue)),
         comparison.seed
