@@ -192,7 +192,7 @@ fn who_takes_far_longer_than_the_others_is_cut_off_and_it_says_so() {
     let words = ["default", "default+budget"];
     simulate(&words).with(0).says(&[
         "default+budget: its retries wait for the budget",
-        "calls more, until 8h 36m",
+        "calls more, until 8h 37m",
         "  0s                  23s   ━",
     ]);
     simulate(&[&words[..], &["--until", "10h"]].concat()).with(0).says(&["10h   ━"]);
@@ -259,4 +259,48 @@ fn contention_is_shown_for_every_strategy() {
     };
     assert_eq!(points.len(), 5);
     assert!(calls("none") > 1.5 * calls("full"), "{points:?}");
+}
+
+/// A block of the documentation: a command, and what it prints; a line with nothing but … stands for any others.
+#[cfg(unix)]
+fn blocks(text: &str) -> Vec<(String, Vec<&str>)> {
+    let blocks = text.split("```console\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    blocks
+        .map(|block| {
+            let mut lines = block.lines();
+            let mut command = String::new();
+            for line in lines.by_ref() {
+                command += line.trim_start_matches("$ ").trim_end_matches('\\');
+                if !line.ends_with('\\') {
+                    break;
+                }
+            }
+            (command, lines.collect())
+        })
+        .collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let blocks = blocks(include_str!("../../../../docs/simulate.md"));
+    assert!(blocks.len() >= 5, "{}", blocks.len());
+    for (command, expected) in blocks {
+        let line = format!("redrive() {{ {} \"$@\"; }}; {command} 2>&1", env!("CARGO_BIN_EXE_redrive"));
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &line]).env("NO_COLOR", "1");
+        let printed = Program::start(shell).end().stdout;
+        let mut printed = printed.lines().map(str::trim_end);
+        let mut skips = false;
+        for line in expected {
+            if line == "…" {
+                skips = true;
+                continue;
+            }
+            let found = if skips { printed.find(|other| *other == line) } else { printed.next() };
+            assert_eq!(found, Some(line), "{command}");
+            skips = false;
+        }
+        assert!(skips || printed.next().is_none(), "{command} prints more");
+    }
 }

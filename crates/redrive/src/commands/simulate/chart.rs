@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_scenario::{Comparison, Outage, Story};
 
-use super::figures::number;
+use super::figures::{number, rounded};
 use crate::config::duration_text;
 use crate::output::{Colour, Output, duration, printable};
 
@@ -50,7 +50,7 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
 /// What happened after the chart's end.
 fn rest(story: &Story) -> String {
     let calls = number(u64::from(story.later.sends));
-    format!("; after this chart {calls} calls more, until {}", duration(story.totals.ended_at))
+    format!("; after this chart {calls} calls more, until {}", rounded(story.totals.ended_at))
 }
 
 /// A bar for each name, all on the same scale.

@@ -133,11 +133,11 @@ const FIGURES: [(&str, Figure); 19] = [
     ("served too late, for nobody", |story| some(story.totals.wasted)),
     ("held back by a guard", |story| some(story.totals.held)),
     ("open at recovery", |story| story.totals.backlog.map(|backlog| number(backlog).into())),
-    ("  99 % of these ended after", |story| story.totals.backlog_drained.map(|took| duration(took).into())),
-    ("  all requests ended after", |story| story.totals.drained.map(|took| duration(took).into())),
-    ("success took, median", |story| story.completion.p50().map(|took| duration(took).into())),
-    ("  99 %", |story| story.completion.p99().map(|took| duration(took).into())),
-    ("  longest", |story| story.completion.max().map(|took| duration(took).into())),
+    ("  99 % of these ended after", |story| story.totals.backlog_drained.map(|took| rounded(took).into())),
+    ("  all requests ended after", |story| story.totals.drained.map(|took| rounded(took).into())),
+    ("success took, median", |story| story.completion.p50().map(|took| rounded(took).into())),
+    ("  99 %", |story| story.completion.p99().map(|took| rounded(took).into())),
+    ("  longest", |story| story.completion.max().map(|took| rounded(took).into())),
 ];
 
 fn some(count: u64) -> Option<Cell> {
@@ -161,7 +161,20 @@ fn peak(peak: Peak) -> Cell {
 
 /// A time since the beginning, which `duration` would call milliseconds if it is zero.
 fn instant(at: Duration) -> String {
-    if at < MINUTE { duration_text(at) } else { duration(at) }
+    if at < MINUTE { duration_text(at) } else { rounded(at) }
+}
+
+/// A time to the nearest of what is shown of it: 26.9 s are 27 and not 26.
+pub(super) fn rounded(time: Duration) -> String {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let step = match millis {
+        0..1_000 => 1,
+        1_000..9_950 => 100,
+        9_950..3_599_500 => 1_000,
+        3_599_500..86_370_000 => 60_000,
+        _ => 3_600_000,
+    };
+    duration(Duration::from_millis(millis.saturating_add(step / 2) / step * step))
 }
 
 /// A number with its thousands apart.
@@ -182,6 +195,26 @@ mod tests {
         let widths: Vec<_> = lines.lines().map(|line| line.chars().count()).collect();
         assert_eq!(widths, [99, 96, 31]);
         assert_eq!(wrapped("short"), "short");
+    }
+
+    #[test]
+    fn times_are_rounded_to_the_nearest() {
+        for (millis, expected) in [
+            (0, "0ms"),
+            (874, "874ms"),
+            (5_590, "5.6s"),
+            (9_949, "9.9s"),
+            (9_950, "10s"),
+            (26_900, "27s"),
+            (59_500, "1m"),
+            (84_700, "1m 25s"),
+            (3_599_499, "59m 59s"),
+            (3_599_500, "1h"),
+            (30_999_000, "8h 37m"),
+            (86_370_000, "1d"),
+        ] {
+            assert_eq!(rounded(Duration::from_millis(millis)), expected, "{millis}");
+        }
     }
 
     #[test]

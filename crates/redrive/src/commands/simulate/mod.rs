@@ -37,8 +37,9 @@ Examples:
 A CONTENDER is a policy and the guards that it has: [LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…
   POLICY  default, a preset (sync, event, webhook, webhook-patient, batch, grpc), a policy of
           --file, or nothing but fields, named as in the REST API
-  GUARD   budget (retries at most 10 and 20 % of first attempts in 30 s), breaker (stops after 10
-          failures in a row), concurrency=N (at most N attempts at once)
+  GUARD   budget         retries at most 10 and 20 % of first attempts in 30 s
+          breaker        no calls for 15 s and longer after 10 failures in a row, or half of 20
+          concurrency=N  at most N attempts at once
 All contenders meet the same requests and the same luck; the same seed shows the same again.";
 
 #[derive(Debug, clap::Args)]
