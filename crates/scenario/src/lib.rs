@@ -1,8 +1,9 @@
 //! What a retry policy does to a dependency, found out before it meets one.
 //!
 //! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a latency
-//! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`, the very code that
-//! the service runs: nothing of them is written a second time here. [`run`] plays a [`World`] once for each
+//! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`, nothing of them is
+//! written a second time here. All of it is what the service runs, but for budget and breaker, which its lanes do not use
+//! yet. [`run`] plays a [`World`] once for each
 //! [`Contender`] and tells their [`Story`]; [`occ`] is the classic model of clients that contend for one row; [`report`]
 //! makes a page of either.
 //!
