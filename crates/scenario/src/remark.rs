@@ -7,6 +7,7 @@ use std::time::Duration;
 use redrive_core::budget;
 use redrive_core::duration::duration_text;
 
+use crate::report::number::count;
 use crate::story::{Comparison, Story, Totals};
 
 /// The part of what a budget allows from which on it is what everybody waited for, in percent.
@@ -29,6 +30,8 @@ impl Comparison {
         let well_from = usize::try_from(well_from.as_millis().div_ceil(self.bucket.as_millis().max(1))).ok()?;
         let binds = story.buckets.iter().skip(well_from).any(|bucket| bucket.in_flight >= limit && bucket.held > 0);
         (binds && story.totals.rejected == 0 && peak < capacity).then(|| {
+            let (limit, peak, capacity) =
+                (count(u64::from(limit)), count(u64::from(peak)), count(u64::from(capacity)));
             format!(
                 "at most {limit} at once, it makes up to {peak} calls/s where {capacity} could be served: gentle, and slower \
                  than it would have to be"

@@ -22,9 +22,8 @@ fn contender<'a>(document: &'a Value, name: &str) -> &'a Value {
 fn without_any_words_it_shows_what_jitter_and_guards_are_worth() {
     let shown = simulate(&[]).with(0).says(&[
         "10,000 requests at once; 500 calls/s, queue 500, latency 50ms (p99 400ms); down 0s..5s (refuse); seed 1",
-        "  with guards  default+budget+breaker+concurrency=20",
+        "  with guards  default+budget+breaker+concurrency=128",
         "peak after recovery          10,000 at 5s",
-        "with guards: at most 20 at once",
         "who gives up early is quick with the rest",
         "dead letters",
         "with guards  attempts/s, 1s per column",

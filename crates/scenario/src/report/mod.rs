@@ -20,7 +20,7 @@ mod figure;
 mod labels;
 mod lead;
 mod notes;
-mod number;
+pub(crate) mod number;
 mod page;
 mod palette;
 mod picture;

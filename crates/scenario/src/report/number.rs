@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A count, in groups of three digits: `20,000`.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

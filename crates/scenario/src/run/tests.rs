@@ -224,14 +224,14 @@ fn the_default_world_tells_the_story_that_is_documented() {
     let contenders = vec![
         Contender::new("fixed", fixed()),
         Contender::new("full", Policy::default()),
-        guarded("guarded", Policy::default(), guards(Some(20))),
+        guarded("guarded", Policy::default(), guards(Some(128))),
     ];
     let comparison = run(World::default(), contenders, 1, None, |_| {}).unwrap();
     let told = comparison.stories.iter().map(|story| {
         let totals = &story.totals;
         (totals.calls, totals.dead(), totals.peak_after_outage.unwrap().calls, totals.calls_while_down)
     });
-    let expected = [(60_000, 9_499, 10_000, 50_000), (55_697, 1_573, 2_422, 40_718), (10_029, 0, 297, 29)];
+    let expected = [(60_000, 9_499, 10_000, 50_000), (55_697, 1_573, 2_422, 40_718), (10_137, 0, 511, 137)];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 

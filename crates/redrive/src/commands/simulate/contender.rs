@@ -10,12 +10,12 @@ use super::{Args, wrong};
 use crate::commands::pairs::override_field;
 use crate::commands::policies::document;
 
-/// What is compared if nobody says otherwise: each a step better than the one before.
+/// What is compared if nobody says otherwise: each a step better than the one before. The limit is a service's default.
 const INSTRUCTIVE: [&str; 4] = [
     "fixed 1 s:backoff=fixed,initialDelayMs=1000,jitterType=NONE",
     "no jitter:default,jitterType=NONE",
     "full jitter:default",
-    "with guards:default+budget+breaker+concurrency=20",
+    "with guards:default+budget+breaker+concurrency=128",
 ];
 
 /// A policy by name, from a file.
