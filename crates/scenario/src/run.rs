@@ -62,6 +62,9 @@ pub fn run(
     Ok(compare(world, seed, until, plays))
 }
 
+/// In milliseconds.
+const SECOND: u64 = 1_000;
+
 type Played = (Contender, (Timeline, Totals, Completion));
 
 /// Puts all timelines on one scale.
@@ -74,6 +77,8 @@ fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<Played>)
             worth_showing(timelines().map(|timeline| timeline.sent_by(Story::COVERED_PERCENT)).collect(), outages_end)
         }
     };
+    // Whole seconds: half of one would look like a second with half of the calls.
+    let until = if until > SECOND { until.next_multiple_of(SECOND) } else { until };
     let slots = timelines().map(|timeline| timeline.finest(until)).max().unwrap_or(1);
     let bucket = bucket_width(until, Story::MAX_BUCKETS, slots);
     let width = u64::try_from(bucket.as_millis()).unwrap_or(u64::MAX);

@@ -234,7 +234,7 @@ fn notes() -> String {
      <li>Without backoff the work grows with the square of the number of clients. Exponential backoff without jitter makes \
      the clients wait, but together: they meet again and again. Jitter takes them apart.</li>\n\
      <li>Fewer calls and less time are different aims: full jitter makes the fewest calls or nearly so, decorrelated jitter \
-     trades some for time.</li>\n</ul>\n<h2>What the model leaves out</h2>\n<ul>\n\
+     trades some for time, as long as the clients are not too many.</li>\n</ul>\n<h2>What the model leaves out</h2>\n<ul>\n\
      <li>One row, and a store that answers at once however many come: that is why no backoff looks quick here. Nobody gives up, nothing gets lost, nobody thinks \
      between reading and writing, and no new clients come.</li>\n\
      <li>It is the model of “Exponential Backoff and Jitter” (AWS Architecture Blog, 2015). The waits are those of the very \

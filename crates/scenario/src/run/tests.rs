@@ -266,6 +266,16 @@ fn buckets_add_up_to_the_totals_and_are_equally_many_for_all() {
 }
 
 #[test]
+fn buckets_end_with_a_whole_second() {
+    let world = |over: u32| World { clients: 500, over: over * SECOND / 10, outages: Vec::new(), ..World::default() };
+    for (over, until, expected) in [(600, None, 60 * SECOND), (612, None, 61 * SECOND), (50, Some(2_500), 3 * SECOND)] {
+        let contender = vec![Contender::new("full", Policy::default())];
+        let until = until.map(Duration::from_millis);
+        assert_eq!(run(world(over), contender, 1, until, |_| {}).unwrap().span(), expected, "{over}");
+    }
+}
+
+#[test]
 fn who_takes_far_longer_than_all_others_does_not_squeeze_them_into_a_corner() {
     // When each is done and the last outage ends, until when there are buckets; in seconds.
     for (done, outages_end, expected) in [

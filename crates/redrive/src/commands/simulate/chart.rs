@@ -89,9 +89,14 @@ fn unit(column: Duration) -> String {
 
 /// The attempts per second of each column, or all of a column that is shorter than a second.
 fn rates(story: &Story, together: usize, column: Duration) -> Vec<f64> {
-    let rate = |sends: u64| sends as f64 / column.max(SECOND).as_secs_f64();
+    // The last column may be shorter than the others.
+    let seconds = |buckets: usize| column.as_secs_f64() * buckets as f64 / together as f64;
+    let rate = |sends: u64, buckets: usize| match column < SECOND {
+        true => sends as f64,
+        false => sends as f64 / seconds(buckets),
+    };
     let columns = story.buckets.chunks(together);
-    columns.map(|buckets| rate(buckets.iter().map(|bucket| u64::from(bucket.sends)).sum())).collect()
+    columns.map(|buckets| rate(buckets.iter().map(|bucket| u64::from(bucket.sends)).sum(), buckets.len())).collect()
 }
 
 /// The lines of a chart from the top. What is not zero is always to be seen.

@@ -8,6 +8,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How often the bar is drawn.
 const EVERY: Duration = Duration::from_millis(50);
 const WIDTH: usize = 40;
+/// What fits behind it.
+const LONGEST: usize = 30;
 
 /// A bar on standard error.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ impl Bar {
         self.drawn = Some(now);
         let filled = ((done.clamp(0.0, 1.0) * WIDTH as f64) as usize).min(WIDTH);
         let (full, rest) = ("█".repeat(filled), "░".repeat(WIDTH - filled));
+        // A line that wraps could not be drawn over.
+        let what: String = what.chars().take(LONGEST).collect();
         // Whether anybody sees it is not our concern.
         write!(std::io::stderr().lock(), "\r\x1b[2K{full}{rest} {:3.0} % {what}", done * 100.0).ok();
     }
