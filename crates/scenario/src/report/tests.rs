@@ -6,7 +6,7 @@ use std::time::Duration;
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
-use redrive_core::policy::Policy;
+use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -342,4 +342,25 @@ fn the_highest_step_is_the_peak_of_the_table() {
     assert!(comparison.bucket < SECOND, "steps are put together");
     let peak = comparison.stories.iter().map(|story| story.totals.peak.calls).max().unwrap();
     assert_eq!(super::calls::highest(&comparison), f64::from(peak));
+}
+
+#[test]
+fn who_gave_up_is_not_the_best_of_anything() {
+    let breaker = Guards { breaker: Some(breaker::Settings::default()), ..Guards::default() };
+    let sync = Spec { context: Some(Context::Sync), ..Spec::default() };
+    let gives_up = Contender { guards: breaker, ..Contender::new("gives up", Policy::resolve(&sync).unwrap()) };
+    let comparison = play(World::default(), vec![Contender::new("durable", Policy::default()), gives_up]);
+    let [durable, gives_up] = [0, 1].map(|at| &comparison.stories[at].totals);
+    assert!(gives_up.calls < durable.calls && gives_up.succeeded < durable.succeeded, "{gives_up:?}");
+    assert_eq!(comparison.see_most_through(), [true, false]);
+    let page = page(&comparison, "redrive simulate", today());
+    let document = parse(&page);
+    let verdict = document.descendants().find(|node| node.attribute("id") == Some("verdict")).unwrap();
+    let best_of = |column: usize| {
+        let cells = verdict.descendants().filter(|node| node.has_tag_name("tr"));
+        let cells = cells.filter_map(|row| row.children().filter(|cell| cell.has_tag_name("td")).nth(column));
+        cells.filter(|cell| cell.descendants().any(|node| node.attribute("class") == Some("best"))).count()
+    };
+    assert!(best_of(0) > 0);
+    assert_eq!(best_of(1), 0);
 }
