@@ -1,4 +1,4 @@
-//! Durations as people write them: `500ms`, `30s`, `15m`, `24h`, `7d`, `1h30m`.
+//! Durations as people write them: `500ms`, `30s`, `15m`, `24h`, `7d`, `1h30m`; and as they like to read them.
 
 use std::time::Duration;
 
@@ -37,6 +37,23 @@ pub fn duration_text(duration: Duration) -> String {
         .map_or_else(|| "0s".into(), |(name, unit)| format!("{}{name}", millis / unit))
 }
 
+/// A duration as exact as a person wants it: `8ms`, `1.2s`, `45s`, `3m 20s`, `5h 10m`, `2d 3h`.
+pub fn brief(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        1_000..10_000 if millis % 1_000 >= 100 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        1_000..60_000 => format!("{}s", millis / 1_000),
+        60_000..3_600_000 => two(millis / 60_000, "m", millis % 60_000 / 1_000, "s"),
+        3_600_000..86_400_000 => two(millis / 3_600_000, "h", millis % 3_600_000 / 60_000, "m"),
+        _ => two(millis / 86_400_000, "d", millis % 86_400_000 / 3_600_000, "h"),
+    }
+}
+
+fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit} {small}{small_unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +89,22 @@ mod tests {
         }
         assert_eq!(duration_text(Duration::from_secs(90)), "90s");
         assert_eq!(duration_text(Duration::from_secs(7 * 86_400)), "7d");
+    }
+
+    #[test]
+    fn a_duration_has_two_units_at_most() {
+        for (millis, expected) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1_250, "1.2s"),
+            (2_050, "2s"),
+            (45_900, "45s"),
+            (200_000, "3m 20s"),
+            (120_000, "2m"),
+            (18_600_000, "5h 10m"),
+            (183_600_000, "2d 3h"),
+        ] {
+            assert_eq!(brief(Duration::from_millis(millis)), expected);
+        }
     }
 }

@@ -12,6 +12,8 @@ use crate::story::{Comparison, Story, Totals};
 
 /// The part of what a budget allows from which on it is what everybody waited for, in percent.
 const USED_UP_PERCENT: u64 = 90;
+/// A backlog that takes longer than this many windows of a budget is slow.
+const SLOW_WINDOWS: u32 = 10;
 /// How far apart the successes of two contenders may be, in percent of the requests, for their times to be compared.
 const ALIKE_PERCENT: u64 = 1;
 
@@ -60,7 +62,10 @@ fn starved(story: &Story) -> Option<String> {
     let windows = u64::try_from(ended_at.as_millis() / window.as_millis().max(1)).unwrap_or(u64::MAX);
     let allowed = windows.saturating_mul(u64::from(floor)) + first_attempts * u64::from(percent) / 100;
     let is_used_up = windows > 1 && retries.saturating_mul(100) >= allowed.saturating_mul(USED_UP_PERCENT);
-    (held > 0 && is_used_up).then(|| {
+    // A backlog that takes many windows, with nothing else in its way, waits for nothing but the budget.
+    let unlimited = story.contender.guards.concurrency.is_none();
+    let is_slow = unlimited && story.totals.backlog_drained.is_some_and(|took| took > window * SLOW_WINDOWS);
+    (held > 0 && (is_used_up || is_slow)).then(|| {
         format!(
             "its retries wait for the budget, which new requests refill: when none come any more, it allows {floor} in {}, \
              whatever the dependency could serve",

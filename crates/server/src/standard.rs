@@ -82,7 +82,8 @@ impl Submitting<'_> {
             let is_new = !before.iter().any(|known| {
                 known.check == finding.check && known.at == finding.at && known.permission == finding.permission
             });
-            is_new || gives(overrides, finding)
+            // What another context makes of an old mistake is a new one.
+            is_new || overrides.context.is_some() || gives(overrides, finding)
         });
         findings
     }

@@ -17,7 +17,7 @@ use crate::jitter::Jitter;
 /// Less than this of a wait spreads nothing.
 const LEAST_JITTER_RATIO: f64 = 0.1;
 /// Over three retries and more, a wait that does not grow to this many times the first one hardly grows at all.
-const LEAST_GROWTH: f64 = 1.5;
+const LEAST_GROWTH: f64 = 2.0;
 /// Two waits that differ by no more than this part are the same to whoever is waited for.
 const SAME_WITHIN: f64 = 0.1;
 
@@ -39,7 +39,7 @@ impl Judged<'_> {
         let text = duration_text(first);
         match &self.policy.backoff {
             Backoff::Fixed { .. } => {
-                let wrong = format!("every retry has the same {text} to wait");
+                let wrong = format!("the wait does not grow: {text} before every retry, jitter aside");
                 Some(finding(&FIXED_INTERVAL, BACKOFF, wrong, FIX))
             }
             Backoff::Linear { .. } => {
@@ -56,7 +56,7 @@ impl Judged<'_> {
                 let retries = i32::try_from(ceilings.len()).unwrap_or(i32::MAX);
                 if initial.as_secs_f64() * multiplier.powi(retries - 1) < max.as_secs_f64() {
                     let given = self.spec.multiplier.unwrap_or(*multiplier);
-                    let wrong = format!("with a multiplier of {given} every retry has about the same {text} to wait");
+                    let wrong = format!("a multiplier of {given} hardly makes the wait of {text} grow");
                     return Some(finding(
                         &FIXED_INTERVAL,
                         "multiplier",
@@ -65,13 +65,26 @@ impl Judged<'_> {
                     ));
                 }
                 let longest = duration_text(*max);
-                let wrong =
-                    format!("the wait begins at {text} and ends at {longest}, so it is about the same for every retry");
-                let fix =
-                    format!("let maxDelayMs be much larger than initialDelayMs, such as {}", 30 * first.as_millis());
+                let wrong = format!("the wait hardly grows: from {text} to {longest}");
+                let larger = first.saturating_mul(30);
+                let fix = match larger <= self.context.duration_cap() {
+                    true => {
+                        format!("let maxDelayMs be much larger than initialDelayMs, such as {}", larger.as_millis())
+                    }
+                    false => format!("let initialDelayMs be much smaller, such as {}", (*max / 30).as_millis().max(1)),
+                };
                 Some(finding(&FIXED_INTERVAL, "maxDelayMs", wrong, fix))
             }
             Backoff::Schedule { delays } if delays.is_empty() || !mostly_stands_still(&ceilings) => None,
+            Backoff::Schedule { delays } if !mostly_stands_still(delays) => {
+                let (last, repeats) = (duration_text(delays[delays.len() - 1]), ceilings.len() - delays.len());
+                let wrong = format!("the last wait, {last}, is repeated {repeats} times");
+                let fix = format!(
+                    "let scheduleMs have an entry for every retry, or maxAttempts be at most {}",
+                    delays.len() + 2
+                );
+                Some(finding(&FIXED_INTERVAL, SCHEDULE, wrong, fix))
+            }
             Backoff::Schedule { .. } => {
                 let wrong = "most retries have the same time to wait as the one before";
                 Some(finding(&FIXED_INTERVAL, SCHEDULE, wrong, "let each wait be longer than the one before"))
@@ -99,7 +112,8 @@ impl Judged<'_> {
             }
             Jitter::Proportional { .. } if is_schedule => None,
             Jitter::Proportional { ratio } => {
-                let wrong = format!("PROPORTIONAL jitter moves a wait by {} % of itself at most", ratio * 100.0);
+                let percent = (ratio * 10_000.0).round() / 100.0;
+                let wrong = format!("PROPORTIONAL jitter moves a wait by {percent} % of itself at most");
                 Some(finding(&PROPORTIONAL_JITTER, JITTER, wrong, fix))
             }
         }

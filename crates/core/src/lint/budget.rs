@@ -42,7 +42,7 @@ fn size(budget: &RetryBudget) -> Vec<Finding> {
     // Also what is no number is not within the limit.
     if !(0.0..=LARGEST_RATIO).contains(&budget.ratio) {
         let wrong = format!("{} of all requests may be retries, at most {LARGEST_RATIO} is allowed", budget.ratio);
-        findings.push(Finding::new(&BUDGET_OVER_LIMIT, at("ratio"), wrong, "let ratio be 0.2 or less"));
+        findings.push(Finding::new(&BUDGET_OVER_LIMIT, at("ratio"), wrong, "let ratio be from 0 to 0.2"));
     }
     if let Some(window) = budget.window.filter(|window| window.0 != WINDOW) {
         let wrong = format!("the budget is counted over {} instead of a rolling 30s", duration_text(window.0));
@@ -71,7 +71,10 @@ fn enforcement(budget: &RetryBudget, call: &Call<'_>) -> Option<Finding> {
         ),
         WhenSpent::Retry => (
             "when the budget is spent, the retry goes on all the same",
-            "let whenSpent be suppress, or wait for durable work",
+            match call.context.is_waited_for() {
+                true => "return the original error at once, and declare whenSpent as suppress",
+                false => "let whenSpent be suppress, or wait",
+            },
         ),
     };
     Some(Finding::new(&BUDGET_NOT_ENFORCED, at("whenSpent"), wrong, fix))

@@ -117,7 +117,7 @@ checks! {
     DNS_ATTEMPTS = R4 Merge "dns-attempts" "more than two tries of a name that does not resolve":
         "A name that does not resolve twice is wrong more often than unlucky, and resolvers are shared by everybody.";
     UNLISTED_STATUS = R4 Advice "unlisted-status" "a retry of a status that the standard does not name":
-        "A redirect or another refusal of the client's request is rarely mended by sending it again.";
+        "What the standard does not name as passing by itself is rarely mended by sending it again.";
     IGNORES_RETRY_AFTER = R5 Merge "ignores-retry-after" "a Retry-After that is not waited for":
         "A dependency that asks for time is told that nobody listens: clients that ignore it get blocked, or keep it down.";
     UNKEYED_WRITES = R6 Merge "unkeyed-writes" "POST or PATCH retried without an idempotency key":
@@ -147,7 +147,7 @@ checks! {
     BUDGET_SHARED = R7 Deploy "budget-shared" "a retry budget that is not kept per dependency":
         "One dependency that is down uses up the retries of all the others.";
     BUDGET_NOT_ENFORCED = R7 Deploy "budget-not-enforced" "retries that go on when the budget is spent":
-        "A budget that only counts protects nobody.";
+        "A budget that suppresses nothing protects nobody, and a caller who waits for it waits in vain.";
     BUDGET_WITHOUT_BREAKER = R7 Advice "budget-without-breaker" "a spent budget that opens no circuit breaker":
         "A budget that is spent says that the dependency is down; the first attempts keep hitting it all the same.";
     MISSING_DEAD_LETTERS = R8 Deploy "missing-dead-letter-queue" "no dead-letter queue for async work":

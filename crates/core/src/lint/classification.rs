@@ -10,8 +10,10 @@ use super::service::Call;
 use crate::classify;
 
 pub(super) fn classification(call: &Call<'_>) -> Vec<Finding> {
-    let retried = call.dependency.retry_on.iter().filter_map(finding);
-    let mut findings: Vec<Finding> = retried.map(|finding| finding.within(&[Step::Field("retryOn")])).collect();
+    let at = |index, found: Finding| Finding { at: vec![Step::Field("retryOn"), Step::Index(index)], ..found };
+    let retried = call.dependency.retry_on.iter().enumerate();
+    let mut findings: Vec<Finding> =
+        retried.filter_map(|(index, retried)| Some(at(index, finding(retried)?))).collect();
     if let Some(attempts) = call.dependency.dns_attempts.filter(|attempts| *attempts > classify::DNS_ATTEMPTS) {
         let most = classify::DNS_ATTEMPTS;
         let wrong = format!("a name that does not resolve is tried {attempts} times, {most} are allowed");
@@ -57,26 +59,19 @@ mod tests {
 
     #[test]
     fn what_must_never_be_retried_is_found_by_number_and_by_name() {
-        for (item, path) in [
-            ("404", "404"),
-            ("\"404\"", "404"),
-            ("409", "409"),
-            ("\"INVALID_ARGUMENT\"", "INVALID_ARGUMENT"),
-            ("\"PermissionDenied\"", "PermissionDenied"),
-            ("\"token revoked\"", "token revoked"),
-            ("5", "5"),
-            ("\"*\"", "*"),
-        ] {
-            let expected = [("retries-non-retryable", format!("dependencies[0].retryOn[{path}]"))];
+        for item in
+            ["404", "\"404\"", "409", "\"INVALID_ARGUMENT\"", "\"PermissionDenied\"", "\"token revoked\"", "5", "\"*\""]
+        {
+            let expected = [("retries-non-retryable", "dependencies[0].retryOn[1]".to_owned())];
             assert_eq!(here(&format!(r#""retryOn": [503, {item}]"#)), expected, "{item}");
         }
-        assert_eq!(here(r#""retryOn": [410]"#), [("unlisted-status", "dependencies[0].retryOn[410]".into())]);
+        assert_eq!(here(r#""retryOn": [410]"#), [("unlisted-status", "dependencies[0].retryOn[0]".into())]);
     }
 
     #[test]
     fn a_certificate_error_is_found() {
         for name in ["tls-certificate", "TLS_CERTIFICATE_ERROR", "certificateError"] {
-            let expected = [("retries-certificate-errors", format!("dependencies[0].retryOn[{name}]"))];
+            let expected = [("retries-certificate-errors", "dependencies[0].retryOn[0]".to_owned())];
             assert_eq!(here(&format!(r#""retryOn": ["{name}"]"#)), expected);
         }
     }

@@ -33,39 +33,47 @@ pub enum Step {
 
 /// An approval that belongs to a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Permission {
-    /// It holds: the finding stops nobody.
-    Granted {
-        /// Who gave it.
-        by: String,
-        /// Its last day.
-        until: Date,
-    },
+pub struct Permission {
+    /// Who gave it.
+    pub by: String,
+    /// Its last day.
+    pub until: Date,
+    /// For how many attempts it is.
+    pub max_attempts: u32,
+    /// Whether it covers the finding.
+    pub state: PermissionState,
+}
+
+/// Whether an approval covers its finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionState {
+    /// It does: the finding stops nobody.
+    Granted,
     /// It has run out: the finding counts again.
-    Expired {
-        /// Who had given it.
-        by: String,
-        /// Its last day.
-        until: Date,
-    },
+    Expired,
     /// It is for fewer attempts: the finding counts.
-    Exceeded {
-        /// Who gave it.
-        by: String,
-        /// For how many.
-        max_attempts: u32,
-    },
+    Exceeded,
+}
+
+impl PermissionState {
+    /// Its name for programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PermissionState::Granted => "granted",
+            PermissionState::Expired => "expired",
+            PermissionState::Exceeded => "exceeded",
+        }
+    }
 }
 
 impl Permission {
     /// Why it does not cover the finding, in a sentence without a full stop; nothing if it does.
     pub fn why_not(&self) -> Option<String> {
-        match self {
-            Permission::Granted { .. } => None,
-            Permission::Expired { by, until } => Some(format!("{by}'s approval ended on {until}")),
-            Permission::Exceeded { by, max_attempts } => {
-                Some(format!("{by}'s approval is for {max_attempts} attempts"))
-            }
+        let Permission { by, until, max_attempts, state } = self;
+        match state {
+            PermissionState::Granted => None,
+            PermissionState::Expired => Some(format!("{by}'s approval ended on {until}")),
+            PermissionState::Exceeded => Some(format!("{by}'s approval is for {max_attempts} attempts")),
         }
     }
 }
@@ -82,7 +90,7 @@ impl Finding {
 
     /// Whether an approval covers it.
     pub fn is_permitted(&self) -> bool {
-        matches!(self.permission, Some(Permission::Granted { .. }))
+        self.permission.as_ref().is_some_and(|permission| permission.state == PermissionState::Granted)
     }
 
     /// Whether it breaks a MUST, and nobody has permitted it.
@@ -90,7 +98,7 @@ impl Finding {
         self.check.gate > Gate::Advice && !self.is_permitted()
     }
 
-    /// Where it is, as people write paths: `dependencies[0].retryBudget.ratio`.
+    /// Where it is, as people write paths: `dependencies[0].retryBudget.ratio`; `[=404]` is the entry that is written so.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for step in &self.at {
@@ -99,7 +107,7 @@ impl Finding {
                 Step::Field(name) if path.is_empty() => path.push_str(name),
                 Step::Field(name) => write!(path, ".{name}").unwrap_or_default(),
                 Step::Index(at) => write!(path, "[{at}]").unwrap_or_default(),
-                Step::Item(text) => write!(path, "[{text}]").unwrap_or_default(),
+                Step::Item(text) => write!(path, "[={text}]").unwrap_or_default(),
             }
         }
         path
@@ -119,11 +127,11 @@ mod tests {
 
     #[test]
     fn a_path_is_written_as_people_write_it() {
-        let at = vec![Step::Field("dependencies"), Step::Index(2), Step::Field("retryOn"), Step::Item("404".into())];
+        let at = vec![Step::Field("dependencies"), Step::Index(2), Step::Field("codes"), Step::Item("404".into())];
         let finding = Finding::new(Check::ALL[0], at, "", "");
-        assert_eq!(finding.path(), "dependencies[2].retryOn[404]");
+        assert_eq!(finding.path(), "dependencies[2].codes[=404]");
         let outer = [Step::Field("services"), Step::Index(0)];
-        assert_eq!(finding.within(&outer).path(), "services[0].dependencies[2].retryOn[404]");
+        assert_eq!(finding.within(&outer).path(), "services[0].dependencies[2].codes[=404]");
         assert_eq!(Finding::new(Check::ALL[0], [], "", "").path(), "");
     }
 }

@@ -30,7 +30,7 @@ pub use declared::{
     Authentication, BudgetPer, DeadLetterQueue, Dedupe, DedupeBy, Dependency, Idempotency, Kept, Key, KeyPer, Logging,
     Method, PolicyChoice, RetryAfter, RetryBudget, Service, Span, WhenExhausted, WhenExpired, WhenSpent,
 };
-pub use finding::{Finding, Permission, Step};
+pub use finding::{Finding, Permission, PermissionState, Step};
 pub use idempotency::unkeyed_task;
 pub use policy::policy;
 pub use retried::{Retried, Standing};

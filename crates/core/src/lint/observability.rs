@@ -221,7 +221,7 @@ mod tests {
             "cookies",
         ] {
             let all = LOG_FIELDS.map(|name| format!("{name:?}")).join(", ");
-            let expected = [("logs-secrets", format!("logging.fields[{field}]"))];
+            let expected = [("logs-secrets", format!("logging.fields[={field}]"))];
             assert_eq!(service(&format!(r#""logging": {{ "fields": [{all}, "{field}"] }}"#)), expected);
         }
     }

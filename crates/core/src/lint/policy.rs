@@ -7,12 +7,12 @@ use super::check::{
     RETRIES_OUT_OF_RANGE,
 };
 use super::classification;
-use super::finding::{Finding, Permission, Step};
+use super::finding::{Finding, Permission, PermissionState, Step};
 use super::retried::{Retried, of_status};
 use crate::classify::RETRYABLE_STATUS;
 use crate::date::Date;
-use crate::duration::duration_text;
-use crate::policy::{Context, Policy, Spec};
+use crate::duration::{brief, duration_text};
+use crate::policy::{Approval, Context, Policy, Spec};
 use crate::timetable;
 
 /// What of the standard a policy breaks, judged by `context`, or else by its own, or else as an event's: that is what a
@@ -93,8 +93,9 @@ impl Judged<'_> {
             "{what} {side} the {least} to {most} that are allowed for {meaning} (maxAttempts counts the first send: {})",
             self.attempt_count(),
         );
-        let fix =
-            format!("{range}, or record the board's approval: who gave it, until when, and for how many attempts");
+        let fix = format!(
+            "{range}, or give the policy itself the board's approval: who gave it, until when, for how many attempts"
+        );
         let permission = self.permission(today);
         Some(Finding { permission, ..finding(&RETRIES_OUT_OF_RANGE, ATTEMPTS, wrong, fix) })
     }
@@ -102,14 +103,15 @@ impl Judged<'_> {
     /// An approval is for a number of attempts, in the context that the policy is for.
     fn permission(&self, today: Date) -> Option<Permission> {
         let approval = self.spec.approval.as_ref().filter(|_| self.context == self.own)?;
-        let (by, until) = (approval.by.clone(), approval.until);
-        Some(if self.attempt_count() > approval.max_attempts {
-            Permission::Exceeded { by, max_attempts: approval.max_attempts }
+        let state = if self.attempt_count() > approval.max_attempts {
+            PermissionState::Exceeded
         } else if approval.holds_on(today) {
-            Permission::Granted { by, until }
+            PermissionState::Granted
         } else {
-            Permission::Expired { by, until }
-        })
+            PermissionState::Expired
+        };
+        let Approval { by, until, max_attempts, .. } = approval.clone();
+        Some(Permission { by, until, max_attempts, state })
     }
 
     /// R-3.
@@ -145,11 +147,11 @@ impl Judged<'_> {
         let rows = timetable::of(&self.policy);
         let late = rows.iter().find(|row| row.at.typical >= self.policy.total_budget)?;
         let wrong = format!(
-            "attempt {} of {} typically comes after {}, when the {} are over",
+            "attempt {} of {} typically comes after {}, and the time is over after {}",
             late.attempt,
             self.policy.max_attempts,
-            rounded(late.at.typical),
-            duration_text(self.policy.total_budget)
+            brief(late.at.typical),
+            brief(self.policy.total_budget)
         );
         let fix = "let the waits be shorter, totalBudgetMs longer, or maxAttempts smaller";
         Some(finding(&ATTEMPTS_TOO_LATE, ATTEMPTS, wrong, fix))
@@ -169,14 +171,6 @@ impl Judged<'_> {
             let fix = format!("add {}, or leave {CODES} out for the standard's table", missing.join(", "));
             findings.push(finding(&LEAVES_OUT_RETRYABLE, CODES, wrong, fix));
         }
-    }
-}
-
-/// A time in whole seconds, where it has any.
-fn rounded(duration: Duration) -> String {
-    match duration.as_secs() {
-        0 => duration_text(duration),
-        seconds => duration_text(Duration::from_secs(seconds)),
     }
 }
 
@@ -234,6 +228,8 @@ mod tests {
             ),
             (r#"{ "context": "webhook", "scheduleMs": [0, 5000], "maxAttempts": 9 }"#, "fixed-interval", "scheduleMs"),
             (r#"{ "context": "webhook", "scheduleMs": [1000, 1000, 1001] }"#, "fixed-interval", "scheduleMs"),
+            (r#"{ "context": "webhook-patient", "maxAttempts": 9 }"#, "fixed-interval", "scheduleMs"),
+            (r#"{ "initialDelayMs": 1000, "maxDelayMs": 1999 }"#, "fixed-interval", "maxDelayMs"),
             (
                 r#"{ "context": "webhook", "scheduleMs": [1, 5, 25, 125, 625], "maxAttempts": 9 }"#,
                 "schedule-not-increasing",
@@ -256,7 +252,7 @@ mod tests {
             (
                 r#"{ "retryableStatusCodes": [408, 429, 500, 502, 503, 504, 409] }"#,
                 "retries-non-retryable",
-                "retryableStatusCodes[409]",
+                "retryableStatusCodes[=409]",
             ),
             (
                 r#"{ "retryableStatusCodes": [408, 429, 500, 502, 503] }"#,
@@ -266,12 +262,12 @@ mod tests {
             (
                 r#"{ "retryableStatusCodes": [301, 408, 429, 500, 502, 503, 504, 599] }"#,
                 "unlisted-status",
-                "retryableStatusCodes[301]",
+                "retryableStatusCodes[=301]",
             ),
             (
                 r#"{ "retryableStatusCodes": [408, 429, 500, 501, 502, 503, 504] }"#,
                 "unlisted-status",
-                "retryableStatusCodes[501]",
+                "retryableStatusCodes[=501]",
             ),
         ] {
             assert_eq!(found(json), [(check, at.to_owned())], "{json}");
@@ -319,11 +315,10 @@ mod tests {
                 r#"{{ "maxAttempts": 20, "approval": {{ "by": "IAB", "until": "{until}", "maxAttempts": 20 }} }}"#
             );
             let findings = policy(&serde_json::from_str(&json).unwrap(), None, TODAY.parse().unwrap());
-            (findings[0].breaks_a_must(), findings[0].permission.clone())
+            (findings[0].breaks_a_must(), findings[0].permission.as_ref().map(|permission| permission.state))
         };
-        let (by, day) = ("IAB".to_owned(), |text: &str| text.parse::<Date>().unwrap());
-        assert_eq!(permission(TODAY), (false, Some(Permission::Granted { by: by.clone(), until: day(TODAY) })));
-        assert_eq!(permission("2026-11-15"), (true, Some(Permission::Expired { by, until: day("2026-11-15") })));
+        assert_eq!(permission(TODAY), (false, Some(PermissionState::Granted)));
+        assert_eq!(permission("2026-11-15"), (true, Some(PermissionState::Expired)));
     }
 
     #[test]
@@ -343,12 +338,11 @@ mod tests {
             );
             let findings = policy(&serde_json::from_str(&json).unwrap(), context, TODAY.parse().unwrap());
             let found = findings.iter().find(|finding| finding.check.id == "retries-out-of-range").unwrap();
-            (found.breaks_a_must(), found.permission.clone())
+            (found.breaks_a_must(), found.permission.as_ref().map(|permission| permission.state))
         };
         assert!(!permission(16, None).0);
         assert!(!permission(16, Some(Context::Event)).0);
-        let exceeded = Permission::Exceeded { by: "IAB".into(), max_attempts: 16 };
-        assert_eq!(permission(17, None), (true, Some(exceeded)));
+        assert_eq!(permission(17, None), (true, Some(PermissionState::Exceeded)));
         assert_eq!(permission(16, Some(Context::Sync)), (true, None));
     }
 

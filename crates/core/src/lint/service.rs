@@ -77,7 +77,7 @@ impl<'a> Call<'a> {
             Some(PolicyChoice::Named(name)) => {
                 let anyway = policy::policy(&self.spec, None, today);
                 let only_here = here.into_iter().filter(|finding| !is_among(&anyway, finding));
-                only_here.map(|finding| named(name, finding)).collect()
+                only_here.map(|finding| named(name, self.context, finding)).collect()
             }
         }
     }
@@ -89,10 +89,10 @@ fn is_among(findings: &[Finding], this: &Finding) -> bool {
     findings.iter().any(|finding| finding.check == this.check && finding.wrong == this.wrong)
 }
 
-/// A finding of a policy that stands elsewhere, told where it is used.
-fn named(name: &str, finding: Finding) -> Finding {
+/// A finding of a policy that stands elsewhere, told where it is used. Changing the policy may be wrong for others.
+fn named(name: &str, context: Context, finding: Finding) -> Finding {
     let wrong = format!("policy {name}: {}", finding.wrong);
-    let fix = format!("use a policy for this context; or in {name}, {}", finding.fix);
+    let fix = format!("use a policy that is for {}, such as the preset {context}", context.meaning());
     Finding { at: vec![Step::Field("policy")], wrong, fix, ..finding }
 }
 

@@ -7,7 +7,7 @@ use crate::date::Date;
 /// Who allowed the policy more (or fewer) retries than the standard does, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a table with by, until and maxAttempts")]
 pub struct Approval {
     /// Who allowed it: at most 200 characters.
     pub by: String,

@@ -144,19 +144,25 @@ impl Judge {
             self.verdict.problems.push(Problem::new(spot, wrong));
             return;
         }
-        let (reading, problems) = Reading::of(|context| {
-            let mut rest = Rest::new(policy.part.json.clone());
-            let (spec, misshapen) = shape::read::<Spec>(&mut rest, context);
-            (spec, rest, problems_of(file, &policy.part, &[], misshapen))
-        });
+        let (reading, problems) = read(file, policy);
         self.verdict.problems.extend(problems);
         self.policies.insert(policy.name.clone(), Known { reading, spot });
     }
 
     fn policy(&mut self, file: &File, policy: &Named) {
         let own = file.spot(&policy.part, &[]);
-        let Some(known) = self.policies.get(&policy.name).filter(|known| known.spot == own) else { return };
-        let Reading { values, rest } = &known.reading;
+        let second;
+        let reading = match self.policies.get(&policy.name) {
+            Some(known) if known.spot == own => &known.reading,
+            // One of a name that is taken: no service means it, and it is judged all the same.
+            _ => {
+                let (reading, problems) = read(file, policy);
+                self.verdict.problems.extend(problems);
+                second = reading;
+                &second
+            }
+        };
+        let Reading { values, rest } = reading;
         let findings = common(values.iter().map(|spec| lint::policy(spec, None, self.today)), words_of);
         let (findings, impossible) = sound(findings, impossible(values.iter(), &[]), rest);
         let subject = Subject::Policy(policy.name.clone());
@@ -194,6 +200,15 @@ impl Judge {
         self.verdict.problems.sort_by_cached_key(|problem| place(&problem.spot));
         self.verdict
     }
+}
+
+/// What a policy says without its mistakes, and these.
+fn read(file: &File, policy: &Named) -> (Reading<Spec>, Vec<Problem>) {
+    Reading::of(|context| {
+        let mut rest = Rest::new(policy.part.json.clone());
+        let (spec, misshapen) = shape::read::<Spec>(&mut rest, context);
+        (spec, rest, problems_of(file, &policy.part, &[], misshapen))
+    })
 }
 
 fn problems_of(file: &File, part: &Part, inside: &[Step], misshapen: Vec<Misshapen>) -> Vec<Problem> {

@@ -1,7 +1,6 @@
 //! For programs: one document, whose names stay as they are.
 
 use redrive_core::Date;
-use redrive_core::lint::Permission;
 use serde::Serialize;
 
 use crate::printable::printable_json;
@@ -55,12 +54,11 @@ fn finding(found: &Found) -> Broken<'_> {
         wrong: &finding.wrong,
         why: check.why,
         fix: &finding.fix,
-        approval: finding.permission.as_ref().map(|permission| match permission {
-            Permission::Granted { by, until } => Approval::until("granted", by, until),
-            Permission::Expired { by, until } => Approval::until("expired", by, until),
-            Permission::Exceeded { by, max_attempts } => {
-                Approval { state: "exceeded", by, until: None, max_attempts: Some(*max_attempts) }
-            }
+        approval: finding.permission.as_ref().map(|permission| Approval {
+            state: permission.state.as_str(),
+            by: &permission.by,
+            until: permission.until,
+            max_attempts: permission.max_attempts,
         }),
         fingerprint: &found.fingerprint,
     }
@@ -114,14 +112,8 @@ struct Named<'a> {
 struct Approval<'a> {
     state: &'a str,
     by: &'a str,
-    until: Option<String>,
-    max_attempts: Option<u32>,
-}
-
-impl<'a> Approval<'a> {
-    fn until(state: &'a str, by: &'a str, until: &Date) -> Self {
-        Approval { state, by, until: Some(until.to_string()), max_attempts: None }
-    }
+    until: Date,
+    max_attempts: u32,
 }
 
 #[derive(Serialize)]

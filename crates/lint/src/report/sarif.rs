@@ -119,7 +119,7 @@ fn result(found: &Found) -> Value {
     let mut text = format!("{}: {}", found.subject, in_short(finding));
     let mut suppressions = Vec::new();
     match &finding.permission {
-        Some(Permission::Granted { by, until }) => suppressions.push(json!({
+        Some(Permission { by, until, .. }) if finding.is_permitted() => suppressions.push(json!({
             "kind": "inSource",
             "status": "accepted",
             "justification": format!("approved by {by} until {until}"),

@@ -8,6 +8,9 @@ use crate::nearest::nearest;
 /// How many characters of a value are repeated in a message: enough to find it.
 const MAX_QUOTED: usize = 60;
 
+/// How many characters a sentence of another's has at most.
+const MAX_MESSAGE: usize = 300;
+
 /// What people write for a context, and what it is called here. `async` is one letter from `sync` and its opposite.
 const CONTEXTS: [(&str, Context); 24] = [
     ("async", Context::Event),
@@ -65,7 +68,10 @@ pub(super) fn in_words(message: &str, field: Option<&Step>) -> (String, Option<S
         return (format!("{:?} is not known here{}", shortened(named), suggestion(meant, &known)), None);
     }
     if message.starts_with("missing field") {
-        return (format!("the field {named} is missing"), None);
+        return match field {
+            Some(Step::Field(outer)) => (format!("the field {named} of {outer} is missing"), None),
+            _ => (format!("the field {named} is missing"), None),
+        };
     }
     if let Some(choice) = message.strip_prefix("data did not match any variant of untagged enum ") {
         return (format!("this must be {}", choice_in_words(choice)), None);
@@ -78,14 +84,18 @@ pub(super) fn in_words(message: &str, field: Option<&Step>) -> (String, Option<S
             let range = range.map(|largest| format!(" to {largest}")).unwrap_or_default();
             format!("this must be {}{range}, not {}", expected_in_words(expected), found_in_words(found))
         }
-        None => shortened(message),
+        None => cut(message, MAX_MESSAGE),
     };
     (wrong, None)
 }
 
-/// The beginning of a text that may be long.
+/// The beginning of a value that may be long.
 pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED) {
+    cut(text, MAX_QUOTED)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -216,6 +216,6 @@ fn names_must_be_there_and_tell_apart() {
 fn a_list_is_no_table() {
     let text = "policyId = \"a\"\nmaxAttempts = 50\napproval = [\"Board\", \"2027-01-31\", 50]";
     let verdict = judged(&[("a.toml", text)]);
-    assert_eq!(problems(&verdict), ["a.toml:3:12: this must be a table, not a list"]);
+    assert_eq!(problems(&verdict), ["a.toml:3:12: this must be a table with by, until and maxAttempts, not a list"]);
     assert!(!verdict.findings.iter().any(|found| found.finding.is_permitted()));
 }

@@ -97,11 +97,11 @@ fn services_may_stand_under_their_names() {
 }
 
 #[test]
-fn two_policies_of_one_name_are_a_problem_and_the_first_is_judged() {
+fn two_policies_of_one_name_are_a_problem_and_both_are_judged() {
     let verdict =
         judged(&[("a.toml", "[policies.x]\nbackoff = \"fixed\""), ("b.yaml", "policyId: x\nbackoff: linear\n")]);
     assert_eq!(problems(&verdict), ["b.yaml:1:11: there is a policy x already, at a.toml:1:11"]);
-    assert_eq!(findings(&verdict), ["fixed-interval a.toml:2:11"]);
+    assert_eq!(findings(&verdict), ["fixed-interval a.toml:2:11", "linear-backoff b.yaml:2:10"]);
 }
 
 #[test]

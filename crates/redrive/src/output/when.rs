@@ -1,6 +1,6 @@
 //! Moments and durations for people: how long ago, and the UTC time.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use time::OffsetDateTime;
 
@@ -36,23 +36,6 @@ fn absolute(millis: u64) -> String {
     }
 }
 
-/// A duration as exact as a person wants it: `8ms`, `1.2s`, `45s`, `3m 20s`, `5h 10m`, `2d 3h`.
-pub(crate) fn duration(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    match millis {
-        0..1_000 => format!("{millis}ms"),
-        1_000..10_000 if millis % 1_000 >= 100 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
-        1_000..60_000 => format!("{}s", millis / 1_000),
-        60_000..3_600_000 => two(millis / 60_000, "m", millis % 60_000 / 1_000, "s"),
-        3_600_000..86_400_000 => two(millis / 3_600_000, "h", millis % 3_600_000 / 60_000, "m"),
-        _ => two(millis / 86_400_000, "d", millis % 86_400_000 / 3_600_000, "h"),
-    }
-}
-
-fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
-    if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit} {small}{small_unit}") }
-}
-
 /// One unit is enough to say how long ago something was.
 fn coarse(millis: u64) -> String {
     match millis {
@@ -75,22 +58,5 @@ mod tests {
         assert_eq!(moment(now + 12_500, now), "in 12s (2023-11-14 22:13:32Z)");
         assert_eq!(moment(now, now), "0ms ago (2023-11-14 22:13:20Z)");
         assert_eq!(absolute(u64::MAX), "after the year 9999");
-    }
-
-    #[test]
-    fn a_duration_has_two_units_at_most() {
-        for (millis, expected) in [
-            (0, "0ms"),
-            (999, "999ms"),
-            (1_250, "1.2s"),
-            (2_050, "2s"),
-            (45_900, "45s"),
-            (200_000, "3m 20s"),
-            (120_000, "2m"),
-            (18_600_000, "5h 10m"),
-            (183_600_000, "2d 3h"),
-        ] {
-            assert_eq!(duration(Duration::from_millis(millis)), expected);
-        }
     }
 }

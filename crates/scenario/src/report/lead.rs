@@ -100,7 +100,7 @@ fn in_short(comparison: &Comparison) -> Option<String> {
     let stories = || comparison.stories.iter().rev();
     let hardest = stories().max_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
     let best = stories()
-        .max_by_key(|story| (story.totals.succeeded, Reverse(story.completion.p50()), Reverse(peak(story))))?;
+        .max_by_key(|story| (story.totals.succeeded, Reverse(story.completion.p99()), Reverse(peak(story))))?;
     let gentlest = stories().min_by_key(|story| (peak(story), Reverse(story.totals.succeeded)))?;
     let other = if std::ptr::eq(best, hardest) { gentlest } else { best };
     let capacity = f64::from(comparison.world.capacity);
@@ -108,7 +108,7 @@ fn in_short(comparison: &Comparison) -> Option<String> {
     let tell = |story: &Story| {
         let calls = peak(story);
         let (name, succeed) = (&story.contender.name, percent(story.totals.succeeded, story.totals.requests));
-        let within = story.completion.p50().map(|half| format!(", half of these within {}", duration(half)));
+        let within = story.completion.p99().map(|most| format!(", 99 % of these within {}", duration(most)));
         let made = match calls {
             0 => "no calls any more".to_owned(),
             _ => format!(

@@ -274,7 +274,7 @@ fn what_a_policy_breaks_is_on_the_page_and_what_holds_it_back_too() {
     let two = vec![Contender::new("bad", bad), Contender { guards, ..Contender::new("good", Policy::default()) }];
     let text = page(&play(world(&[]), two), "", today());
     for expected in [
-        "<b>✗ R-1</b> every retry has the same 1s to wait <small>(blocks merge)</small>",
+        "<b>✗ R-1</b> the wait does not grow: 1s before every retry, jitter aside <small>(blocks merge)</small>",
         "<b>✗ R-1</b> the waits have no jitter",
         "✓ Breaks no rule that a policy can break.",
         "None: every attempt goes as soon as it is due.",

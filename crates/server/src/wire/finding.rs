@@ -1,6 +1,6 @@
 //! What of the retry standard a document breaks, as it is shown.
 
-use redrive_core::lint::{Finding, Gate, Permission};
+use redrive_core::lint::{Finding, Gate, Permission, PermissionState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,38 +38,35 @@ pub struct ShownFinding {
 pub struct ShownPermission {
     /// Who gave it.
     pub by: String,
-    /// Its last day; left out where it is for fewer attempts anyway.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
-    /// For how many attempts it is, where that is too few.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_attempts: Option<u32>,
-    /// Whether it still holds.
-    pub holds: bool,
+    /// Its last day.
+    pub until: String,
+    /// For how many attempts it is.
+    pub max_attempts: u32,
+    /// Whether it covers the finding: `granted`, `expired`, or `exceeded` if it is for fewer attempts.
+    pub state: &'static str,
 }
+
+const GRANTED: &str = PermissionState::Granted.as_str();
 
 impl ShownFinding {
     /// Whether it breaks a MUST, and nobody has approved that.
     pub fn breaks_a_must(&self) -> bool {
-        self.gate != Gate::Advice.as_str() && !self.approval.as_ref().is_some_and(|approval| approval.holds)
+        self.gate != Gate::Advice.as_str() && self.approval.as_ref().is_none_or(|approval| approval.state != GRANTED)
     }
 
     /// The finding as it is shown.
     pub fn of(finding: &Finding) -> Self {
         let approval = finding.permission.as_ref().map(|permission| {
-            let (by, until, max_attempts) = match permission {
-                Permission::Granted { by, until } | Permission::Expired { by, until } => (by, Some(until), None),
-                Permission::Exceeded { by, max_attempts } => (by, None, Some(*max_attempts)),
-            };
-            let until = until.map(ToString::to_string);
-            ShownPermission { by: by.clone(), until, max_attempts, holds: finding.is_permitted() }
+            let Permission { by, until, max_attempts, state } = permission.clone();
+            ShownPermission { by, until: until.to_string(), max_attempts, state: state.as_str() }
         });
+        let why_not = finding.permission.as_ref().and_then(Permission::why_not);
         ShownFinding {
             rule: finding.check.rule.id(),
             check: finding.check.id,
             gate: finding.check.gate.as_str(),
             field: finding.path(),
-            wrong: finding.wrong.clone(),
+            wrong: why_not.map_or_else(|| finding.wrong.clone(), |why_not| format!("{}; {why_not}", finding.wrong)),
             why: finding.check.why,
             fix: finding.fix.clone(),
             approval,

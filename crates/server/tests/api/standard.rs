@@ -39,7 +39,10 @@ async fn a_warning_accepts_and_says_what_is_broken() {
     let document = policy.json();
     assert_eq!(findings(&document), [("R-1", "fixed-interval", "backoff")]);
     let finding = &document["findings"][0];
-    assert_eq!((&finding["gate"], &finding["wrong"]), (&json!("merge"), &json!("every retry has the same 1s to wait")));
+    assert_eq!(
+        (&finding["gate"], &finding["wrong"]),
+        (&json!("merge"), &json!("the wait does not grow: 1s before every retry, jitter aside"))
+    );
     assert!(finding["why"].as_str().unwrap().len() > 20 && finding["fix"].as_str().unwrap().len() > 20, "{finding}");
     assert_eq!(findings(&world.get("/retry-policies/naive").await.json()), [("R-1", "fixed-interval", "backoff")]);
 
@@ -93,12 +96,15 @@ async fn an_approval_lets_more_retries_through_until_its_last_day() {
     let refused = world.post(POLICIES, &document("2023-11-13")).await;
     assert_eq!(refused.status, 422);
     let approval = &refused.json()["findings"][0]["approval"];
-    assert_eq!(approval, &json!({"by": "Board", "until": "2023-11-13", "holds": false}));
+    let expected = json!({"by": "Board", "until": "2023-11-13", "maxAttempts": 20, "state": "expired"});
+    assert_eq!(approval, &expected);
+    let message = refused.json()["errors"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("; Board's approval ended on 2023-11-13; "), "{message}");
 
     let accepted = world.post(POLICIES, &document("2023-11-14")).await;
     assert_eq!(accepted.status, 201, "{}", accepted.text());
     let policy = accepted.json();
-    assert_eq!(policy["findings"][0]["approval"]["holds"], true);
+    assert_eq!(policy["findings"][0]["approval"]["state"], "granted");
     assert_eq!(policy["approval"], json!({"by": "Board", "until": "2023-11-14", "maxAttempts": 20, "reason": "x"}));
 }
 
@@ -118,6 +124,9 @@ async fn a_change_is_judged_by_what_it_changes() {
     assert_eq!(submit(r#","policy":{"attemptTimeoutMs":1000}"#).await.0, 201);
     let (status, problem) = submit(r#","policy":{"maxAttempts":40}"#).await;
     assert_eq!((status, findings(&problem)), (422, vec![("R-2", "retries-out-of-range", "policy.maxAttempts")]));
+    let (status, problem) = submit(r#","policy":{"context":"batch"}"#).await;
+    let both = vec![("R-1", "fixed-interval", "policy.backoff"), ("R-2", "retries-out-of-range", "policy.maxAttempts")];
+    assert_eq!((status, findings(&problem)), (422, both));
     let (status, problem) = submit(r#","policy":{"jitterType":"NONE"}"#).await;
     assert_eq!((status, findings(&problem)), (422, vec![("R-1", "missing-jitter", "policy.jitterType")]));
 }
@@ -201,8 +210,8 @@ async fn registering_what_is_registered_changes_nothing_even_when_its_approval_h
     world.clock.advance(std::time::Duration::from_secs(86_400));
     let again = world.post(POLICIES, policy).await;
     assert_eq!((again.status, again.header("etag")), (200, Some("\"1\"")), "{}", again.text());
-    assert_eq!(again.json()["findings"][0]["approval"]["holds"], false);
-    assert_eq!(world.get("/retry-policies/a").await.json()["findings"][0]["approval"]["holds"], false);
+    assert_eq!(again.json()["findings"][0]["approval"]["state"], "expired");
+    assert_eq!(world.get("/retry-policies/a").await.json()["findings"][0]["approval"]["state"], "expired");
     let changed = policy.replace(":20,", ":19,");
     assert_eq!(world.post(POLICIES, &changed).await.status, 422);
     let absent = world.ask(Ask::post(POLICIES, policy).header("if-none-match", "*")).await;

@@ -60,7 +60,7 @@ fn unread(problem: &Problem, paint: Paint) -> String {
 fn permitted(found: &Found, paint: Paint) -> String {
     let (finding, check) = (&found.finding, found.finding.check);
     let by = match &finding.permission {
-        Some(Permission::Granted { by, until }) => format!("by {} until {until}", printable(by)),
+        Some(Permission { by, until, .. }) => format!("by {} until {until}", printable(by)),
         _ => String::new(),
     };
     let approved = paint.over("approved", Colour::Good);

@@ -1,7 +1,5 @@
 //! The last line: how many findings there are, and what they stop.
 
-use redrive_core::lint::Permission;
-
 use super::paint::{Colour, Paint};
 use crate::verdict::Verdict;
 
@@ -35,7 +33,7 @@ pub(super) fn summary(verdict: &Verdict, paint: Paint) -> String {
 
 fn approved(verdict: &Verdict) -> Option<String> {
     let ends = verdict.findings.iter().filter_map(|found| match &found.finding.permission {
-        Some(Permission::Granted { until, .. }) => Some(*until),
+        Some(permission) if found.finding.is_permitted() => Some(permission.until),
         _ => None,
     });
     let ends: Vec<_> = ends.collect();

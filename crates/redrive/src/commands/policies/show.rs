@@ -66,11 +66,20 @@ fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
         return output.line("it keeps the retry standard, as far as a policy can");
     }
     for Finding { check, wrong, permission, .. } in &findings {
+        let why_not = permission.as_ref().and_then(Permission::why_not);
         let (gate, colour) = match permission {
-            Some(Permission::Granted { by, until }) => (format!("approved by {by} until {until}"), Colour::Good),
+            Some(Permission { by, until, .. }) if why_not.is_none() => {
+                (format!("approved by {by} until {until}"), Colour::Good)
+            }
             _ => (check.gate.action().to_owned(), Colour::Bad),
         };
-        output.line(format!("{}: {} {}: {wrong}", output.paint(&printable(&gate), colour), check.rule, check.id))?;
+        let but = why_not.map(|why_not| format!("; {}", printable(&why_not))).unwrap_or_default();
+        output.line(format!(
+            "{}: {} {}: {wrong}{but}",
+            output.paint(&printable(&gate), colour),
+            check.rule,
+            check.id
+        ))?;
     }
     Ok(())
 }
