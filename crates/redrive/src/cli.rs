@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{completions, config, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks};
-use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, report};
+use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
 
@@ -59,7 +59,11 @@ pub fn command() -> clap::Command {
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {
     let examples = command.get_after_help().map(|examples| format!("{examples}\n\n")).unwrap_or_default();
-    let codes = if command.get_name() == "lint" { LINT_EXIT_CODES } else { EXIT_CODES };
+    let codes = match command.get_name() {
+        "lint" => LINT_EXIT_CODES,
+        "simulate" => SIMULATE_EXIT_CODES,
+        _ => EXIT_CODES,
+    };
     command.after_help(format!("{examples}{codes}")).mut_subcommands(with_exit_codes)
 }
 

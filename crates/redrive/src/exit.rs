@@ -51,6 +51,13 @@ Exit codes, which differ from those of the other commands:
   1    findings
   2    something could not be read: a file, a part of one, the command line";
 
+/// The exit codes of `redrive simulate`, which asks no server.
+pub const SIMULATE_EXIT_CODES: &str = "\
+Exit codes:
+  0    simulated
+  2    what was asked for cannot be simulated, or the page cannot be written there
+  130  interrupted";
+
 impl Exit {
     /// `redrive lint` found something.
     pub const FINDINGS: Exit = Exit::Failed;

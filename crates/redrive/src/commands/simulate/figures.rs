@@ -133,7 +133,10 @@ const FIGURES: [(&str, Figure); 19] = [
     ("served too late, for nobody", |story| some(story.totals.wasted)),
     ("held back by a guard", |story| some(story.totals.held)),
     ("open at recovery", |story| story.totals.backlog.map(|backlog| number(backlog).into())),
-    ("  99 % of these ended after", |story| story.totals.backlog_drained.map(|took| rounded(took).into())),
+    ("  99 % of these ended after", |story| {
+        let some = story.totals.backlog.is_some_and(|backlog| backlog > 0);
+        story.totals.backlog_drained.filter(|_| some).map(|took| rounded(took).into())
+    }),
     ("  all requests ended after", |story| story.totals.drained.map(|took| rounded(took).into())),
     ("success took, median", |story| story.completion.p50().map(|took| rounded(took).into())),
     ("  99 %", |story| story.completion.p99().map(|took| rounded(took).into())),
