@@ -39,8 +39,7 @@ impl Settings {
 
     /// How many buckets a window takes, rounded up.
     fn buckets(&self) -> usize {
-        let bucket = self.bucket.as_nanos().max(1);
-        usize::try_from(self.window.as_nanos().div_ceil(bucket)).unwrap_or(usize::MAX).clamp(1, Self::MAX_BUCKETS)
+        Window::buckets(self.window, self.bucket).clamp(1, Self::MAX_BUCKETS)
     }
 }
 

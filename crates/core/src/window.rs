@@ -32,6 +32,11 @@ impl Window {
     /// The most buckets that a window may have.
     pub(crate) const MAX_BUCKETS: usize = 3_601;
 
+    /// How many buckets of this width a span takes, rounded up.
+    pub(crate) fn buckets(span: Duration, width: Duration) -> usize {
+        usize::try_from(span.as_nanos().div_ceil(width.as_nanos().max(1))).unwrap_or(usize::MAX)
+    }
+
     /// A window of `buckets` buckets, the one that is being filled included; held to what makes sense.
     pub(crate) fn new(width: Duration, buckets: usize) -> Self {
         let width = u64::try_from(width.as_millis()).unwrap_or(u64::MAX).max(1);

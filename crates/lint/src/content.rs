@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use redrive_core::policy::SHOWN_BESIDE;
 use serde_json::Value as Json;
 
 use crate::document::{Entry, Node, Step, Value};
@@ -18,11 +19,8 @@ const SERVICES: &str = "services";
 const NAME: &str = "name";
 pub(crate) const POLICY_ID: &str = "policyId";
 
-/// What the server shows a policy with besides its fields. It is ignored, so that what was shown can be written back.
-const SHOWN_ONLY: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
-
 /// What the server shows beside a list of policies.
-const SHOWN_BESIDE: &str = "nextCursor";
+const NEXT_CURSOR: &str = "nextCursor";
 
 /// A field whose name begins so means nothing to us, wherever it is: people carry with it what they like.
 const EXTENSION: &str = "x-";
@@ -142,7 +140,7 @@ impl Reader<'_> {
                 (section @ (POLICIES | SERVICES), _) => {
                     self.problem(&entry.node.span, format!("{section} must be a list, or a table by name"));
                 }
-                (SHOWN_BESIDE, _) if has_policies => {}
+                (NEXT_CURSOR, _) if has_policies => {}
                 (key, _) if is_extension(key) => {}
                 (key, _) => {
                     let meant = match section_meant(key) {
@@ -182,7 +180,7 @@ impl Reader<'_> {
         };
         let mut json = meaning(node);
         if let Json::Object(fields) = &mut json {
-            fields.retain(|field, _| field != POLICY_ID && !SHOWN_ONLY.contains(&field.as_str()));
+            fields.retain(|field, _| field != POLICY_ID && !SHOWN_BESIDE.contains(&field.as_str()));
         }
         let part = Part { node: node.clone(), name_span, lasting_path: format!("/{POLICIES}/{name}"), json };
         self.content.policies.push(Named { name, part });

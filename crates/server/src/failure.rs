@@ -162,7 +162,7 @@ impl From<BodyError> for Failure {
 }
 
 fn rules(findings: &[ShownFinding]) -> String {
-    let broken = findings.iter().filter(|finding| finding.breaks_a_must());
+    let broken = findings.iter().filter(|finding| finding.breaks_a_must);
     let mut rules: Vec<&str> = broken.map(|finding| finding.rule).collect();
     rules.dedup();
     rules.join(", ")

@@ -52,7 +52,7 @@ impl Standard {
     }
 
     fn admit(self, findings: Vec<ShownFinding>) -> Result<Vec<ShownFinding>, Failure> {
-        let is_refused = self == Standard::Enforce && findings.iter().any(ShownFinding::breaks_a_must);
+        let is_refused = self == Standard::Enforce && findings.iter().any(|finding| finding.breaks_a_must);
         if is_refused { Err(Failure::BreaksStandard(findings)) } else { Ok(findings) }
     }
 }
@@ -78,31 +78,8 @@ impl Submitting<'_> {
             changed.approval = None;
         }
         let mut findings = lint::policy(&changed, None, today);
-        findings.retain(|finding| {
-            let is_new = !before.iter().any(|known| {
-                known.check == finding.check && known.at == finding.at && known.permission == finding.permission
-            });
-            // What another context makes of an old mistake is a new one.
-            is_new || overrides.context.is_some() || gives(overrides, finding)
-        });
+        // What is broken in other words is broken otherwise: by more, or by another context's limits.
+        findings.retain(|finding| !before.contains(finding));
         findings
-    }
-}
-
-/// Whether the overrides themselves say what is at fault.
-fn gives(overrides: &Spec, finding: &Finding) -> bool {
-    let Some(Step::Field(field)) = finding.at.first() else { return false };
-    match *field {
-        "backoff" => overrides.backoff.is_some(),
-        "jitterType" => overrides.jitter_type.is_some(),
-        "jitterRatio" => overrides.jitter_ratio.is_some(),
-        "multiplier" => overrides.multiplier.is_some(),
-        "maxDelayMs" => overrides.max_delay_ms.is_some() || overrides.initial_delay_ms.is_some(),
-        "scheduleMs" => overrides.schedule_ms.is_some(),
-        "maxAttempts" => overrides.max_attempts.is_some(),
-        "totalBudgetMs" => overrides.total_budget_ms.is_some(),
-        "attemptTimeoutMs" => overrides.attempt_timeout_ms.is_some(),
-        "retryableStatusCodes" => overrides.retryable_status_codes.is_some(),
-        _ => true,
     }
 }

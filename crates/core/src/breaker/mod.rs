@@ -100,7 +100,7 @@ const FAILURES: usize = 1;
 impl Breaker {
     /// A closed breaker that has seen nothing.
     pub fn new(settings: Settings) -> Self {
-        let window = Window::new(settings.bucket, settings.buckets());
+        let window = Window::new(settings.bucket, Window::buckets(settings.window, settings.bucket));
         Breaker { settings, state: Inner::Closed, phase: 0, opened: 0, in_a_row: 0, window }
     }
 

@@ -52,12 +52,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How many buckets the window takes, rounded up.
-    pub(super) fn buckets(&self) -> usize {
-        let bucket = self.bucket.as_nanos().max(1);
-        usize::try_from(self.window.as_nanos().div_ceil(bucket)).unwrap_or(usize::MAX)
-    }
-
     /// How long it is open the `time`th time in a row (from 1), drawn with `unit`: the backoff of a whole lane.
     pub(super) fn pause(&self, time: u32, unit: f64) -> Duration {
         let backoff = Backoff::Exponential { initial: self.open, multiplier: 2.0, max: self.longest_open };

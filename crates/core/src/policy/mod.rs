@@ -17,6 +17,7 @@ pub use approval::Approval;
 pub use context::Context;
 pub use invalid::{FieldProblem, Invalid};
 pub use limits::Limits;
+pub use shown::SHOWN_BESIDE;
 pub use spec::{BackoffKind, JitterKind, Spec};
 
 use std::collections::BTreeSet;

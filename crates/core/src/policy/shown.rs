@@ -5,6 +5,10 @@ use super::{BackoffKind, JitterKind, Policy, Spec};
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
+/// What a policy is shown with besides its name and its fields. Whoever reads one passes it over, so that what was shown
+/// can be changed and written back.
+pub const SHOWN_BESIDE: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
+
 impl Policy {
     /// The spec with every field that applies filled in; it resolves to this policy again.
     pub fn to_spec(&self) -> Spec {

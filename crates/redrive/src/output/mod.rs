@@ -10,7 +10,7 @@ mod when;
 pub(crate) use redrive_core::duration::brief as duration;
 pub(crate) use style::{Colour, status_colour};
 pub(crate) use table::{Cell, Table, printable};
-pub(crate) use when::{moment, now_millis, relative};
+pub(crate) use when::{moment, now_millis, relative, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

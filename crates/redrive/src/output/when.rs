@@ -2,12 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use redrive_core::{Date, Timestamp};
 use time::OffsetDateTime;
 
 /// The machine's time, in milliseconds since the epoch.
 pub(crate) fn now_millis() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The machine's day, in UTC.
+pub(crate) fn today() -> Date {
+    Date::of(Timestamp::from_millis(now_millis()))
 }
 
 /// A moment in both forms: `3m ago (2026-01-31 12:00:00Z)`.

@@ -1,6 +1,6 @@
 //! What of the retry standard a document breaks, as it is shown.
 
-use redrive_core::lint::{Finding, Gate, Permission, PermissionState};
+use redrive_core::lint::{Finding, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub struct ShownFinding {
     /// Who has approved it, and until when; left out if nobody has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ShownPermission>,
+    /// Whether it breaks a MUST, and nobody has approved that.
+    #[serde(skip)]
+    pub breaks_a_must: bool,
 }
 
 /// An approval of a finding.
@@ -46,14 +49,7 @@ pub struct ShownPermission {
     pub state: &'static str,
 }
 
-const GRANTED: &str = PermissionState::Granted.as_str();
-
 impl ShownFinding {
-    /// Whether it breaks a MUST, and nobody has approved that.
-    pub fn breaks_a_must(&self) -> bool {
-        self.gate != Gate::Advice.as_str() && self.approval.as_ref().is_none_or(|approval| approval.state != GRANTED)
-    }
-
     /// The finding as it is shown.
     pub fn of(finding: &Finding) -> Self {
         let approval = finding.permission.as_ref().map(|permission| {
@@ -70,6 +66,7 @@ impl ShownFinding {
             why: finding.check.why,
             fix: finding.fix.clone(),
             approval,
+            breaks_a_must: finding.breaks_a_must(),
         }
     }
 }

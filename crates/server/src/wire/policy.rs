@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use redrive_core::policy::{Invalid, Spec};
+use redrive_core::policy::{Invalid, SHOWN_BESIDE, Spec};
 use redrive_core::{Policy, Timestamp};
 use redrive_store::PolicyVersion;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -25,9 +25,6 @@ pub struct PolicyInput<'a> {
 
 /// The name of the field that is not part of the spec.
 const POLICY_ID: &str = "policyId";
-
-/// What a policy is shown with besides: ignored, so that one can be read, changed and written back.
-const SHOWN_ONLY: [&str; 4] = ["version", "createdAt", "versions", "findings"];
 
 /// serde's `flatten` cannot refuse unknown fields, so the id is picked out here on the way to the spec, which can.
 impl<'de: 'a, 'a> Deserialize<'de> for PolicyInput<'a> {
@@ -64,7 +61,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for SpecFields<'_, 'de, A> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         while let Some(name) = self.map.next_key::<Text<'de>>()? {
-            if SHOWN_ONLY.contains(&&*name) {
+            if SHOWN_BESIDE.contains(&&*name) {
                 self.map.next_value::<de::IgnoredAny>()?;
                 continue;
             }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use redrive_core::Date;
 use redrive_core::lint::Gate;
-use redrive_core::{Date, Timestamp};
 use redrive_lint::{Topic, Verdict, judge, page, report};
 
 use crate::commands::sources;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, now_millis};
+use crate::output::{Output, today};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(name) = &args.explain {
         return explain(name);
     }
-    let today = args.today.unwrap_or_else(|| Date::of(Timestamp::from_millis(now_millis())));
+    let today = args.today.unwrap_or_else(today);
     let files = sources::distinct(&args.files).into_iter().map(sources::read).collect();
     let verdict = judge(files, today);
     print(&text(&verdict, args.format)?)?;

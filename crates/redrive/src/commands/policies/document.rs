@@ -11,12 +11,12 @@ use crate::output::printable;
 
 /// The policies of all files as a server is given them, or everything that is wrong with any of them. Whether their
 /// values are possible is the server's to say: it knows its own bounds.
-pub(crate) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
+pub(super) fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Value>> {
     Ok(written(files)?.iter().map(Written::document).collect())
 }
 
 /// The policies of all files, or everything that is wrong with any of them.
-pub(super) fn written(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Written>> {
+pub(crate) fn written(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Written>> {
     let (mut policies, mut problems) = (Vec::new(), Vec::new());
     for file in files {
         let read = sources::read(file.as_ref()).map_err(|problem| vec![problem]);

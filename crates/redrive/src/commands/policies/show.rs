@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use redrive_core::lint::{self, Finding, Permission};
 use redrive_core::policy::{Context, Spec};
-use redrive_core::{Date, Timestamp};
 use redrive_lint::printable_json;
 use serde_json::Value;
 
@@ -13,7 +12,7 @@ use crate::client::{Policy, escape};
 use crate::commands::Connection;
 use crate::config::duration_text;
 use crate::exit::{Exit, Failure, exit_of};
-use crate::output::{Colour, Output, Table, moment, notice, now_millis, printable};
+use crate::output::{Colour, Output, Table, moment, notice, now_millis, printable, today};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
 
 /// Says what of the retry standard the policy breaks today.
 fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
-    let findings = lint::policy(spec, None, Date::of(Timestamp::from_millis(now_millis())));
+    let findings = lint::policy(spec, None, today());
     if findings.is_empty() {
         return output.line("it keeps the retry standard, as far as a policy can");
     }

@@ -1,7 +1,7 @@
 //! A policy's timetable, for people and for programs.
 
 use redrive_core::Policy;
-use redrive_core::policy::Spec;
+use redrive_core::policy::{SHOWN_BESIDE, Spec};
 use redrive_core::timetable::{self, Fits, Range, Row};
 use serde_json::{Map, Value, json};
 
@@ -78,8 +78,8 @@ fn millis(duration: std::time::Duration) -> u64 {
 
 /// The policy that a document shows; nothing if a newer server says more than is understood here.
 pub(super) fn spec_of(document: &Value) -> Option<(Spec, Policy)> {
-    const BESIDE: [&str; 5] = ["policyId", "version", "createdAt", "versions", "findings"];
-    let fields = document.as_object()?.iter().filter(|(name, _)| !BESIDE.contains(&name.as_str()));
+    let is_field = |name: &str| name != "policyId" && !SHOWN_BESIDE.contains(&name);
+    let fields = document.as_object()?.iter().filter(|(name, _)| is_field(name));
     let fields: Map<String, Value> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let spec: Spec = serde_json::from_value(Value::Object(fields)).ok()?;
     let policy = Policy::resolve(&spec).ok()?;

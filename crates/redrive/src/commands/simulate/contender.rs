@@ -2,7 +2,7 @@
 
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
-use redrive_lint::nearest;
+use redrive_lint::{Written, nearest};
 use redrive_scenario::{Contender, Guards};
 use serde_json::{Map, Value};
 
@@ -18,13 +18,10 @@ const INSTRUCTIVE: [&str; 4] = [
     "with guards:default+budget+breaker+concurrency=128",
 ];
 
-/// A policy by name, from a file.
-type Named = (String, Spec);
-
 /// The contenders that were asked for.
 pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
     let named = match &args.file {
-        Some(file) => specs(&document::read(&[file]).map_err(|error| wrong(format!("{error:#}")))?)?,
+        Some(file) => document::written(&[file]).map_err(|error| wrong(format!("{error:#}")))?,
         None => Vec::new(),
     };
     let contenders = texts(args)
@@ -62,7 +59,7 @@ pub(super) fn labelled(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn one(text: &str, named: &[Named]) -> Result<Contender, String> {
+fn one(text: &str, named: &[Written]) -> Result<Contender, String> {
     let (label, rest) = labelled(text);
     let mut parts = rest.split('+');
     let spec = spec(parts.next().unwrap_or_default(), named)?;
@@ -79,7 +76,7 @@ fn one(text: &str, named: &[Named]) -> Result<Contender, String> {
 }
 
 /// The fields of a policy: a name, then changes; either may be missing.
-fn spec(text: &str, named: &[Named]) -> Result<Spec, String> {
+fn spec(text: &str, named: &[Written]) -> Result<Spec, String> {
     let mut base = Spec::default();
     let mut changes = Map::new();
     for (at, item) in items(text).into_iter().enumerate() {
@@ -117,12 +114,12 @@ fn readable(field: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-fn by_name(name: &str, named: &[Named]) -> Result<Spec, String> {
+fn by_name(name: &str, named: &[Written]) -> Result<Spec, String> {
     if name.is_empty() {
         return Err("a policy is missing, such as default".into());
     }
-    if let Some((_, spec)) = named.iter().find(|(known, _)| known == name) {
-        return Ok(spec.clone());
+    if let Some(policy) = named.iter().find(|policy| policy.name == name) {
+        return Ok(policy.spec.clone());
     }
     if name == "default" {
         return Ok(Spec::default());
@@ -131,7 +128,7 @@ fn by_name(name: &str, named: &[Named]) -> Result<Spec, String> {
         Some(context) => Ok(Spec { context: Some(context), ..Spec::default() }),
         None => {
             let presets = ["default"].into_iter().chain(Context::ALL.map(Context::as_str));
-            let known: Vec<_> = presets.chain(named.iter().map(|(name, _)| name.as_str())).collect();
+            let known: Vec<_> = presets.chain(named.iter().map(|policy| policy.name.as_str())).collect();
             let meant = nearest(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
             Err(format!("there is no policy {name:?}; there are {}{}", known.join(", "), meant.unwrap_or_default()))
         }
@@ -168,27 +165,13 @@ fn items(text: &str) -> Vec<&str> {
     text.split(separates).collect()
 }
 
-/// A file's policies by name.
-fn specs(policies: &[Value]) -> anyhow::Result<Vec<Named>> {
-    let spec = |policy: &Value| {
-        let mut fields = policy.as_object().cloned().unwrap_or_default();
-        let name = fields.remove("policyId").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
-        let unreadable = fields.iter().find_map(|(field, value)| readable(field, value).err());
-        match (unreadable, serde_json::from_value(Value::Object(fields))) {
-            (None, Ok(spec)) => Ok((name, spec)),
-            (Some(why), _) => Err(wrong(format!("policy {name}: {why}"))),
-            (None, Err(error)) => Err(wrong(format!("policy {name}: {error}"))),
-        }
-    };
-    policies.iter().map(spec).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use redrive_core::backoff::Backoff;
     use redrive_core::jitter::Jitter;
+    use redrive_lint::Source;
 
     use super::*;
 
@@ -247,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_policy_of_the_file_comes_before_a_preset() {
-        let named = [("sync".to_owned(), Spec { max_attempts: Some(9), ..Spec::default() })];
+        let file = Source::try_new("policies.toml", b"[policies.sync]\nmaxAttempts = 9".to_vec()).unwrap();
+        let named = redrive_lint::policies(&file).unwrap();
         assert_eq!(one("sync", &named).unwrap().policy.max_attempts, 9);
         assert!(one("other", &named).unwrap_err().ends_with("grpc, sync"));
     }

@@ -51,6 +51,20 @@ fn world(world: &World) -> Value {
     })
 }
 
+/// A name, and what is told under it.
+type Field = (&'static str, fn(&Bucket) -> u32);
+
+/// What is told of a bucket.
+const FIELDS: [Field; 7] = [
+    ("sends", |bucket| bucket.sends),
+    ("retries", |bucket| bucket.retries),
+    ("successes", |bucket| bucket.successes),
+    ("failures", |bucket| bucket.failures),
+    ("held", |bucket| bucket.held),
+    ("inFlight", |bucket| bucket.in_flight),
+    ("open", |bucket| bucket.open),
+];
+
 fn story(story: &Story) -> Value {
     let guards = &story.contender.guards;
     let series = |of: fn(&Bucket) -> u32| story.buckets.iter().map(of).collect::<Vec<_>>();
@@ -64,24 +78,8 @@ fn story(story: &Story) -> Value {
         },
         "totals": totals(&story.totals),
         "completionPercentilesMs": story.completion.percentiles.iter().copied().map(millis).collect::<Vec<_>>(),
-        "buckets": {
-            "sends": series(|bucket| bucket.sends),
-            "retries": series(|bucket| bucket.retries),
-            "successes": series(|bucket| bucket.successes),
-            "failures": series(|bucket| bucket.failures),
-            "held": series(|bucket| bucket.held),
-            "inFlight": series(|bucket| bucket.in_flight),
-            "open": series(|bucket| bucket.open),
-        },
-        "later": {
-            "sends": story.later.sends,
-            "retries": story.later.retries,
-            "successes": story.later.successes,
-            "failures": story.later.failures,
-            "held": story.later.held,
-            "inFlight": story.later.in_flight,
-            "open": story.later.open,
-        },
+        "buckets": FIELDS.iter().map(|(name, of)| ((*name).to_owned(), json!(series(*of)))).collect::<Map<_, _>>(),
+        "later": FIELDS.iter().map(|(name, of)| ((*name).to_owned(), json!(of(&story.later)))).collect::<Map<_, _>>(),
     })
 }
 

@@ -5,8 +5,8 @@ use redrive_scenario::{Comparison, World, run as simulate};
 
 use super::progress::Bar;
 use super::report::Target;
-use super::{Args, again, chart, contender, document, figures, report, show, wrong};
-use crate::output::{Colour, Output, printable};
+use super::{Args, again, chart, contender, document, figures, show, wrong};
+use crate::output::{Colour, Output, printable, today};
 
 /// What somebody may want to know who has only just begun.
 const HINT: &str = "\
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    let page = || page(&comparison, &again::command(args), report::today());
+    let page = || page(&comparison, &again::command(args), today());
     show(args, target, page, || document::outage(&comparison), print)
 }
 

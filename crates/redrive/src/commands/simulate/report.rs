@@ -5,10 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use redrive_core::{Date, Timestamp};
-
 use super::wrong;
-use crate::output::{Output, notice, now_millis};
+use crate::output::{Output, notice};
 
 /// Where a page goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,11 +52,6 @@ impl Target {
             notice(format!("the report is in {}", path.display()));
         }
     }
-}
-
-/// The day by which a page judges approvals.
-pub(super) fn today() -> Date {
-    Date::of(Timestamp::from_millis(now_millis()))
 }
 
 fn no_directory(path: &Path) -> Option<String> {

@@ -115,7 +115,7 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
             problem.errors.clone_from(faults);
         }
         Failure::BreaksStandard(findings) => {
-            let broken = || findings.iter().filter(|finding| finding.breaks_a_must());
+            let broken = || findings.iter().filter(|finding| finding.breaks_a_must);
             problem.field = broken().next().map(|finding| finding.field.clone());
             let fault = |finding: &ShownFinding| FieldFault {
                 field: finding.field.clone(),
