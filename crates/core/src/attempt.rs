@@ -101,13 +101,15 @@ pub enum ErrorType {
     BodyUnavailable,
     /// The stored body could not be read to its end; the dependency has not got all of it.
     BodyIncomplete,
+    /// Nothing was sent, for a reason of this process: the send was withdrawn in time, or sockets or memory ran short.
+    NotSent,
     /// The process died while the attempt was under way.
     Interrupted,
 }
 
 impl ErrorType {
     /// Every kind.
-    pub const ALL: [ErrorType; 17] = [
+    pub const ALL: [ErrorType; 18] = [
         ErrorType::HttpStatus,
         ErrorType::ConnectionRefused,
         ErrorType::ConnectionReset,
@@ -124,6 +126,7 @@ impl ErrorType {
         ErrorType::BodyDamaged,
         ErrorType::BodyUnavailable,
         ErrorType::BodyIncomplete,
+        ErrorType::NotSent,
         ErrorType::Interrupted,
     ];
 
@@ -146,6 +149,7 @@ impl ErrorType {
             ErrorType::BodyDamaged => "body-damaged",
             ErrorType::BodyUnavailable => "body-unavailable",
             ErrorType::BodyIncomplete => "body-incomplete",
+            ErrorType::NotSent => "not-sent",
             ErrorType::Interrupted => "interrupted",
         }
     }

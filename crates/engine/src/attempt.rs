@@ -16,7 +16,7 @@ use crate::mistakes;
 use crate::policies::Resolved;
 use crate::settle::{Left, settle_or_leave};
 use crate::shared::{Phase, Shared};
-use crate::transport::{Outbound, SendError};
+use crate::transport::{AlwaysOpen, Outbound, SendError};
 
 /// Starts the attempt that `claimed` counts, in its lane's `room`.
 pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, room: Room) {
@@ -139,6 +139,7 @@ async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Du
         attempt: task.attempt_number,
         connect_timeout: policy.policy.connect_timeout.min(timeout),
         attempt_timeout: timeout,
+        gate: Arc::new(AlwaysOpen),
     };
     let sending = match mistakes::send(shared, task, &outbound) {
         Some(sending) => sending,

@@ -17,10 +17,33 @@ pub trait Transport: Send + Sync + 'static {
     fn send(&self, outbound: Outbound) -> Sending;
 }
 
+/// The last check before a request goes out.
+pub trait Gate: Send + Sync + std::fmt::Debug {
+    /// Called when the connection stands, immediately before the first byte is written. On [`Withdrawn`] nothing is written,
+    /// and the send ends with [`ErrorType::NotSent`]. A transport that has to write the request to another connection,
+    /// because not one byte of it left on the first, asks again.
+    fn open(&self) -> Result<(), Withdrawn>;
+}
+
+/// The request must not go out any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the send was withdrawn before its first byte")]
+pub struct Withdrawn;
+
+/// A gate that is always open, for tests of transports.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AlwaysOpen;
+
+impl Gate for AlwaysOpen {
+    fn open(&self) -> Result<(), Withdrawn> {
+        Ok(())
+    }
+}
+
 /// One attempt, ready to send.
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    /// Whose work for whom: connections are kept and bounded per lane.
+    /// Whose work for whom: connections are kept by tenant and origin.
     pub lane: Lane,
     /// What to send.
     pub request: Arc<Request>,
@@ -34,6 +57,8 @@ pub struct Outbound {
     pub connect_timeout: Duration,
     /// How long it may take in all, from the call to the last byte that is read.
     pub attempt_timeout: Duration,
+    /// Asked immediately before the first byte.
+    pub gate: Arc<dyn Gate>,
 }
 
 /// Why a send brought no answer.

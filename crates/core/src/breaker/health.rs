@@ -46,6 +46,7 @@ impl Health {
             | ErrorType::BodyDamaged
             | ErrorType::BodyUnavailable
             | ErrorType::BodyIncomplete
+            | ErrorType::NotSent
             | ErrorType::Interrupted => None,
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn verdict(kind: ErrorType) -> Verdict {
         // What was accepted cannot be sent any more, and nothing else may be sent in its place.
         ErrorType::BodyMissing | ErrorType::BodyDamaged => Verdict::BodyLost,
         // Object storage has its bad days, too. That is no fault of the dependency's, and it has heard nothing of it.
-        ErrorType::BodyUnavailable => Verdict::NotSent,
+        ErrorType::BodyUnavailable | ErrorType::NotSent => Verdict::NotSent,
         // Here it has heard the beginning.
         ErrorType::BodyIncomplete => RETRY,
         // It cannot be sent at all, today or tomorrow.
