@@ -11,6 +11,9 @@ use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres, Proxy};
 use tokio::task::JoinHandle;
 
+/// A body that is much larger than everything else that a connection carries.
+const LARGE: usize = 100_000;
+
 /// A store that reaches its database through a proxy.
 struct Proxied {
     store: Arc<PostgresStore>,
@@ -50,6 +53,29 @@ async fn until_lost(proxy: &Proxy) {
     }
 }
 
+/// Waits until the proxy has swallowed this many bytes, more than anything but a large body makes.
+async fn until_lost_bytes(proxy: &Proxy, bytes: u64) {
+    while proxy.lost_bytes() < bytes {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Cuts every connection and carries everything again. No connection is made in between: what had lost something in its
+/// middle must not be carried on.
+fn cut_and_restore(proxy: &Proxy) {
+    proxy.refuse(true);
+    proxy.cut_all();
+    proxy.restore();
+}
+
+/// Waits until a connection for reading works. One that was idle when it was cut is noticed a moment later, and until then
+/// fails the call that gets it.
+async fn until_readable(store: &PostgresStore) {
+    while store.check().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Submits a task that is claimed at once. It is committed, and nobody has been told.
 async fn submit_and_lose_the_answer(world: &Proxied) -> JoinHandle<Result<Vec<Submitted>, Error>> {
     world.proxy.lose_answers();
@@ -64,10 +90,10 @@ async fn submit_and_lose_the_answer(world: &Proxied) -> JoinHandle<Result<Vec<Su
 async fn a_submit_whose_answer_was_lost_finds_out_that_it_was_kept() {
     let world = proxied().await;
     let submitting = submit_and_lose_the_answer(&world).await;
-    world.proxy.restore();
-    world.proxy.cut_all();
+    cut_and_restore(&world.proxy);
     let answer = submitting.await.unwrap().unwrap();
     assert!(matches!(answer[..], [Submitted::Created(Some(_))]), "{answer:?}");
+    until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [0, 1, 1, 0, 0, 0]);
 }
 
@@ -77,12 +103,12 @@ async fn a_submit_that_never_arrived_is_made_again() {
     world.proxy.lose_requests();
     let submitting = tokio::spawn({
         let store = world.store.clone();
-        async move { store.submit(vec![task(1).0]).await }
+        async move { store.submit(vec![task(1).body(vec![7; LARGE]).0]).await }
     });
-    until_lost(&world.proxy).await;
-    world.proxy.restore();
-    world.proxy.cut_all();
+    until_lost_bytes(&world.proxy, LARGE as u64).await;
+    cut_and_restore(&world.proxy);
     assert_eq!(submitting.await.unwrap().unwrap(), [Submitted::Created(None)]);
+    until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
 }
 
@@ -92,8 +118,7 @@ async fn a_submit_whose_answer_died_with_the_server_finds_out_when_the_server_is
     let world = proxied_to(postgres.fresh_database()).await;
     let submitting = submit_and_lose_the_answer(&world).await;
     postgres.kill();
-    world.proxy.restore();
-    world.proxy.cut_all();
+    cut_and_restore(&world.proxy);
     // Other callers are told at once that there is nobody: they do not wait for the one in doubt.
     let other = world.store.submit(vec![task(2).0]).await;
     assert!(matches!(other, Err(Error::Unavailable(_))), "{other:?}");
@@ -113,10 +138,10 @@ async fn a_settle_whose_answer_was_lost_is_an_error_and_settling_again_changes_n
     });
     until_there(&world, "SELECT FROM redrive.log WHERE ended_at = 1800000000007").await;
     until_lost(&world.proxy).await;
-    world.proxy.restore();
-    world.proxy.cut_all();
+    cut_and_restore(&world.proxy);
     assert!(matches!(settling.await.unwrap(), Err(Error::Unavailable(_))));
     assert_eq!(settle(&*world.store, succeed(&claimed, at(6))).await, Settled::LeaseLost);
+    until_readable(&world.store).await;
     assert_eq!(attempts(&*world.store, &claimed.task).await.len(), 1);
     assert_eq!(counts(&*world.store, acme()).await, [0, 0, 2, 0, 0, 0]);
 }
@@ -132,8 +157,7 @@ async fn a_claim_whose_answer_was_lost_leaves_leases_that_run_out() {
     });
     until_there(&world, "SELECT FROM redrive.live WHERE lease_until IS NOT NULL").await;
     until_lost(&world.proxy).await;
-    world.proxy.restore();
-    world.proxy.cut_all();
+    cut_and_restore(&world.proxy);
     assert!(matches!(claiming.await.unwrap(), Err(Error::Unavailable(_))));
     assert_eq!(claim(&*world.store, billing(), 1, at(6)).await, []);
     let expired = world.store.expired(at(9_000_000), 10).await.unwrap();
