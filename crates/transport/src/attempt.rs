@@ -9,7 +9,7 @@ use hyper::Response;
 use hyper::body::Incoming;
 use redrive_core::{Answer, Body, ErrorType, TenantId};
 use redrive_engine::bodies::{Bodies, BodyError};
-use redrive_engine::transport::{Outbound, SendError};
+use redrive_engine::transport::{Gate, Outbound, SendError, Withdrawn};
 
 use crate::body::{self, Cut, Keep};
 use crate::deadline::Deadline;
@@ -38,6 +38,7 @@ pub(crate) async fn run(
         pool: &pool,
         peer: &peer,
         connect_timeout: outbound.connect_timeout,
+        gate: &*outbound.gate,
         broken,
         keep: keep(&pool, bodies.as_ref(), &outbound.lane.tenant),
     };
@@ -80,6 +81,7 @@ struct Attempt<'a> {
     pool: &'a Pool,
     peer: &'a Peer,
     connect_timeout: Duration,
+    gate: &'a dyn Gate,
     /// Says if it is the stored body that failed, and not the dependency.
     broken: Broken,
     keep: Keep<'a>,
@@ -96,6 +98,7 @@ impl Attempt<'_> {
         let mut line = self.pool.checkout(self.peer, self.connect_timeout, deadline).await?;
         let message = match self.try_send(&mut line, message, deadline).await? {
             Sent::Answered(response) => return Ok((line, response)),
+            Sent::Withdrawn => return self.withdrawn(line).await,
             Sent::HandedBack(message, _) => message,
         };
         line = match line {
@@ -104,6 +107,7 @@ impl Attempt<'_> {
         };
         match self.try_send(&mut line, message, deadline).await? {
             Sent::Answered(response) => Ok((line, response)),
+            Sent::Withdrawn => self.withdrawn(line).await,
             Sent::HandedBack(_, error) => Err(failure::exchange(&self.peer.origin, &error)),
         }
     }
@@ -116,6 +120,9 @@ impl Attempt<'_> {
     ) -> Result<Sent, SendError> {
         if let Line::Shared(_) = line {
             message::into_http2(&mut message, &self.peer.origin)?;
+        }
+        if let Err(Withdrawn) = self.gate.open() {
+            return Ok(Sent::Withdrawn);
         }
         match deadline.limit(line.send(message)).await {
             Some(Ok(response)) => Ok(Sent::Answered(response)),
@@ -139,6 +146,12 @@ impl Attempt<'_> {
                 Err(self.late("no answer", deadline))
             }
         }
+    }
+
+    /// Keeps the connection, on which nothing was written, for others.
+    async fn withdrawn<T>(&self, line: Line) -> Result<T, SendError> {
+        self.pool.put_back(self.peer, line).await;
+        Err(failure::not_sent(Withdrawn.to_string()))
     }
 
     /// The whole answer, or as much of it as is kept.
@@ -191,6 +204,8 @@ impl Attempt<'_> {
 /// What a try came to.
 enum Sent {
     Answered(Response<Incoming>),
+    /// Not a byte of the message was written, because it must not go out any more.
+    Withdrawn,
     /// Not a byte of the message was written.
     HandedBack(Message, hyper::Error),
 }

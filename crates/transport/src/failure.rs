@@ -22,6 +22,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> SendError {
     of(ErrorType::InvalidRequest, message)
 }
 
+/// Why nothing was sent, by no fault of the dependency.
+pub(crate) fn not_sent(message: impl Into<String>) -> SendError {
+    of(ErrorType::NotSent, message)
+}
+
 /// Why nothing went out of a stored body.
 pub(crate) fn unread(error: &BodyError) -> SendError {
     body(error, ErrorType::BodyUnavailable)

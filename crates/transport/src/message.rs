@@ -162,6 +162,7 @@ mod tests {
             attempt: 3,
             connect_timeout: Duration::from_secs(1),
             attempt_timeout: Duration::from_secs(1),
+            gate: Arc::new(redrive_engine::transport::AlwaysOpen),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Counts {
     pub most_open: usize,
     /// Requests that began to come in.
     pub requests: usize,
+    /// Bytes read, after TLS. HTTP/2 does not count here.
+    pub received: u64,
     /// Bytes written in answers.
     pub written: u64,
 }

@@ -109,7 +109,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Visitor<S> {
     async fn read_more(&mut self) -> Option<()> {
         match self.stream.read_buf(&mut self.unread).await {
             Ok(0) | Err(_) => None,
-            Ok(_) => Some(()),
+            Ok(bytes) => {
+                self.seen.count(|counts| counts.received += bytes as u64);
+                Some(())
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redrive_core::{Answer, BodyRef, Dependency, ErrorType, IdempotencyKey, Lane, Request, TaskId, TenantId};
-use redrive_engine::transport::{Outbound, SendError, Transport};
+use redrive_engine::transport::{AlwaysOpen, Gate, Outbound, SendError, Transport};
 use redrive_transport::{HttpTransport, Options, Roots};
 
 /// Long enough to never run out in a test that does not want it to.
@@ -42,6 +42,7 @@ pub(crate) fn call(url: impl Into<String>) -> Call {
             attempt: 1,
             connect_timeout: PLENTY,
             attempt_timeout: PLENTY,
+            gate: Arc::new(AlwaysOpen),
         },
     }
 }
@@ -80,6 +81,11 @@ impl Call {
 
     pub(crate) fn lane(mut self, dependency: &str) -> Self {
         self.outbound.lane = lane(dependency);
+        self
+    }
+
+    pub(crate) fn gate(mut self, gate: impl Gate + 'static) -> Self {
+        self.outbound.gate = Arc::new(gate);
         self
     }
 

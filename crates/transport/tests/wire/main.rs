@@ -15,3 +15,4 @@ mod secure;
 mod stored;
 #[path = "../support/mod.rs"]
 mod support;
+mod withdrawn;
