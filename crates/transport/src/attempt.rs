@@ -13,13 +13,18 @@ use redrive_engine::transport::{Gate, Outbound, SendError, Withdrawn};
 
 use crate::body::{self, Cut, Keep};
 use crate::deadline::Deadline;
-use crate::failure;
+use crate::http2::Use;
 use crate::line::{Line, Unsent};
 use crate::message::{self, Message};
-use crate::outgoing::{Broken, Outgoing};
+use crate::outgoing::{BodyState, Outgoing};
 use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::target::Target;
+use crate::{checkout, failure};
+
+/// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and many
+/// peers allow no more than 64 KiB unread on all streams together.
+const LARGE_BODY: u64 = 16 * 1024;
 
 /// Sends `outbound` over a connection of `pool`.
 pub(crate) async fn run(
@@ -28,18 +33,20 @@ pub(crate) async fn run(
     outbound: Outbound,
 ) -> Result<Answer, SendError> {
     let target = Target::parse(&outbound.request.target_url)?;
-    let peer = pool.peer(&outbound.lane, &target)?;
+    let peer = pool.peer(&outbound.lane.tenant, &target)?;
     let timer = pin!(tokio::time::sleep(outbound.attempt_timeout));
     let mut deadline = Deadline::new(timer, outbound.attempt_timeout);
-    let broken = Broken::default();
-    let body = open(bodies.as_ref(), &outbound, &broken, &mut deadline).await?;
+    let body_state = BodyState::default();
+    let body = open(bodies.as_ref(), &outbound, &body_state, &mut deadline).await?;
+    let usage = if body.length() > LARGE_BODY { Use::Exclusive } else { Use::Shared };
     let message = message::build(&outbound, body, &target, &peer.origin)?;
     let attempt = Attempt {
         pool: &pool,
         peer: &peer,
+        usage,
         connect_timeout: outbound.connect_timeout,
         gate: &*outbound.gate,
-        broken,
+        body_state,
         keep: keep(&pool, bodies.as_ref(), &outbound.lane.tenant),
     };
     let (line, response) = attempt.send(message, &mut deadline).await?;
@@ -58,7 +65,7 @@ fn keep<'a>(pool: &Pool, bodies: Option<&'a Arc<dyn Bodies>>, tenant: &'a Tenant
 async fn open(
     bodies: Option<&Arc<dyn Bodies>>,
     outbound: &Outbound,
-    broken: &Broken,
+    body_state: &BodyState,
     deadline: &mut Deadline<'_>,
 ) -> Result<Outgoing, SendError> {
     let stored = match &outbound.request.body {
@@ -68,7 +75,7 @@ async fn open(
     let nowhere = || BodyError::Unavailable("nothing says where bodies are kept".into());
     let bodies = bodies.ok_or_else(|| failure::unread(&nowhere()))?;
     match deadline.limit(bodies.open(&outbound.lane.tenant, stored)).await {
-        Some(Ok(pieces)) => Ok(Outgoing::streamed(pieces, stored.length, broken.clone())),
+        Some(Ok(pieces)) => Ok(Outgoing::streamed(pieces, stored.length, body_state.clone())),
         Some(Err(error)) => Err(failure::unread(&error)),
         None => {
             let late = format!("no answer within {:?}", deadline.timeout());
@@ -80,10 +87,11 @@ async fn open(
 struct Attempt<'a> {
     pool: &'a Pool,
     peer: &'a Peer,
+    usage: Use,
     connect_timeout: Duration,
     gate: &'a dyn Gate,
     /// Says if it is the stored body that failed, and not the dependency.
-    broken: Broken,
+    body_state: BodyState,
     keep: Keep<'a>,
 }
 
@@ -95,15 +103,18 @@ impl Attempt<'_> {
         message: Message,
         deadline: &mut Deadline<'_>,
     ) -> Result<(Line, Response<Incoming>), SendError> {
-        let mut line = self.pool.checkout(self.peer, self.connect_timeout, deadline).await?;
+        let mut line = self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?;
         let message = match self.try_send(&mut line, message, deadline).await? {
             Sent::Answered(response) => return Ok((line, response)),
             Sent::Withdrawn => return self.withdrawn(line).await,
             Sent::HandedBack(message, _) => message,
         };
         line = match line {
-            Line::Own { place, .. } => self.pool.open(self.peer, place, self.connect_timeout, deadline).await?,
-            Line::Shared(_) => self.pool.checkout(self.peer, self.connect_timeout, deadline).await?,
+            Line::Own { .. } => {
+                let within = self.connect_timeout.min(checkout::remaining(deadline));
+                self.pool.open(self.peer, self.usage, within, |_| ()).await?
+            }
+            Line::Shared(_) => self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?,
         };
         match self.try_send(&mut line, message, deadline).await? {
             Sent::Answered(response) => Ok((line, response)),
@@ -127,7 +138,7 @@ impl Attempt<'_> {
         match deadline.limit(line.send(message)).await {
             Some(Ok(response)) => Ok(Sent::Answered(response)),
             Some(Err(Unsent { error, message })) => {
-                if let Some(broken) = self.broken.get() {
+                if let Some(broken) = self.body_state.get() {
                     return Err(failure::incomplete(&broken));
                 }
                 self.doubt(line, Some(&error));
@@ -140,6 +151,10 @@ impl Attempt<'_> {
                     // A new connection that hands a message back was never a good one.
                     _ => Err(failure::exchange(&self.peer.origin, &error)),
                 }
+            }
+            None if self.body_state.is_waited_for() => {
+                let late = format!("the next piece did not come within {:?}", deadline.timeout());
+                Err(failure::incomplete(&BodyError::Unavailable(late)))
             }
             None => {
                 self.doubt(line, None);
@@ -176,7 +191,7 @@ impl Attempt<'_> {
                 Err(self.late("no complete answer", deadline))
             }
             Err(Cut::Broken(error)) => {
-                if let Some(broken) = self.broken.get() {
+                if let Some(broken) = self.body_state.get() {
                     return Err(failure::incomplete(&broken));
                 }
                 self.doubt(&line, Some(&error));
@@ -185,13 +200,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// A shared connection that failed, or on which nothing came in time, may be dead without knowing it: the sends
-    /// that come after this one use a new one.
+    /// A shared connection that failed, or on which nothing at all came in time, may be dead without knowing it: the
+    /// sends that come after this one use a new one. While other streams get answers, it is only this one that is late.
     fn doubt(&self, line: &Line, error: Option<&hyper::Error>) {
-        if let Line::Shared(connection) = line
-            && !error.is_some_and(failure::is_of_one_stream)
-        {
-            self.peer.retire(connection);
+        let Line::Shared(stream) = line else { return };
+        let doubtful = match error {
+            Some(error) => !failure::is_of_one_stream(error),
+            None => stream.is_connection_silent(),
+        };
+        if doubtful {
+            self.peer.retire(stream.connection());
         }
     }
 

@@ -1,15 +1,15 @@
 //! Opening a connection: name, TCP, TLS, protocol.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryFutureExt as _;
 use redrive_core::ErrorType;
 use redrive_engine::transport::SendError;
-use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::error::Error;
 use crate::options::{Options, Plain};
@@ -29,7 +29,30 @@ pub(crate) enum Opened {
     /// For one send at a time.
     Http1(http1::Connection),
     /// To be shared.
-    Http2(http2::Unstarted),
+    Http2(Arc<http2::Connection>),
+}
+
+/// What is being done to open a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    /// Looking up the name.
+    Resolve,
+    /// Connecting by TCP.
+    Connect,
+    /// Agreeing on TLS.
+    Handshake,
+}
+
+impl Step {
+    /// The failure of a connection to `origin` that was at this step when its time, `within`, ran out.
+    pub(crate) fn timed_out(self, origin: &Origin, within: Duration) -> SendError {
+        let (kind, attempted) = match self {
+            Step::Resolve => (ErrorType::Dns, format!("could not resolve {:?} to connect to {origin}", origin.host)),
+            Step::Connect => (ErrorType::ConnectTimeout, format!("could not connect to {origin}")),
+            Step::Handshake => (ErrorType::TlsHandshakeTimeout, format!("could not agree on tls with {origin}")),
+        };
+        failure::of(kind, format!("{attempted} within {within:?}"))
+    }
 }
 
 impl Connector {
@@ -43,24 +66,33 @@ impl Connector {
         origin.server_name.is_some() || self.plain == Plain::Http2
     }
 
-    /// Connects to `origin` within this time. Each step that does not end in time is its own kind of failure.
-    pub(crate) async fn open(&self, origin: &Origin, within: Duration) -> Result<Opened, SendError> {
+    /// Connects to `origin` within this time, and tells `at` each step. A step that does not end in time is its own kind
+    /// of failure.
+    pub(crate) async fn open(
+        &self,
+        origin: &Origin,
+        within: Duration,
+        at: impl Fn(Step) + Send + Sync,
+    ) -> Result<Opened, SendError> {
         let by = Instant::now() + within;
         let secure = match &origin.server_name {
             Some(name) => Some((name, self.tls()?)),
             None => None,
         };
-        let addresses = timeout_at(by, self.resolver.resolve(origin)).await.unwrap_or_else(|_| {
-            let message = format!("could not resolve {:?} to connect to {origin} within {within:?}", origin.host);
-            Err(failure::of(ErrorType::Dns, message))
-        })?;
+        let late = |step: Step| move |_| step.timed_out(origin, within);
+        at(Step::Resolve);
+        let addresses = timeout_at(by, self.resolver.resolve(origin)).await.map_err(late(Step::Resolve))??;
+        at(Step::Connect);
         let tcp = connect_any(origin, &addresses, by, within).await?;
         match secure {
-            None => agreed(origin, by, tcp, self.plain == Plain::Http2).await,
+            None => agreed(origin, by, within, tcp, self.plain == Plain::Http2).await,
             Some((name, connector)) => {
-                let stream = handshake(origin, connector, name.clone(), tcp, by, within).await?;
+                at(Step::Handshake);
+                let agreeing = connector.connect(name.clone(), tcp);
+                let agreeing = agreeing.map_err(|error| failure::handshake(origin, &error));
+                let stream = timeout_at(by, agreeing).await.map_err(late(Step::Handshake))??;
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
-                agreed(origin, by, stream, http2).await
+                agreed(origin, by, within, stream, http2).await
             }
         }
     }
@@ -82,9 +114,7 @@ async fn connect_any(
     by: Instant,
     within: Duration,
 ) -> Result<TcpStream, SendError> {
-    let timed_out =
-        || failure::of(ErrorType::ConnectTimeout, format!("could not connect to {origin} within {within:?}"));
-    let mut failed = None;
+    let mut failed = Step::Connect.timed_out(origin, within);
     for (tried, &address) in addresses.iter().enumerate() {
         let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         let share = by.saturating_duration_since(Instant::now()) / untried;
@@ -93,31 +123,14 @@ async fn connect_any(
                 stream.set_nodelay(true).map_err(|error| failure::connect(origin, &error))?;
                 return Ok(stream);
             }
-            Ok(Err(error)) => failed = Some(failure::connect(origin, &error)),
-            Err(_) => failed = Some(timed_out()),
+            Ok(Err(error)) => failed = failure::connect(origin, &error),
+            Err(_) => failed = Step::Connect.timed_out(origin, within),
         }
     }
-    Err(failed.unwrap_or_else(timed_out))
+    Err(failed)
 }
 
-async fn handshake(
-    origin: &Origin,
-    connector: &TlsConnector,
-    name: ServerName<'static>,
-    tcp: TcpStream,
-    by: Instant,
-    within: Duration,
-) -> Result<TlsStream<TcpStream>, SendError> {
-    match timeout_at(by, connector.connect(name, tcp)).await {
-        Ok(agreed) => agreed.map_err(|error| failure::handshake(origin, &error)),
-        Err(_) => {
-            let message = format!("could not agree on tls with {origin} within {within:?}");
-            Err(failure::of(ErrorType::TlsHandshakeTimeout, message))
-        }
-    }
-}
-
-async fn agreed<I>(origin: &Origin, by: Instant, io: I, http2: bool) -> Result<Opened, SendError>
+async fn agreed<I>(origin: &Origin, by: Instant, within: Duration, io: I, http2: bool) -> Result<Opened, SendError>
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -129,7 +142,7 @@ where
     };
     match timeout_at(by, opening).await {
         Ok(opened) => opened.map_err(|error| failure::exchange(origin, &error)),
-        Err(_) => Err(failure::of(ErrorType::ConnectTimeout, format!("could not speak http with {origin} in time"))),
+        Err(_) => Err(Step::Connect.timed_out(origin, within)),
     }
 }
 

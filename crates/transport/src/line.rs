@@ -1,12 +1,10 @@
 //! The connection that a send uses: one of its own, or a stream of a shared one.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::{Request, Response};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::message::Message;
 use crate::outgoing::Outgoing;
@@ -14,17 +12,15 @@ use crate::{http1, http2};
 
 /// A connection, for one send.
 pub(crate) enum Line {
-    /// HTTP/1.1: nobody else uses it meanwhile.
+    /// HTTP/1.1: no other send uses it meanwhile.
     Own {
         /// The connection.
         connection: http1::Connection,
-        /// The lane's permission to have it.
-        place: OwnedSemaphorePermit,
         /// Whether it was used before.
         kept: bool,
     },
-    /// HTTP/2: others may use it at the same time.
-    Shared(Arc<http2::Connection>),
+    /// HTTP/2: others may use the connection at the same time.
+    Shared(http2::Stream),
 }
 
 /// Why there is no answer.
@@ -47,15 +43,15 @@ impl Line {
     pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, Unsent> {
         match self {
             Line::Own { connection, .. } => connection.send(message).await,
-            Line::Shared(connection) => connection.send(message).await,
+            Line::Shared(stream) => stream.send(message).await,
         }
     }
 
-    /// Moves bytes, where nobody else does, until `work` is done.
+    /// Waits for `work`, the next piece of the answer, and moves the bytes if nothing else does.
     pub(crate) async fn drive<W: Future>(&mut self, work: W) -> W::Output {
         match self {
             Line::Own { connection, .. } => connection.drive(work).await,
-            Line::Shared(_) => work.await,
+            Line::Shared(stream) => stream.receive(work).await,
         }
     }
 }

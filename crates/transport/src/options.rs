@@ -8,10 +8,8 @@ use redrive_core::Answer;
 /// The transport's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most connections at once for one lane to one origin; a send over this waits for one to become free.
-    pub max_connections_per_lane: usize,
-    /// The most unused connections that are kept for one lane to one origin.
-    pub max_idle_per_lane: usize,
+    /// The most unused connections that are kept for one tenant to one origin.
+    pub max_idle_per_origin: usize,
     /// The most unused connections that are kept in all. When it is reached, the quarter that was used least recently
     /// is closed.
     pub max_idle: usize,
@@ -33,9 +31,9 @@ pub struct Options {
 /// Whether the authorities that the system trusts are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Roots {
-    /// They are.
+    /// System authorities are trusted.
     System,
-    /// Only those in [`Options::extra_ca`] are.
+    /// Only the authorities in [`Options::extra_ca`] are trusted.
     ExtraOnly,
 }
 
@@ -51,11 +49,10 @@ pub enum Plain {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            max_connections_per_lane: 256,
-            // As many as may be open: a lane that works in bursts would otherwise connect anew with every burst, and
-            // what it does not need goes after `idle_timeout`.
-            max_idle_per_lane: 256,
-            max_idle: 1_024,
+            // Work comes in bursts, and every lane of an origin shares these: too few, and each burst connects anew. What
+            // is not needed goes after `idle_timeout`.
+            max_idle_per_origin: 1_024,
+            max_idle: 2_048,
             idle_timeout: Duration::from_secs(60),
             roots: Roots::System,
             extra_ca: Vec::new(),

@@ -1,6 +1,7 @@
 //! The body on its way out: bytes that are here, or pieces that come from where they are kept.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -22,21 +23,32 @@ pub(crate) enum Outgoing {
 pub(crate) struct Streamed {
     pieces: Pieces,
     left: u64,
-    broken: Broken,
+    state: BodyState,
 }
 
-/// Why a stored body could not be sent to its end. HTTP/2 keeps it to itself, so it is told here.
+/// How the reading of a stored body stands. HTTP/2 keeps that to itself, so it is told here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Broken(Arc<Mutex<Option<BodyError>>>);
+pub(crate) struct BodyState(Arc<State>);
 
-impl Broken {
+#[derive(Debug, Default)]
+struct State {
+    failed: Mutex<Option<BodyError>>,
+    waits: AtomicBool,
+}
+
+impl BodyState {
     /// What went wrong, if anything did.
     pub(crate) fn get(&self) -> Option<BodyError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the next piece is asked for and has not come.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.0.waits.load(Ordering::Acquire)
     }
 
     fn set(&self, error: &BodyError) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
     }
 }
 
@@ -45,9 +57,9 @@ impl Outgoing {
         Outgoing::Whole(Full::new(bytes))
     }
 
-    /// A body of this many bytes; `broken` is told if it fails.
-    pub(crate) fn streamed(pieces: Pieces, length: u64, broken: Broken) -> Self {
-        Outgoing::Streamed(Streamed { pieces, left: length, broken })
+    /// A body of this many bytes; `state` is told how it goes.
+    pub(crate) fn streamed(pieces: Pieces, length: u64, state: BodyState) -> Self {
+        Outgoing::Streamed(Streamed { pieces, left: length, state })
     }
 
     /// How many bytes there are.
@@ -84,7 +96,9 @@ impl Body for Outgoing {
 
 impl Streamed {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let piece = match self.pieces.as_mut().poll_next(cx) {
+        let next = self.pieces.as_mut().poll_next(cx);
+        self.state.0.waits.store(next.is_pending(), Ordering::Release);
+        let piece = match next {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(None) if self.left == 0 => return Poll::Ready(None),
             Poll::Ready(None) => Err(BodyError::Damaged(format!("it ended {} bytes early", self.left))),
@@ -95,7 +109,7 @@ impl Streamed {
         };
         match &piece {
             Ok(bytes) => self.left -= bytes.len() as u64,
-            Err(error) => self.broken.set(error),
+            Err(error) => self.state.set(error),
         }
         Poll::Ready(Some(piece.map(Frame::data)))
     }

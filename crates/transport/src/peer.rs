@@ -1,33 +1,38 @@
-//! What is kept of one lane's connections to one origin.
+//! What is kept of one tenant's connections to one origin.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redrive_engine::transport::SendError;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connect::Step;
+use crate::http2::{INITIAL_STREAMS, Use};
 use crate::origin::Origin;
 use crate::{http1, http2};
 
-/// One lane's connections to one origin.
+/// One tenant's connections to one origin.
 pub(crate) struct Peer {
     /// Whom they go to.
     pub(crate) origin: Origin,
-    /// One for each connection that may be in use. A new one is opened only when no unused one is left, so this bounds
-    /// the unused ones too.
-    pub(crate) places: Arc<Semaphore>,
     kept: Mutex<Kept>,
 }
 
 struct Kept {
     /// Unused HTTP/1.1 connections, the one used last at the end.
     idle: Vec<Idle>,
-    shared: Option<Shared>,
-    /// Somebody is finding out whether a connection can be shared.
-    opening: Option<watch::Receiver<Outcome>>,
+    /// HTTP/2 connections. The first ones are used first, so that those which are not needed any more become idle.
+    shared: Vec<Shared>,
+    /// Connections that are being opened and may turn out to be ones to share.
+    openings: Vec<UnderWay>,
+    /// The number of the next opening.
+    next_opening: u64,
     /// Whether a connection may turn out to be one to share.
     may_share: bool,
+    /// How many streams a connection had that was opened before.
+    streams: usize,
 }
 
 struct Idle {
@@ -40,6 +45,13 @@ struct Shared {
     connection: Arc<http2::Connection>,
     until: Instant,
     _counted: Counted,
+}
+
+struct UnderWay {
+    number: u64,
+    progress: watch::Receiver<Progress>,
+    /// How many streams of the connection are spoken for.
+    expected: usize,
 }
 
 /// Counts a kept connection for as long as it is kept.
@@ -58,97 +70,118 @@ impl Drop for Counted {
     }
 }
 
-/// What opening a connection came to; nothing while it is under way.
-pub(crate) type Outcome = Option<Result<(), SendError>>;
+/// How far the opening of a connection is.
+#[derive(Clone)]
+pub(crate) enum Progress {
+    /// It is under way.
+    At(Step),
+    /// There is a connection.
+    Opened,
+    /// There is none.
+    Failed {
+        /// Why.
+        error: SendError,
+        /// How long it was allowed to take.
+        within: Duration,
+    },
+}
 
 /// The next step to a connection.
 pub(crate) enum Way<'p> {
     /// Use this one.
-    Share(Arc<http2::Connection>),
-    /// Somebody opens one that may be shared: see what comes of it.
-    Wait(watch::Receiver<Outcome>),
+    Share(http2::Stream),
+    /// One is being opened that may be shared: wait for it.
+    Wait(watch::Receiver<Progress>),
     /// Open one that may be shared; others wait for it.
     Open(Opening<'p>),
-    /// The peer speaks HTTP/1.1: take an unused connection or open one.
+    /// Take an unused connection or open one.
     Own,
 }
 
-/// The right to open the connection that others wait for. Dropping it lets another send take over.
+/// The right to open a connection that others wait for. Dropping it lets another send take over.
 pub(crate) struct Opening<'p> {
     peer: &'p Peer,
-    outcome: watch::Sender<Outcome>,
+    number: u64,
+    progress: watch::Sender<Progress>,
 }
 
 impl Opening<'_> {
-    /// Tells those who wait.
-    pub(crate) fn finish(self, outcome: Result<(), SendError>) {
-        self.outcome.send_replace(Some(outcome));
+    /// Tells those who wait how far it is.
+    pub(crate) fn tell(&self, progress: Progress) {
+        self.progress.send_replace(progress);
     }
 }
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        self.peer.kept().opening = None;
+        self.peer.kept().openings.retain(|opening| opening.number != self.number);
     }
 }
 
 impl Peer {
-    /// No connections yet, and at most this many in use at once.
-    pub(crate) fn new(origin: Origin, max_connections: usize, may_share: bool) -> Self {
-        let kept = Kept { idle: Vec::new(), shared: None, opening: None, may_share };
-        Peer { origin, places: Arc::new(Semaphore::new(max_connections)), kept: Mutex::new(kept) }
+    /// No connections yet.
+    pub(crate) fn new(origin: Origin, may_share: bool) -> Self {
+        let kept = Kept {
+            idle: Vec::new(),
+            shared: Vec::new(),
+            openings: Vec::new(),
+            next_opening: 0,
+            may_share,
+            streams: INITIAL_STREAMS,
+        };
+        Peer { origin, kept: Mutex::new(kept) }
     }
 
-    /// The next step to a connection.
-    pub(crate) fn way(&self) -> Way<'_> {
+    /// The next step to a connection for this use.
+    pub(crate) fn way(&self, usage: Use) -> Way<'_> {
         let mut kept = self.kept();
-        if let Some(shared) = &kept.shared {
-            if !shared.connection.is_closed() {
-                return Way::Share(shared.connection.clone());
-            }
-            kept.shared = None;
+        if let Some(stream) = kept.stream(usage) {
+            return Way::Share(stream);
         }
-        if !kept.may_share {
+        if !kept.may_share || usage == Use::Exclusive {
             return Way::Own;
         }
-        if let Some(opening) = &kept.opening {
-            return Way::Wait(opening.clone());
+        let streams = kept.streams;
+        if let Some(opening) = kept.openings.iter_mut().find(|opening| opening.expected < streams) {
+            opening.expected += 1;
+            return Way::Wait(opening.progress.clone());
         }
-        let (outcome, opening) = watch::channel(None);
-        kept.opening = Some(opening);
-        Way::Open(Opening { peer: self, outcome })
+        let (sender, progress) = watch::channel(Progress::At(Step::Resolve));
+        let number = kept.next_opening;
+        kept.next_opening += 1;
+        kept.openings.push(UnderWay { number, progress, expected: 1 });
+        Way::Open(Opening { peer: self, number, progress: sender })
     }
 
-    /// Lets others use this connection, and keeps it `until` then if nobody does.
+    /// Lets others use this connection, and keeps it `until` then if it is not used.
     pub(crate) fn share(&self, connection: Arc<http2::Connection>, until: Instant, counted: Counted) {
-        let shared = Shared { connection, until, _counted: counted };
         let mut kept = self.kept();
         kept.may_share = true;
-        let replaced = kept.shared.replace(shared);
-        drop(kept);
-        drop(replaced);
+        kept.shared.push(Shared { connection, until, _counted: counted });
     }
 
-    /// Notes that the peer speaks HTTP/1.1, so that nobody waits to share.
+    /// Notes that the peer speaks HTTP/1.1, so that no send waits to share.
     pub(crate) fn speaks_http1(&self) {
         self.kept().may_share = false;
     }
 
-    /// Nobody is to use this connection any more; those who do may finish.
+    /// Takes this connection out of use; sends under way on it may finish.
     pub(crate) fn retire(&self, connection: &Arc<http2::Connection>) {
-        let mut kept = self.kept();
-        let retired = kept.shared.take_if(|shared| Arc::ptr_eq(&shared.connection, connection));
-        drop(kept);
+        let retired = self.kept().take_shared(connection);
         drop(retired);
     }
 
-    /// Notes that this connection was in use until now, and is kept `until` then.
-    pub(crate) fn used(&self, connection: &Arc<http2::Connection>, until: Instant) {
-        if let Some(shared) = &mut self.kept().shared
-            && Arc::ptr_eq(&shared.connection, connection)
-        {
+    /// Notes that this connection was in use until now, and is kept `until` then, unless `most` are unused already.
+    pub(crate) fn used(&self, connection: &Arc<http2::Connection>, until: Instant, most: usize) {
+        let mut kept = self.kept();
+        kept.streams = connection.max_streams();
+        if let Some(shared) = kept.shared.iter_mut().find(|shared| Arc::ptr_eq(&shared.connection, connection)) {
             shared.until = until;
         }
+        let too_many = connection.is_idle() && kept.shared.iter().filter(|shared| shared.is_idle()).count() > most;
+        let closed = if too_many { kept.take_shared(connection) } else { None };
+        drop(kept);
+        drop(closed);
     }
 
     /// The unused connection that was used last, unless its time is over by `now`.
@@ -180,8 +213,8 @@ impl Peer {
         let expired = kept.idle.partition_point(|idle| idle.until <= until);
         into.own.extend(kept.idle.drain(..expired));
         let expired = |shared: &mut Shared| shared.connection.is_closed() || shared.is_idle() && shared.until <= until;
-        into.shared.extend(kept.shared.take_if(expired));
-        kept.idle.is_empty() && kept.shared.is_none()
+        into.shared.extend(kept.shared.extract_if(.., expired));
+        kept.idle.is_empty() && kept.shared.is_empty()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -189,10 +222,23 @@ impl Peer {
     }
 }
 
+impl Kept {
+    /// A stream of the first connection that has one. Connections that are closed are forgotten.
+    fn stream(&mut self, usage: Use) -> Option<http2::Stream> {
+        self.shared.retain(|shared| !shared.connection.is_closed());
+        self.shared.iter().find_map(|shared| shared.connection.stream(usage))
+    }
+
+    fn take_shared(&mut self, connection: &Arc<http2::Connection>) -> Option<Shared> {
+        let at = self.shared.iter().position(|shared| Arc::ptr_eq(&shared.connection, connection))?;
+        Some(self.shared.remove(at))
+    }
+}
+
 impl Shared {
-    /// Whether no send holds it.
+    /// Whether no send uses it.
     fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.connection) == 1
+        self.connection.is_idle()
     }
 }
 

@@ -1,4 +1,4 @@
-//! All kept connections, by lane and origin, with their bounds.
+//! All kept connections, by tenant and origin, with their bounds. How many are in use is bounded by the engine's slots.
 //!
 //! A reaper runs while there is anything to reap and ends when there is not, so an idle process has no timer.
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use redrive_core::Lane;
+use redrive_core::TenantId;
 use redrive_engine::transport::SendError;
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct Peers {
-    by_lane: HashMap<Lane, HashMap<Box<str>, Arc<Peer>>>,
+    by_tenant: HashMap<TenantId, HashMap<Box<str>, Arc<Peer>>>,
     reaper_runs: bool,
 }
 
@@ -47,17 +47,17 @@ impl Pool {
         Pool { options, connector, peers: Mutex::default(), kept: Arc::default(), crowded_at }
     }
 
-    /// The connections of `lane` to what `target` names.
-    pub(crate) fn peer(self: &Arc<Self>, lane: &Lane, target: &Target<'_>) -> Result<Arc<Peer>, SendError> {
+    /// The connections of `tenant` to what `target` names. They are the same for all its lanes.
+    pub(crate) fn peer(self: &Arc<Self>, tenant: &TenantId, target: &Target<'_>) -> Result<Arc<Peer>, SendError> {
         let spelling = target.origin();
         let mut peers = self.peers();
-        if let Some(peer) = peers.by_lane.get(lane).and_then(|by_origin| by_origin.get(spelling.as_ref())) {
+        if let Some(peer) = peers.by_tenant.get(tenant).and_then(|by_origin| by_origin.get(spelling.as_ref())) {
             return Ok(peer.clone());
         }
         let origin = Origin::parse(target)?;
         let may_share = self.connector.may_share(&origin);
-        let peer = Arc::new(Peer::new(origin, self.options.max_connections_per_lane, may_share));
-        peers.by_lane.entry(lane.clone()).or_default().insert(spelling.into(), peer.clone());
+        let peer = Arc::new(Peer::new(origin, may_share));
+        peers.by_tenant.entry(tenant.clone()).or_default().insert(spelling.into(), peer.clone());
         if !peers.reaper_runs {
             peers.reaper_runs = true;
             tokio::spawn(reap(Arc::downgrade(self), (self.options.idle_timeout / 2).max(SHORTEST_ROUND)));
@@ -70,16 +70,19 @@ impl Pool {
         Counted::new(&self.kept)
     }
 
-    /// Takes a connection back after a complete exchange.
+    /// Takes a connection back after a complete exchange, or unused.
     pub(crate) async fn put_back(&self, peer: &Peer, line: Line) {
+        let most = self.options.max_idle_per_origin;
         match line {
-            Line::Shared(connection) => peer.used(&connection, self.kept_until()),
-            Line::Own { mut connection, place, .. } => {
+            Line::Shared(stream) => {
+                let connection = stream.connection().clone();
+                drop(stream);
+                peer.used(&connection, self.kept_until(), most);
+            }
+            Line::Own { mut connection, .. } => {
                 if connection.is_free().await {
-                    peer.keep(connection, self.kept_until(), self.count(), self.options.max_idle_per_lane);
+                    peer.keep(connection, self.kept_until(), self.count(), most);
                 }
-                // Only now: whoever waits for the place shall find the connection.
-                drop(place);
             }
         }
         if self.kept.load(Ordering::Relaxed) > self.crowded_at.load(Ordering::Relaxed) {
@@ -94,9 +97,9 @@ impl Pool {
 
     /// Closes what is unused, and forgets the rest: it closes with the sends that use it.
     pub(crate) fn close(&self) {
-        let by_lane = std::mem::take(&mut self.peers().by_lane);
+        let by_tenant = std::mem::take(&mut self.peers().by_tenant);
         let mut unused = Unused::default();
-        for peer in by_lane.values().flat_map(HashMap::values) {
+        for peer in by_tenant.values().flat_map(HashMap::values) {
             peer.take_unused(self.kept_until(), &mut unused);
         }
     }
@@ -105,7 +108,7 @@ impl Pool {
     fn make_room(&self) {
         let mut unused_until = Vec::new();
         let mut peers = self.peers();
-        for peer in peers.by_lane.values().flat_map(HashMap::values) {
+        for peer in peers.by_tenant.values().flat_map(HashMap::values) {
             peer.unused_until(&mut unused_until);
         }
         let quarter = unused_until.len().div_ceil(4);
@@ -124,7 +127,7 @@ impl Pool {
     fn reap(&self) -> bool {
         let mut peers = self.peers();
         let unused = peers.take_unused(Instant::now());
-        let runs_on = !peers.by_lane.is_empty();
+        let runs_on = !peers.by_tenant.is_empty();
         peers.reaper_runs = runs_on;
         drop(peers);
         drop(unused);
@@ -142,7 +145,7 @@ impl Peers {
     /// result is to be dropped after the lock: closing sockets takes longer than it should be held.
     fn take_unused(&mut self, until: Instant) -> Unused {
         let mut unused = Unused::default();
-        self.by_lane.retain(|_, by_origin| {
+        self.by_tenant.retain(|_, by_origin| {
             // A peer that a send holds is counted twice, and sends get hold of one only under the lock.
             by_origin.retain(|_, peer| !peer.take_unused(until, &mut unused) || Arc::strong_count(peer) > 1);
             !by_origin.is_empty()
@@ -163,46 +166,48 @@ async fn reap(pool: Weak<Pool>, round: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TenantId};
-
     use super::*;
     use crate::options::Roots;
 
-    #[tokio::test(start_paused = true)]
-    async fn lanes_that_are_not_used_are_forgotten_and_the_reaper_ends() {
+    fn pool() -> Arc<Pool> {
         let options = Options { roots: Roots::ExtraOnly, ..Options::default() };
-        let round = options.idle_timeout / 2;
         let connector = Connector::new(&options).unwrap();
-        let pool = Arc::new(Pool::new(options, connector));
-        let lane = |number: usize| Lane {
-            tenant: TenantId::default_tenant(),
-            dependency: Dependency::try_new(format!("lane-{number}")).unwrap(),
-        };
+        Arc::new(Pool::new(options, connector))
+    }
+
+    fn tenant(number: usize) -> TenantId {
+        TenantId::try_new(format!("tenant-{number}")).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn peers_that_are_not_used_are_forgotten_and_the_reaper_ends() {
+        let pool = pool();
+        let round = pool.options.idle_timeout / 2;
+        let peer = |number| pool.peer(&tenant(number), &Target::parse("http://a.test/").unwrap()).unwrap();
         for _ in 0..2 {
-            let in_use = pool.peer(&lane(0), &Target::parse("http://a.test/").unwrap()).unwrap();
+            let in_use = peer(0);
             for number in 0..100 {
-                pool.peer(&lane(number), &Target::parse("http://a.test/").unwrap()).unwrap();
+                peer(number);
             }
-            assert_eq!(pool.peers().by_lane.len(), 100);
+            assert_eq!(pool.peers().by_tenant.len(), 100);
             tokio::time::sleep(round * 2).await;
-            assert_eq!(pool.peers().by_lane.len(), 1);
+            assert_eq!(pool.peers().by_tenant.len(), 1);
             assert!(pool.peers().reaper_runs);
             drop(in_use);
             tokio::time::sleep(round * 2).await;
-            assert!(pool.peers().by_lane.is_empty());
+            assert!(pool.peers().by_tenant.is_empty());
             assert!(!pool.peers().reaper_runs);
         }
     }
 
     #[tokio::test]
     async fn the_same_spelling_of_an_origin_is_the_same_peer_and_a_password_makes_no_difference() {
-        let options = Options { roots: Roots::ExtraOnly, ..Options::default() };
-        let pool = Arc::new(Pool::new(options.clone(), Connector::new(&options).unwrap()));
-        let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("d").unwrap() };
-        let peer = |url| pool.peer(&lane, &Target::parse(url).unwrap()).unwrap();
-        let first = peer("http://a.test/x");
-        assert!(Arc::ptr_eq(&first, &peer("http://a.test?y")));
-        assert!(Arc::ptr_eq(&first, &peer("http://user:secret@a.test/z")));
-        assert!(!Arc::ptr_eq(&first, &peer("https://a.test/x")));
+        let pool = pool();
+        let peer = |number, url| pool.peer(&tenant(number), &Target::parse(url).unwrap()).unwrap();
+        let first = peer(0, "http://a.test/x");
+        assert!(Arc::ptr_eq(&first, &peer(0, "http://a.test?y")));
+        assert!(Arc::ptr_eq(&first, &peer(0, "http://user:secret@a.test/z")));
+        assert!(!Arc::ptr_eq(&first, &peer(0, "https://a.test/x")));
+        assert!(!Arc::ptr_eq(&first, &peer(1, "http://a.test/x")));
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use redrive_engine::bodies::Bodies;
 use redrive_engine::transport::{Outbound, Sending, Transport};
-use tokio::sync::Semaphore;
 
 use crate::attempt;
 use crate::connect::Connector;
@@ -24,10 +23,6 @@ pub struct HttpTransport {
 impl HttpTransport {
     /// A transport that works as `options` say. Reads the system's root certificates and the files that are named.
     pub fn new(options: Options) -> Result<Self, Error> {
-        if !(1..=Semaphore::MAX_PERMITS).contains(&options.max_connections_per_lane) {
-            let problem = format!("must be 1 to {}", Semaphore::MAX_PERMITS);
-            return Err(Error::InvalidOption { name: "max_connections_per_lane", problem });
-        }
         let connector = Connector::new(&options)?;
         Ok(HttpTransport { pool: Arc::new(Pool::new(options, connector)), bodies: None })
     }

@@ -16,13 +16,6 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         .into_iter()
         .map(|invalid| about(loaded, &format!("engine.{}", invalid.name), invalid.problem))
         .collect();
-    let (lane, connections) = (config.engine.lane_concurrency, config.transport.max_connections_per_lane);
-    if lane > connections {
-        // An attempt that waits for a connection is counted already, and its time runs.
-        let wrong =
-            format!("must be at most transport.max_connections_per_lane ({connections}): each attempt needs one");
-        problems.push(about(loaded, "engine.lane_concurrency", wrong));
-    }
     if config.store == StoreKind::Sqlite && config.data_dir.exists() && !config.data_dir.is_dir() {
         problems.push(about(loaded, "data_dir", "must be a directory, but there is a file".into()));
     }

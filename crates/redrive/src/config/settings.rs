@@ -276,14 +276,14 @@ pub static SETTINGS: [Setting; 27] = [
         show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),
     },
     Setting {
-        key: "transport.max_connections_per_lane",
-        variable: "REDRIVE_TRANSPORT_MAX_CONNECTIONS_PER_LANE",
-        flag: "max-connections-per-lane",
+        key: "transport.max_idle_per_origin",
+        variable: "REDRIVE_TRANSPORT_MAX_IDLE_PER_ORIGIN",
+        flag: "max-idle-per-origin",
         value_name: "N",
-        meaning: "the most connections to one dependency",
+        meaning: "the most unused connections that are kept for one tenant to one origin (scheme, host and port)",
         repeats: false,
-        read: |config, given| given.count(1..=100_000).map(|count| limit_connections(config, count)),
-        show: |config| count(config.transport.max_connections_per_lane),
+        read: |config, given| given.count(0..=100_000).map(|count| config.transport.max_idle_per_origin = count),
+        show: |config| count(config.transport.max_idle_per_origin),
     },
     Setting {
         key: "limits.max_body_bytes",
@@ -438,12 +438,6 @@ fn read_log_level(given: &Given) -> Result<String, Wanted> {
         Ok(_) if are_levels => Ok(level.to_owned()),
         _ => Err(wanted.into()),
     }
-}
-
-/// What may be open may be kept: a lane that works in bursts would otherwise connect anew with every burst.
-fn limit_connections(config: &mut Config, count: usize) {
-    config.transport.max_connections_per_lane = count;
-    config.transport.max_idle_per_lane = count;
 }
 
 fn name_of<T: PartialEq>(choices: &[(&'static str, T)], chosen: T) -> &'static str {

@@ -87,12 +87,6 @@ fn what_makes_no_sense_does_not_start_and_says_why() {
             "engine.max_in_flight = 5: must be at least lane_concurrency (128)",
         ),
         (
-            "[transport]\nmax_connections_per_lane = 64",
-            ("", ""),
-            &[],
-            "engine.lane_concurrency = 128: must be at most transport.max_connections_per_lane (64)",
-        ),
-        (
             "",
             ("REDRIVE_STORE", "mongodb"),
             &[],

@@ -32,6 +32,16 @@ where
     A: Fn(Request) -> F + Clone + Send + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
+    serve_streams(visitor, MAX_STREAMS, answer).await;
+}
+
+/// Speaks HTTP/2 with `visitor`, allows this many streams at once and answers each request as `answer` says.
+pub async fn serve_streams<S, A, F>(visitor: Visitor<S>, streams: u32, answer: A)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Fn(Request) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let seen = visitor.seen.clone();
     let (stream, open) = visitor.into_stream();
     let service = service_fn(move |request: http::Request<Incoming>| {
@@ -42,9 +52,32 @@ where
         }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
-        .max_concurrent_streams(MAX_STREAMS)
+        .max_concurrent_streams(streams)
         .serve_connection(TokioIo::new(stream), service);
     // How a client ends a connection is not the server's concern here.
+    drop(connection.await);
+    drop(open);
+}
+
+/// Speaks HTTP/2 with `visitor`; never reads the bodies of requests for `/unread`, and answers all others.
+pub async fn serve_others<S>(visitor: Visitor<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let seen = visitor.seen.clone();
+    let (stream, open) = visitor.into_stream();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let seen = seen.clone();
+        async move {
+            if request.uri().path() == "/unread" {
+                seen.count(|counts| counts.requests += 1);
+                std::future::pending::<()>().await;
+            }
+            received(request, &seen).await;
+            Ok::<_, Infallible>(ok())
+        }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
     drop(connection.await);
     drop(open);
 }

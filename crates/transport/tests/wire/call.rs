@@ -84,6 +84,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn tenant(mut self, tenant: &str) -> Self {
+        self.outbound.lane.tenant = TenantId::try_new(tenant).unwrap();
+        self
+    }
+
     pub(crate) fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.outbound.gate = Arc::new(gate);
         self

@@ -133,12 +133,6 @@ fn a_file_of_authorities_that_cannot_be_used_is_named() {
     }
 }
 
-#[test]
-fn a_lane_that_may_have_no_connection_is_refused() {
-    let options = Options { max_connections_per_lane: 0, roots: Roots::ExtraOnly, ..Options::default() };
-    assert!(HttpTransport::new(options).err().unwrap().to_string().starts_with("max_connections_per_lane must be 1"));
-}
-
 #[tokio::test]
 async fn what_cannot_be_put_on_the_wire_is_an_invalid_request() {
     let transport = transport(Options::default());

@@ -194,3 +194,56 @@ async fn what_ends_a_stream_or_connection_is_told_apart() {
         assert_eq!(server.counts().accepted, 1, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_send_for_which_no_stream_is_left_opens_another_connection() {
+    const STREAMS: u32 = 2;
+    let server = Server::start(|visitor| {
+        http2::serve_streams(visitor, STREAMS, |request: Request| async move {
+            if request.target == "/stall" {
+                std::future::pending::<()>().await;
+            }
+            http2::ok()
+        })
+    })
+    .await;
+    let transport = http2_transport();
+    // From the first answer on it is known how many streams there may be.
+    assert_eq!(call(server.url("/")).over(&transport).await.unwrap().status, 200);
+    let stalled: Vec<_> = (0..2 * STREAMS as usize)
+        .map(|_| tokio::spawn(transport.send(call(server.url("/stall")).lane("slow").outbound)))
+        .collect();
+    server.wait_for(|counts| counts.requests == 1 + stalled.len()).await;
+    assert_eq!(server.counts().accepted, 2);
+    assert_eq!(call(server.url("/")).lane("healthy").over(&transport).await.unwrap().status, 200);
+    assert_eq!(server.counts().accepted, 3);
+    stalled.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_late_costs_the_others_no_connection() {
+    let server = server().await;
+    let transport = http2_transport();
+    let late = call(server.url("/stall")).lane("slow").attempt_timeout(SHORT).fails_over(&transport);
+    let others = async {
+        server.wait_for(|counts| counts.requests == 1).await;
+        assert_eq!(call(server.url("/")).over(&transport).await.unwrap().status, 200);
+    };
+    let ((kind, _), ()) = tokio::join!(late, others);
+    assert_eq!(kind, ErrorType::ReadTimeout);
+    assert_eq!(call(server.url("/")).over(&transport).await.unwrap().status, 200);
+    assert_eq!(server.counts().accepted, 1);
+}
+
+#[tokio::test]
+async fn a_large_body_that_the_server_does_not_read_holds_up_no_other_send() {
+    let server = Server::start(http2::serve_others).await;
+    let transport = http2_transport();
+    assert_eq!(call(server.url("/")).over(&transport).await.unwrap().status, 200);
+    let large = call(server.url("/unread")).lane("slow").body(vec![0; 16 * 1024 * 1024]);
+    let unread = tokio::spawn(transport.send(large.outbound));
+    server.wait_for(|counts| counts.requests == 2).await;
+    assert_eq!(call(server.url("/")).lane("healthy").over(&transport).await.unwrap().status, 200);
+    assert_eq!(server.counts().accepted, 2);
+    unread.abort();
+}

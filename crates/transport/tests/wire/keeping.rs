@@ -25,13 +25,13 @@ async fn a_connection_is_used_again() {
 }
 
 #[tokio::test]
-async fn every_lane_has_connections_of_its_own() {
+async fn the_lanes_of_a_tenant_share_connections_and_tenants_do_not() {
     let server = Server::start(|visitor| behaviours::answer(visitor, OK)).await;
     let transport = transport(Options::default());
-    for lane in ["a", "b", "a", "b"] {
-        call(server.url("/")).lane(lane).over(&transport).await.unwrap();
+    for (tenant, lane, accepted) in [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("a", "x", 2), ("b", "y", 2)] {
+        call(server.url("/")).lane(lane).tenant(tenant).over(&transport).await.unwrap();
+        assert_eq!(server.counts().accepted, accepted, "{tenant}, {lane}");
     }
-    assert_eq!(server.counts().accepted, 2);
 }
 
 /// A server that answers only when told to, one permit for one answer.
@@ -55,37 +55,23 @@ async fn answer_through(gate: Arc<Semaphore>, mut visitor: Visitor<tokio::net::T
 }
 
 #[tokio::test]
-async fn no_more_connections_than_allowed_are_open_and_the_rest_waits() {
+async fn no_send_waits_for_another_to_end() {
+    const CALLS: usize = 500;
     let (server, gate) = gated().await;
-    let transport = transport(Options { max_connections_per_lane: 3, ..Options::default() });
-    let calls = join_all((0..20).map(|_| call(server.url("/")).over(&transport)));
+    let transport = transport(Options::default());
+    let calls = join_all((0..CALLS).map(|_| call(server.url("/")).over(&transport)));
     let open_the_gate = async {
-        server.wait_for(|counts| counts.requests == 3).await;
-        gate.add_permits(20);
+        server.wait_for(|counts| counts.requests == CALLS).await;
+        gate.add_permits(CALLS);
     };
     let (answers, ()) = tokio::join!(calls, open_the_gate);
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().status == 200));
-    let counts = server.counts();
-    assert_eq!((counts.accepted, counts.most_open, counts.requests), (3, 3, 20));
 }
 
 #[tokio::test]
-async fn a_wait_for_a_connection_in_vain_is_a_connect_timeout() {
-    let (server, _gate) = gated().await;
-    let transport = transport(Options { max_connections_per_lane: 1, ..Options::default() });
-    let first = tokio::spawn(transport.send(call(server.url("/")).outbound));
-    server.wait_for(|counts| counts.requests == 1).await;
-    let (kind, message) = call(server.url("/")).attempt_timeout(SHORT).fails_over(&transport).await;
-    assert_eq!(kind, ErrorType::ConnectTimeout);
-    assert!(message.contains("became free"), "{message}");
-    assert_eq!((server.counts().accepted, server.counts().requests), (1, 1));
-    first.abort();
-}
-
-#[tokio::test]
-async fn a_call_that_is_dropped_takes_its_connection_with_it_and_frees_its_place() {
+async fn a_call_that_is_dropped_takes_its_connection_with_it() {
     let server = Server::start(behaviours::stall).await;
-    let transport = transport(Options { max_connections_per_lane: 1, ..Options::default() });
+    let transport = transport(Options::default());
     for round in 1..=3 {
         let under_way = tokio::spawn(transport.send(call(server.url("/")).outbound));
         server.wait_for(|counts| counts.requests == round).await;
@@ -211,7 +197,7 @@ async fn an_unused_connection_is_closed_after_its_time_though_nobody_calls() {
 #[tokio::test]
 async fn no_more_unused_connections_than_allowed_are_kept() {
     let (server, gate) = gated().await;
-    let transport = transport(Options { max_idle_per_lane: 2, ..Options::default() });
+    let transport = transport(Options { max_idle_per_origin: 2, ..Options::default() });
     let calls = join_all((0..5).map(|_| call(server.url("/")).over(&transport)));
     let open_the_gate = async {
         server.wait_for(|counts| counts.requests == 5).await;
@@ -225,14 +211,15 @@ async fn no_more_unused_connections_than_allowed_are_kept() {
 async fn those_used_least_recently_are_closed_when_too_many_are_kept_in_all() {
     let server = Server::start(|visitor| behaviours::answer(visitor, OK)).await;
     let transport = transport(Options { max_idle: 8, ..Options::default() });
-    for lane in 0..9 {
-        call(server.url("/")).lane(&format!("lane-{lane}")).over(&transport).await.unwrap();
+    let tenant = |number| call(server.url("/")).tenant(&format!("tenant-{number}"));
+    for number in 0..9 {
+        tenant(number).over(&transport).await.unwrap();
     }
     // The ninth was one too many, so a quarter was closed: three of nine.
     server.wait_for(|counts| counts.open == 6).await;
-    for (lane, accepted) in [(8, 9), (3, 9), (2, 10)] {
-        call(server.url("/")).lane(&format!("lane-{lane}")).over(&transport).await.unwrap();
-        assert_eq!(server.counts().accepted, accepted, "lane {lane}");
+    for (number, accepted) in [(8, 9), (3, 9), (2, 10)] {
+        tenant(number).over(&transport).await.unwrap();
+        assert_eq!(server.counts().accepted, accepted, "tenant {number}");
     }
 }
 

@@ -1,9 +1,11 @@
 //! Targets with TLS whose certificate is good.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures_util::future::join_all;
 use redrive_transport::HttpTransport;
 
-use crate::call::call;
+use crate::call::{SHORT, call};
 use crate::connecting::trusting;
 use crate::support::behaviours::OK;
 use crate::support::tls::{Authority, Quality};
@@ -53,7 +55,8 @@ async fn many_calls_at_once_over_http1_each_get_a_connection() {
 
 #[tokio::test]
 async fn http2_is_spoken_where_it_is_offered_and_many_calls_share_a_connection() {
-    const CALLS: usize = 200;
+    // As many as a peer is expected to allow before it has said how many it does.
+    const CALLS: usize = 100;
     let (server, transport) = secure_server(&["h2", "http/1.1"]).await;
     let answers = join_all((0..CALLS).map(|_| call(server.secure_url("/p?q")).over(&transport))).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().body.inline().unwrap() == "ok"));
@@ -82,6 +85,35 @@ async fn a_failed_connection_fails_every_call_that_waits_for_it() {
     assert_eq!(server.counts().accepted, 1);
     // A later call looks for itself.
     call(server.secure_url("/")).fails_over(&transport).await;
+    assert_eq!(server.counts().accepted, 2);
+}
+
+#[tokio::test]
+async fn a_call_with_more_time_does_not_fail_with_one_that_had_less() {
+    let authority = Authority::new();
+    let transport = trusting(&authority);
+    let acceptor = authority.acceptor(Quality::Good, &["h2"]);
+    // The first connection gets nowhere.
+    let first = AtomicBool::new(true);
+    let server = Server::start(move |visitor| {
+        let (first, acceptor) = (first.swap(false, Ordering::SeqCst), acceptor.clone());
+        async move {
+            if first {
+                behaviours::ignore(visitor).await;
+            } else if let Some(visitor) = visitor.secure(&acceptor).await {
+                http2::serve(visitor, |_| async { http2::ok() }).await;
+            }
+        }
+    })
+    .await;
+    let less = call(server.secure_url("/")).connect_timeout(SHORT).fails_over(&transport);
+    let more = async {
+        server.wait_for(|counts| counts.accepted == 1).await;
+        call(server.secure_url("/")).over(&transport).await
+    };
+    let ((kind, _), more) = tokio::join!(less, more);
+    assert_eq!(kind, redrive_core::ErrorType::TlsHandshakeTimeout);
+    assert_eq!(more.unwrap().status, 200);
     assert_eq!(server.counts().accepted, 2);
 }
 

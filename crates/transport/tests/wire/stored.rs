@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use redrive_blobs::{Blobs, Credentials, Location, Parts};
-use redrive_core::{Answer, Body, BodyHash, BodyRef, ErrorType, TenantId};
-use redrive_engine::bodies::Bodies;
+use redrive_core::{Answer, Body, BodyHash, BodyRef, ErrorType, TenantId, Timestamp};
+use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::SystemClock;
 use redrive_engine::entropy::Entropy;
-use redrive_store::MemoryStore;
+use redrive_store::{Blob, MemoryStore};
 use redrive_transport::{HttpTransport, Options, Plain};
 use tokio::sync::Notify;
 
-use crate::call::{call, transport};
+use crate::call::{SHORT, call, transport};
 use crate::s3::{self, S3, files_below};
 use crate::support::behaviours::{self, OK};
 use crate::support::{Request, Server, http2};
@@ -281,4 +281,42 @@ async fn an_answer_that_breaks_off_is_no_answer_and_leaves_nothing_behind() {
     let (kind, _) = call(server.url("/")).fails_over(&transport).await;
     assert_eq!(kind, ErrorType::ConnectionReset);
     assert_eq!(files_below(directory.path().to_owned()), Vec::<std::path::PathBuf>::new());
+}
+
+/// Storage that has the first piece of every body and never brings the second.
+struct Stalling;
+
+#[async_trait::async_trait]
+impl Bodies for Stalling {
+    async fn keep(&self, _: &TenantId, _: Pieces, _: u64) -> Result<BodyRef, BodyError> {
+        Err(BodyError::Unavailable("it keeps nothing".into()))
+    }
+
+    async fn find(&self, _: &TenantId, _: BodyHash) -> Result<Option<BodyRef>, BodyError> {
+        Ok(None)
+    }
+
+    async fn open(&self, _: &TenantId, _: &BodyRef) -> Result<Pieces, BodyError> {
+        Ok(Box::pin(stream::iter([Ok(Bytes::from_static(b"the beginning"))]).chain(stream::pending())))
+    }
+
+    async fn delete(&self, _: &Blob) -> Result<(), BodyError> {
+        Ok(())
+    }
+
+    async fn delete_unfinished(&self, _: Timestamp) -> Result<usize, BodyError> {
+        Ok(0)
+    }
+}
+
+#[tokio::test]
+async fn storage_that_stalls_is_not_a_dependency_that_is_late() {
+    let body = BodyRef { hash: BodyHash::of(b"never read"), length: 1_000, copy: 1 };
+    for options in both() {
+        let (server, transport) = (server(options.plain).await, transport(options).with_bodies(Arc::new(Stalling)));
+        let call = call(server.url("/")).stored(body).attempt_timeout(SHORT);
+        let (kind, message) = call.fails_over(&transport).await;
+        assert_eq!(kind, ErrorType::BodyIncomplete, "{message}");
+        assert!(message.contains("the next piece did not come within"), "{message}");
+    }
 }
