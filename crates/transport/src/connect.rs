@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::options::{Options, Plain};
 use crate::origin::Origin;
 use crate::resolve::Resolver;
-use crate::{failure, http1, http2, tls};
+use crate::{failure, http1, http2, shortage, tls};
 
 /// Opens connections.
 pub(crate) struct Connector {
@@ -58,7 +58,11 @@ impl Step {
 impl Connector {
     /// Opens connections as `options` say.
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        Ok(Connector { resolver: Resolver::system(), tls: tls::connector(options)?, plain: options.plain })
+        Ok(Connector {
+            resolver: Resolver::new(&options.dns_servers)?,
+            tls: tls::connector(options)?,
+            plain: options.plain,
+        })
     }
 
     /// Whether it may turn out, or is known, that `origin` speaks HTTP/2.
@@ -83,7 +87,7 @@ impl Connector {
         at(Step::Resolve);
         let addresses = timeout_at(by, self.resolver.resolve(origin)).await.map_err(late(Step::Resolve))??;
         at(Step::Connect);
-        let tcp = connect_any(origin, &addresses, by, within).await?;
+        let tcp = connect_any(origin, &addresses, by, within).await.inspect_err(|_| self.resolver.forget(origin))?;
         match secure {
             None => agreed(origin, by, within, tcp, self.plain == Plain::Http2).await,
             Some((name, connector)) => {
@@ -107,7 +111,8 @@ impl Connector {
 }
 
 /// Tries the addresses in their order; each one gets its share of the time that is left, so that one that swallows
-/// everything does not keep the others from being tried.
+/// everything does not keep the others from being tried. If one could not be tried for want of something on this machine
+/// and the others failed, nothing is known of the peer.
 async fn connect_any(
     origin: &Origin,
     addresses: &[SocketAddr],
@@ -115,6 +120,7 @@ async fn connect_any(
     within: Duration,
 ) -> Result<TcpStream, SendError> {
     let mut failed = Step::Connect.timed_out(origin, within);
+    let mut short = None;
     for (tried, &address) in addresses.iter().enumerate() {
         let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         let share = by.saturating_duration_since(Instant::now()) / untried;
@@ -123,11 +129,14 @@ async fn connect_any(
                 stream.set_nodelay(true).map_err(|error| failure::connect(origin, &error))?;
                 return Ok(stream);
             }
-            Ok(Err(error)) => failed = failure::connect(origin, &error),
+            Ok(Err(error)) => match shortage::connecting(address, &error) {
+                Some(shortage) => short = Some(failure::short(origin, shortage)),
+                None => failed = failure::connect(origin, &error),
+            },
             Err(_) => failed = Step::Connect.timed_out(origin, within),
         }
     }
-    Err(failed)
+    Err(short.unwrap_or(failed))
 }
 
 async fn agreed<I>(origin: &Origin, by: Instant, within: Duration, io: I, http2: bool) -> Result<Opened, SendError>

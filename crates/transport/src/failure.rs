@@ -11,6 +11,7 @@ use redrive_engine::bodies::BodyError;
 use redrive_engine::transport::SendError;
 
 use crate::origin::Origin;
+use crate::shortage::Shortage;
 
 /// A failure of this `kind`.
 pub(crate) fn of(kind: ErrorType, message: impl Into<String>) -> SendError {
@@ -25,6 +26,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> SendError {
 /// Why nothing was sent, by no fault of the dependency.
 pub(crate) fn not_sent(message: impl Into<String>) -> SendError {
     of(ErrorType::NotSent, message)
+}
+
+/// What this machine lacks for a connection to `origin`.
+pub(crate) fn short(origin: &Origin, shortage: Shortage) -> SendError {
+    not_sent(format!("could not connect to {origin}: {shortage}"))
 }
 
 /// Why nothing went out of a stored body.

@@ -14,6 +14,7 @@
 //! | `pool`, `peer` | kept connections, and their bounds |
 //! | `checkout` | the way to a connection: kept, shared or new |
 //! | `connect`, `resolve`, `tls` | opening a connection: name, TCP, TLS |
+//! | `shortage` | what this machine lacks for that, which is no failure of the dependency |
 //! | `http1`, `http2`, `line` | a connection of one's own, a shared one, and either |
 //! | `turn` | polling a connection and the send that uses it together |
 //! | `body` | reading no more of an answer than is kept |
@@ -43,6 +44,7 @@ mod outgoing;
 mod peer;
 mod pool;
 mod resolve;
+mod shortage;
 mod target;
 mod tls;
 mod transport;

@@ -1,5 +1,6 @@
 //! The transport's settings, each with a bound and a reason.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ pub struct Options {
     pub max_idle: usize,
     /// How long an unused connection is kept.
     pub idle_timeout: Duration,
+    /// The DNS servers to ask, in place of those in `/etc/resolv.conf`; its search list is not used either then. Empty for
+    /// the system's configuration.
+    pub dns_servers: Vec<SocketAddr>,
     /// Whether the authorities that the system trusts are trusted.
     pub roots: Roots,
     /// PEM files of authorities to trust besides.
@@ -54,6 +58,7 @@ impl Default for Options {
             max_idle_per_origin: 1_024,
             max_idle: 2_048,
             idle_timeout: Duration::from_secs(60),
+            dns_servers: Vec::new(),
             roots: Roots::System,
             extra_ca: Vec::new(),
             plain: Plain::Http1,

@@ -3,6 +3,7 @@
 //! Each reader returns the value or a sentence that says what would be right.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,6 +92,25 @@ impl Given {
         }
     }
 
+    /// A list of addresses, each with a port or for `default_port`; a flag or variable has them separated by commas.
+    pub(super) fn addresses(&self, default_port: u16) -> Result<Vec<SocketAddr>, Wanted> {
+        let texts: Vec<&str> = match self {
+            Given::Many(texts) => texts.iter().flat_map(|text| text.split(',')).collect(),
+            Given::Quoted(text) | Given::Plain(text) => text.split(',').collect(),
+            _ => return Err(format!("must be a list of addresses such as [\"10.0.0.53\"], not {}", self.kind())),
+        };
+        let read = |text: &str| {
+            let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+            let address = match bare.parse::<IpAddr>() {
+                Ok(address) => Some(SocketAddr::new(address, default_port)),
+                Err(_) => text.parse().ok(),
+            };
+            address.filter(|address| address.port() > 0)
+        };
+        let wanted = "must be IP addresses, each with or without a port: 10.0.0.53, 10.0.0.53:5353, [fd00::53]:53";
+        texts.iter().map(|text| text.trim()).map(|text| read(text).ok_or_else(|| wanted.to_owned())).collect()
+    }
+
     /// HOST:PORT, the host in brackets if it is an IPv6 address.
     pub(super) fn listen_address(&self) -> Result<String, Wanted> {
         let wanted = "must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0";
@@ -154,6 +174,27 @@ mod tests {
         ] {
             assert!(plain(wrong).listen_address().is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn addresses_have_a_port_or_get_one() {
+        let many = |texts: &[&str]| Given::Many(texts.iter().map(ToString::to_string).collect());
+        for (given, addresses) in [
+            (plain("10.0.0.53"), vec!["10.0.0.53:53"]),
+            (plain("10.0.0.53:5353, ::1"), vec!["10.0.0.53:5353", "[::1]:53"]),
+            (Given::Quoted("[fd00::53]".into()), vec!["[fd00::53]:53"]),
+            (many(&["[fd00::53]:1", "10.0.0.1,10.0.0.2"]), vec!["[fd00::53]:1", "10.0.0.1:53", "10.0.0.2:53"]),
+            (many(&[]), vec![]),
+        ] {
+            let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            assert_eq!(given.addresses(53), Ok(addresses), "{given}");
+        }
+        for wrong in
+            ["", "dns.test", "10.0.0.53:", "10.0.0.53:0", "10.0.0.53:65536", "10.0.0.53,", "[10.0.0.53", "::1:x"]
+        {
+            assert!(plain(wrong).addresses(53).is_err(), "{wrong:?}");
+        }
+        assert!(Given::Whole(53).addresses(53).is_err());
     }
 
     #[test]

@@ -41,12 +41,15 @@ const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json",
 const STANDARDS: [(&str, Standard); 3] =
     [("off", Standard::Off), ("warn", Standard::Warn), ("enforce", Standard::Enforce)];
 
+/// Where DNS servers listen.
+const DNS_PORT: u16 = 53;
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 27] = [
+pub static SETTINGS: [Setting; 28] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -274,6 +277,19 @@ pub static SETTINGS: [Setting; 27] = [
         repeats: true,
         read: |config, given| given.paths().map(|paths| config.transport.extra_ca = paths),
         show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),
+    },
+    Setting {
+        key: "transport.dns_server",
+        variable: "REDRIVE_TRANSPORT_DNS_SERVER",
+        flag: "dns-server",
+        value_name: "IP[:PORT]",
+        meaning: "DNS servers to ask for the names of targets, in place of those in /etc/resolv.conf, whose search list is not used \
+            then; port 53 unless given; /etc/hosts comes first in any case (in the variable: separated by ',')",
+        repeats: true,
+        read: |config, given| given.addresses(DNS_PORT).map(|servers| config.transport.dns_servers = servers),
+        show: |config| {
+            Value::Array(config.transport.dns_servers.iter().map(|address| text(&address.to_string())).collect())
+        },
     },
     Setting {
         key: "transport.max_idle_per_origin",

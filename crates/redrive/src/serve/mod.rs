@@ -55,7 +55,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
     }
     let runtime = builder.enable_all().thread_name("redrive").build().context("cannot start the runtime")?;
     let ended = runtime.block_on(serve(config));
-    // Everything that matters has ended; a name that is still being looked up must not hold the exit up.
+    // Everything that matters has ended; a thread that is still busy with a file must not hold the exit up.
     runtime.shutdown_background();
     ended
 }

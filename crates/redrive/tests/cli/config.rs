@@ -87,6 +87,24 @@ fn what_makes_no_sense_does_not_start_and_says_why() {
             "engine.max_in_flight = 5: must be at least lane_concurrency (128)",
         ),
         (
+            "[transport]\ndns_server = [\"10.0.0.53\", \"dns.test\"]",
+            ("", ""),
+            &[],
+            "c.toml:2: transport.dns_server = [\"10.0.0.53\", \"dns.test\"]: must be IP addresses, each with or without a port",
+        ),
+        (
+            "",
+            ("REDRIVE_TRANSPORT_DNS_SERVER", "10.0.0.53:x"),
+            &[],
+            "transport.dns_server = \"10.0.0.53:x\": must be IP addresses",
+        ),
+        (
+            "",
+            ("", ""),
+            &["--dns-server", "10.0.0.53", "--dns-server", "::1:0:x"],
+            "--dns-server: transport.dns_server = [\"10.0.0.53\", \"::1:0:x\"]: must be IP addresses",
+        ),
+        (
             "",
             ("REDRIVE_STORE", "mongodb"),
             &[],

@@ -11,12 +11,14 @@
 #![allow(clippy::unwrap_used, reason = "a server that cannot work fails the test")]
 
 pub mod behaviours;
+mod dns;
 pub mod http2;
 mod request;
 mod server;
 pub mod tls;
 mod visitor;
 
+pub use dns::{DnsServer, Question, Reply};
 pub use request::Request;
 pub use server::{Counts, Full, Server, nobody};
 pub use visitor::Visitor;

@@ -8,6 +8,7 @@ mod call;
 mod connecting;
 mod http2;
 mod keeping;
+mod names;
 mod requests;
 #[path = "../../../blobs/tests/support/s3.rs"]
 mod s3;

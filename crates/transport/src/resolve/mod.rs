@@ -1,0 +1,176 @@
+//! Names to addresses.
+//!
+//! Look-ups hold no thread and have no limit of their own: each belongs to an attempt, and those are limited by the
+//! engine's slots. Look-ups of the same name that are under way at once are one.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `configuration` | which servers to ask and how to complete a name: the system's files, or what was given |
+//! | `cache` | addresses that were found lately |
+//! | `lookup` | the addresses of a name: the hosts file, then the servers |
+//! | `servers` | how the servers are asked |
+
+mod cache;
+mod configuration;
+mod lookup;
+mod servers;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive_core::ErrorType;
+use redrive_engine::transport::SendError;
+use tokio::time::Instant;
+
+use crate::error::Error;
+use crate::failure;
+use crate::origin::Origin;
+use configuration::{Configuration, Source, Stamp};
+use lookup::{Lookup, Unresolved};
+use servers::Shortages;
+
+/// The most addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// How often the system's files are looked at for changes, at most.
+const RELOAD_EVERY: Duration = Duration::from_secs(5);
+
+/// Resolves names.
+pub(crate) struct Resolver {
+    source: Source,
+    current: Mutex<Current>,
+    shortages: Shortages,
+}
+
+struct Current {
+    lookup: Arc<Lookup>,
+    stamp: Stamp,
+    looked_at: Option<Instant>,
+}
+
+impl Resolver {
+    /// Asks these servers, or those of the system's configuration if there are none.
+    pub(crate) fn new(servers: &[SocketAddr]) -> Result<Self, Error> {
+        Resolver::from(if servers.is_empty() { Source::system() } else { Source::Servers(servers.to_vec()) })
+    }
+
+    fn from(source: Source) -> Result<Self, Error> {
+        let shortages = Shortages::default();
+        let stamp = source.stamp();
+        let lookup = Lookup::new(Configuration::read(&source), shortages.clone());
+        let lookup = Arc::new(lookup.map_err(|error| Error::Dns(error.into()))?);
+        Ok(Resolver { source, current: Mutex::new(Current { lookup, stamp, looked_at: None }), shortages })
+    }
+
+    /// Where `origin` is; at least one address.
+    pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, SendError> {
+        if let Ok(address) = origin.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, origin.port)]);
+        }
+        let lookup = self.current();
+        let before = self.shortages.count();
+        match lookup.addresses(&origin.host).await {
+            Ok(addresses) => {
+                let addresses = addresses.into_iter().take(MAX_ADDRESSES);
+                Ok(addresses.map(|address| SocketAddr::new(address, origin.port)).collect())
+            }
+            Err(error) => Err(self.failed(origin, &error, before)),
+        }
+    }
+
+    /// Forgets the addresses of `origin`: it could not be reached there, and may be elsewhere by now.
+    pub(crate) fn forget(&self, origin: &Origin) {
+        if origin.host.parse::<IpAddr>().is_err() {
+            self.current().forget(&origin.host);
+        }
+    }
+
+    fn failed(&self, origin: &Origin, error: &Unresolved, shortages_before: u64) -> SendError {
+        let attempted = format!("could not resolve {:?} to connect to {origin}", origin.host);
+        // The resolver does not say why it could not ask a server. If this machine lacked something meanwhile, that is
+        // why; an answer from a server is an answer all the same.
+        match self.shortages.since(shortages_before).filter(|_| !error.is_answer()) {
+            Some(shortage) => failure::not_sent(format!("{attempted}: {shortage}")),
+            None => failure::of(ErrorType::Dns, format!("{attempted}: {error}")),
+        }
+    }
+
+    /// What looks names up, by the configuration as it is now.
+    fn current(&self) -> Arc<Lookup> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if current.looked_at.is_none_or(|at| now.duration_since(at) >= RELOAD_EVERY) {
+            current.looked_at = Some(now);
+            let stamp = self.source.stamp();
+            if stamp != current.stamp {
+                current.stamp = stamp;
+                match Lookup::new(Configuration::read(&self.source), self.shortages.clone()) {
+                    Ok(lookup) => current.lookup = Arc::new(lookup),
+                    Err(error) => tracing::warn!(%error, "cannot use the changed DNS configuration"),
+                }
+            }
+        }
+        current.lookup.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::target::Target;
+
+    fn origin(host: &str) -> Origin {
+        Origin::parse(&Target::parse(&format!("http://{host}:80/")).unwrap()).unwrap()
+    }
+
+    async fn resolve(resolver: &Resolver, host: &str) -> Result<Vec<String>, SendError> {
+        Ok(resolver.resolve(&origin(host)).await?.iter().map(ToString::to_string).collect())
+    }
+
+    /// Files of which no server can be asked: whatever resolves, resolves without one.
+    fn without_servers(hosts: &str) -> (tempfile::TempDir, Resolver) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("hosts"), hosts).unwrap();
+        let source = Source::files(directory.path().join("hosts"), directory.path().join("resolv.conf"));
+        (directory, Resolver::from(source).unwrap())
+    }
+
+    #[tokio::test]
+    async fn addresses_localhost_and_the_hosts_file_need_no_server() {
+        let (_directory, resolver) = without_servers("10.0.0.1 one.test a_b\n10.0.0.2 both.test\n::2 both.test\n");
+        for (host, found) in [
+            ("127.0.0.9", vec!["127.0.0.9:80"]),
+            ("[::9]", vec!["[::9]:80"]),
+            ("localhost", vec!["[::1]:80", "127.0.0.1:80"]),
+            ("LOCALHOST.", vec!["[::1]:80", "127.0.0.1:80"]),
+            ("x.localhost", vec!["[::1]:80", "127.0.0.1:80"]),
+            ("one.test", vec!["10.0.0.1:80"]),
+            ("ONE.test.", vec!["10.0.0.1:80"]),
+            ("a_b", vec!["10.0.0.1:80"]),
+            ("both.test", vec!["[::2]:80", "10.0.0.2:80"]),
+        ] {
+            assert_eq!(resolve(&resolver, host).await.unwrap(), found, "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_cannot_be_one_is_a_dns_error() {
+        let (_directory, resolver) = without_servers("");
+        let long = format!("{}.test", "x".repeat(64));
+        for host in [long.as_str(), "a..test"] {
+            assert_eq!(resolve(&resolver, host).await.unwrap_err().kind, ErrorType::Dns, "{host}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_changed_hosts_file_is_read_again() {
+        let (directory, resolver) = without_servers("10.0.0.1 one.test\n");
+        assert_eq!(resolve(&resolver, "one.test").await.unwrap(), ["10.0.0.1:80"]);
+        fs::write(directory.path().join("hosts"), "10.0.0.1 other.test\n10.0.0.22 one.test\n").unwrap();
+        tokio::time::advance(RELOAD_EVERY).await;
+        assert_eq!(resolve(&resolver, "one.test").await.unwrap(), ["10.0.0.22:80"]);
+    }
+}
