@@ -1,5 +1,6 @@
 //! A DNS server that answers as it is told, over UDP and TCP.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,8 @@ pub struct DnsServer {
 #[derive(Default)]
 struct Seen {
     questions: watch::Sender<Vec<Question>>,
+    /// How often each name and family was asked for.
+    asked: Mutex<HashMap<(String, bool), usize>>,
     held: Mutex<Vec<(Vec<u8>, SocketAddr)>>,
 }
 
@@ -72,7 +75,8 @@ impl DnsServer {
             let seen = seen.clone();
             move || {
                 for stream in listener.incoming() {
-                    serve_tcp(stream.unwrap(), &seen, &reply);
+                    let (stream, seen, reply) = (stream.unwrap(), seen.clone(), reply.clone());
+                    thread::spawn(move || serve_tcp(stream, &seen, &reply));
                 }
             }
         });
@@ -151,13 +155,11 @@ impl Seen {
     fn note(&self, message: &[u8], tcp: bool) -> (Question, usize) {
         let (name, family, _) = parse(message);
         let question = Question { name, ipv4: family == A, tcp };
-        let mut nth = 0;
-        self.questions.send_modify(|questions| {
-            questions.push(question.clone());
-            let same = |asked: &&Question| (&asked.name, asked.ipv4) == (&question.name, question.ipv4);
-            nth = questions.iter().filter(same).count();
-        });
-        (question, nth)
+        let mut asked = self.asked.lock().unwrap();
+        let nth = asked.entry((question.name.clone(), question.ipv4)).or_default();
+        *nth += 1;
+        self.questions.send_modify(|questions| questions.push(question.clone()));
+        (question, *nth)
     }
 }
 

@@ -1,15 +1,17 @@
 //! Names, looked up at a server that does what the tests say.
 
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 use futures_util::future::{join_all, select_all};
 use redrive_core::ErrorType;
 use redrive_engine::transport::Transport;
-use redrive_transport::{HttpTransport, Options};
+use redrive_transport::{HttpTransport, Options, Plain};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::call::{Call, SHORT, call, transport};
 use crate::support::behaviours::OK;
-use crate::support::{DnsServer, Reply, Server, behaviours};
+use crate::support::{DnsServer, Question, Reply, Server, behaviours};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -58,6 +60,9 @@ async fn calls_of_one_name_at_once_share_its_look_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_look_ups_that_hang_cost_a_healthy_name_nothing() {
     const HANGING: usize = 1_000;
+    // Two sockets for each look-up: more than many systems let a process begin with.
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum }).unwrap();
     let dns = DnsServer::start(|name, _| match name.strip_suffix(".silent.test") {
         Some(_) => Reply::Silence,
         None => Reply::Address(HERE),
@@ -65,9 +70,7 @@ async fn a_thousand_look_ups_that_hang_cost_a_healthy_name_nothing() {
     let (server, transport) = (server().await, asking(&dns));
     let hang = |number| tokio::spawn(transport.send(named(&format!("{number}.silent.test"), &server).outbound));
     let hanging = (0..HANGING).map(hang).collect::<Vec<_>>();
-    let names = |questions: &[crate::support::Question]| {
-        questions.iter().map(|question| question.name.clone()).collect::<std::collections::HashSet<_>>().len()
-    };
+    let names = |questions: &[Question]| questions.iter().map(|question| &question.name).collect::<HashSet<_>>().len();
     dns.wait_for(|questions| questions.len() >= HANGING && names(questions) == HANGING).await;
     let healthy = named("a.test", &server).over(&transport);
     tokio::select! {
@@ -83,6 +86,18 @@ async fn a_look_up_without_an_answer_in_time_is_a_dns_error() {
     let (kind, message) = named("a.test", &server).connect_timeout(SHORT).fails_over(&transport).await;
     assert_eq!(kind, ErrorType::Dns);
     assert!(message.contains("could not resolve \"a.test\"") && message.contains("within"), "{message}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_the_connection_of_another_fails_at_the_step_that_it_is_at() {
+    let dns = DnsServer::start(|_, _| Reply::Silence);
+    let server = server().await;
+    let transport = transport(Options { plain: Plain::Http2, dns_servers: vec![dns.address()], ..Options::default() });
+    let opening = tokio::spawn(transport.send(named("a.test", &server).outbound));
+    dns.wait_for(|questions| questions.len() == 2).await;
+    let (kind, message) = named("a.test", &server).connect_timeout(SHORT).fails_over(&transport).await;
+    assert_eq!(kind, ErrorType::Dns, "{message}");
+    opening.abort();
 }
 
 #[tokio::test]
