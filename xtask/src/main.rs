@@ -48,8 +48,9 @@ enum Command {
     ///   cargo xtask bench
     ///   cargo xtask bench --rounds 5 --seconds 10 --keys --json
     ///   cargo xtask bench --skip-pipeline --preload 10000000 --preload-kind pending
+    ///   cargo xtask bench neighbours --kind slow --count 40
     #[command(verbatim_doc_comment)]
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Kill the service under load, again and again, and prove from outside that it kept its promises
     ///
     /// Examples:

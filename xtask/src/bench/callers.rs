@@ -10,6 +10,7 @@ use fastrand::Rng;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use super::bound::Bound;
 use super::template::Template;
 use crate::clock::now_us;
 use crate::http::{Answer, Connection};
@@ -29,10 +30,12 @@ struct Caller {
 }
 
 /// When the callers submit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Pace {
     /// The next one as soon as the one before is acknowledged.
     ClosedLoop,
+    /// The same, while fewer than a number of tasks were submitted and have not arrived.
+    Bounded(Arc<Bound>),
     /// This many per second together, whatever the service does.
     PerSecond(f64),
 }
@@ -71,12 +74,16 @@ impl Callers {
     }
 
     /// Submits for `duration` and returns what was acknowledged; any other answer fails the run.
-    pub fn run(&mut self, pace: Pace, duration: Duration) -> Result<Vec<Sent>> {
+    pub fn run(&mut self, pace: &Pace, duration: Duration) -> Result<Vec<Sent>> {
         let count = self.callers.len();
         let begin = Instant::now();
         let mut sent = Vec::new();
         let mut running = JoinSet::new();
         let _entered = self.runtime.enter();
+        let refilling = match pace {
+            Pace::Bounded(bound) => Some(tokio::spawn(Arc::clone(bound).refill())),
+            Pace::ClosedLoop | Pace::PerSecond(_) => None,
+        };
         for (at, mut caller) in self.callers.drain(..).enumerate() {
             let slots = Slots::new(pace, begin, duration, at, count);
             let next = Arc::clone(&self.next);
@@ -93,6 +100,9 @@ impl Callers {
             }
             anyhow::Ok(())
         })?;
+        if let Some(refilling) = refilling {
+            refilling.abort();
+        }
         Ok(sent)
     }
 }
@@ -122,17 +132,19 @@ struct Slots {
     end: Instant,
     /// From one slot to the next; zero for a closed loop.
     every: Duration,
+    bound: Option<Arc<Bound>>,
 }
 
 impl Slots {
-    fn new(pace: Pace, begin: Instant, duration: Duration, caller: usize, callers: usize) -> Self {
+    fn new(pace: &Pace, begin: Instant, duration: Duration, caller: usize, callers: usize) -> Self {
         let end = begin + duration;
         match pace {
-            Pace::ClosedLoop => Slots { next: begin, end, every: Duration::ZERO },
+            Pace::ClosedLoop => Slots { next: begin, end, every: Duration::ZERO, bound: None },
+            Pace::Bounded(bound) => Slots { next: begin, end, every: Duration::ZERO, bound: Some(Arc::clone(bound)) },
             Pace::PerSecond(rate) => {
                 // The callers' first slots are spread over one period, so that together they are regular.
                 let every = Duration::from_secs_f64(callers as f64 / rate);
-                Slots { next: begin + every.mul_f64(caller as f64 / callers as f64), end, every }
+                Slots { next: begin + every.mul_f64(caller as f64 / callers as f64), end, every, bound: None }
             }
         }
     }
@@ -152,6 +164,9 @@ impl Slots {
 
     /// Waits for the next slot and says how late it is; `None` when time is up.
     async fn wait(&mut self) -> Option<Duration> {
+        if let Some(bound) = &self.bound {
+            return bound.enter(self.end).await.then_some(Duration::ZERO);
+        }
         match self.take(Instant::now()) {
             Slot::At(slot) => {
                 tokio::time::sleep_until(slot.into()).await;
@@ -189,7 +204,7 @@ mod tests {
         let millis = |n| Duration::from_millis(n);
         // Two callers at 100 per second: one slot every 10 ms together.
         let [mut first, mut second] =
-            [0, 1].map(|caller| Slots::new(Pace::PerSecond(100.0), begin, millis(50), caller, 2));
+            [0, 1].map(|caller| Slots::new(&Pace::PerSecond(100.0), begin, millis(50), caller, 2));
         assert_eq!(first.take(begin), Slot::Late(Duration::ZERO));
         assert_eq!(second.take(begin), Slot::At(begin + millis(10)));
         assert_eq!(first.take(begin + millis(3)), Slot::At(begin + millis(20)));
@@ -201,7 +216,7 @@ mod tests {
     #[test]
     fn a_closed_loop_goes_on_until_the_end() {
         let begin = Instant::now();
-        let mut slots = Slots::new(Pace::ClosedLoop, begin, Duration::from_secs(1), 0, 1);
+        let mut slots = Slots::new(&Pace::ClosedLoop, begin, Duration::from_secs(1), 0, 1);
         assert_eq!(slots.take(begin + Duration::from_millis(999)), Slot::Late(Duration::ZERO));
         assert_eq!(slots.take(begin + Duration::from_secs(1)), Slot::Over);
     }

@@ -9,14 +9,13 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::json;
 
+use super::batches;
 use super::deliveries::DEAD_PATH;
 use super::pipeline::{self, Load};
 use super::stats::Spread;
 use super::template::Shape;
 use super::world::{Service, Variant, World};
 
-/// Tasks in one request: the most that the API takes.
-const BATCH: u64 = 1_000;
 /// How long a hanging send may hang: longer than the whole measurement, so that the lane stays full.
 const HANG: Duration = Duration::from_secs(600);
 /// How long the lane may take to fill its slots.
@@ -87,24 +86,7 @@ fn fill(world: &World, service: &Service, tasks: u64, body: usize) -> Result<u64
         "policy": { "attemptTimeoutMs": HANG.as_millis() as u64 },
     })
     .to_string();
-    service.ask(async |api| {
-        let mut left = tasks;
-        while left > 0 {
-            let count = left.min(BATCH);
-            let batch = format!("{{\"tasks\":[{}]}}", vec![task.as_str(); count as usize].join(","));
-            let answer = api.call("POST", "/retry-tasks/batch", &batch).await?;
-            let document: serde_json::Value = answer.document()?;
-            let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if let Some(refused) = results.iter().find(|result| result["status"] != 201) {
-                bail!("a task for the dead lane was refused: {refused}");
-            }
-            if results.len() as u64 != count {
-                bail!("a batch for the dead lane was refused: {}", answer.describe());
-            }
-            left -= count;
-        }
-        Ok(())
-    })?;
+    batches::submit(service, tasks, |_| task.clone())?;
     wait_until_held(world)
 }
 

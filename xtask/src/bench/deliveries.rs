@@ -20,7 +20,7 @@ const OK: Bytes = Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\
 const NOT_ARRIVED: u64 = 0;
 
 /// What has arrived. Numbers are expected to be dense from 0, as the load generator hands them out.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Deliveries {
     /// By task number: when it arrived, in microseconds since the epoch.
     arrived_us: Mutex<Vec<u64>>,
@@ -70,7 +70,7 @@ impl Deliveries {
         }
     }
 
-    fn record(&self, number: usize, now: u64) {
+    pub(super) fn record(&self, number: usize, now: u64) {
         let mut arrivals = self.arrivals();
         if number >= arrivals.len() {
             arrivals.resize((number + 1).next_power_of_two(), NOT_ARRIVED);

@@ -1,6 +1,9 @@
 //! From due to on the wire, at a steady rate.
+//!
+//! The rate is half of what delayed tasks can do, not of what tasks that are due at once can: a delayed task is inserted,
+//! found when it is due and claimed, which costs more than to be inserted as claimed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -8,7 +11,7 @@ use serde::Serialize;
 use super::callers::{Callers, Pace, Sent};
 use super::pipeline::Load;
 use super::stats::Latency;
-use super::template::{Shape, Template};
+use super::template::{DELAYS_MS, Shape, Template};
 use super::world::{Service, Variant, World};
 
 /// How late attempts are, compared with when they were due.
@@ -19,6 +22,10 @@ pub struct DueToWire {
     pub store: String,
     /// Submissions per second while measuring.
     pub rate: f64,
+    /// The most delayed tasks per second that were delivered; nothing if the rate was given.
+    pub top_rate: Option<f64>,
+    /// Delayed tasks that arrived before they were due: there must be none.
+    pub early: usize,
     /// Tasks with a delay: from the due time that the API gave to the arrival at the target.
     pub delayed: Latency,
     /// Tasks due at once: from sending the submission to the arrival at the target, the durable write included.
@@ -27,12 +34,49 @@ pub struct DueToWire {
     pub submit: Latency,
 }
 
-/// Submits `rate` tasks per second to a fresh service, first with delays, then without.
-pub fn measure(world: &World, variant: Variant, load: &Load, rate: f64) -> Result<DueToWire> {
+/// Submits `rate` tasks per second, or half of the top rate of delayed tasks, to a fresh service, first with delays, then
+/// without.
+pub fn measure(world: &World, variant: Variant, load: &Load, rate: Option<f64>) -> Result<DueToWire> {
+    let (rate, top_rate) = match rate {
+        Some(rate) => (rate, None),
+        None => {
+            let top = top_rate(world, variant, load)?;
+            (top / 2.0, Some(top))
+        }
+    };
+    eprintln!("due → on the wire at {rate:.0} tasks/s");
     let service = world.start(variant)?;
     let (delayed, _) = measure_one(world, variant, &service, load, rate, true)?;
     let (at_once, submit) = measure_one(world, variant, &service, load, rate, false)?;
-    Ok(DueToWire { store: variant.name(), rate, delayed, at_once, submit })
+    Ok(DueToWire {
+        store: variant.name(),
+        rate,
+        top_rate,
+        early: count_early(&delayed),
+        delayed: Latency::of(delayed),
+        at_once: Latency::of(at_once),
+        submit: Latency::of(submit),
+    })
+}
+
+/// The deliveries per second of a fresh service while callers submit delayed tasks as fast as they are acknowledged.
+fn top_rate(world: &World, variant: Variant, load: &Load) -> Result<f64> {
+    let service = world.start(variant)?;
+    world.deliveries.reset();
+    let shape = Shape { delays: true, ..load.shape.clone() };
+    let target = world.target.address();
+    let mut callers =
+        Callers::connect(&service.addresses(), load.callers, |caller| Template::task(target, &shape, caller))?;
+    // Until the longest delay is over, there is less due work than there will be.
+    let longest = Duration::from_millis(*DELAYS_MS.end());
+    callers.run(&Pace::ClosedLoop, load.warm_up.max(longest))?;
+    let (begin, before) = (Instant::now(), world.deliveries.count());
+    callers.run(&Pace::ClosedLoop, load.duration)?;
+    Ok((world.deliveries.count() - before) as f64 / begin.elapsed().as_secs_f64())
+}
+
+fn count_early(waits: &[i64]) -> usize {
+    waits.iter().filter(|wait| **wait < 0).count()
 }
 
 fn measure_one(
@@ -42,22 +86,22 @@ fn measure_one(
     load: &Load,
     rate: f64,
     delays: bool,
-) -> Result<(Latency, Latency)> {
+) -> Result<(Vec<i64>, Vec<i64>)> {
     let before = service.ask(async |api| api.counts().await)?.get("SUCCEEDED").copied().unwrap_or(0);
     world.deliveries.reset();
     let shape = Shape { delays, ..load.shape.clone() };
     let target = world.target.address();
     let template = |caller| Template::task(target, &shape, caller);
     let mut callers = Callers::connect(&service.addresses(), load.callers, template)?;
-    callers.run(Pace::PerSecond(rate), load.warm_up)?;
-    let sent = callers.run(Pace::PerSecond(rate), load.duration)?;
+    callers.run(&Pace::PerSecond(rate), load.warm_up)?;
+    let sent = callers.run(&Pace::PerSecond(rate), load.duration)?;
     // Delayed tasks are still to come when the callers stop.
     std::thread::sleep(if delays { Duration::from_secs(2) } else { Duration::ZERO });
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
     world.deliveries.verify(callers.acknowledged())?;
 
     let waits: Result<Vec<i64>> = sent.iter().map(|sent| wait(world, sent)).collect();
-    Ok((Latency::of(waits?), Latency::of(sent.iter().map(|sent| i64::from(sent.took_us)).collect())))
+    Ok((waits?, sent.iter().map(|sent| i64::from(sent.took_us)).collect()))
 }
 
 /// From the moment a task could have been on the wire to its arrival, in microseconds; negative if it came too early.
@@ -65,4 +109,14 @@ fn wait(world: &World, sent: &Sent) -> Result<i64> {
     let arrived = world.deliveries.arrived_us(sent.number).context("a verified task has no arrival")?;
     let due = sent.due_ms.map_or(sent.sent_us, |due| due * 1_000);
     Ok(arrived as i64 - due as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_is_early_only_before_its_due_time() {
+        assert_eq!(count_early(&[-1, 0, 1, -3_000]), 2);
+    }
 }

@@ -4,6 +4,8 @@
 //! cheap as we can make them; what is measured runs in a process of its own, so that its CPU time and memory are its
 //! own. The variants take turns, because the machine is not equally fast all the time.
 
+mod batches;
+mod bound;
 mod callers;
 mod ceiling;
 mod dead_lane;
@@ -12,6 +14,8 @@ mod goals;
 mod idle;
 mod latency;
 mod machine;
+mod neighbours;
+mod open_files;
 mod options;
 mod pipeline;
 mod preload;
@@ -32,7 +36,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::binaries::{self, Profile};
-use options::PreloadKind;
+use options::{Case, PreloadKind};
 use results::{Measured, Ratios, Results};
 use world::World;
 
@@ -41,9 +45,12 @@ pub fn run(options: &Options) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_in_release();
     }
-    crate::process::guard(options.time_limit())?;
     let redrive = binaries::target_dir()?.join("release/redrive");
-    let world = World::new(redrive, options)?;
+    if let Some(Case::Neighbours(options)) = &options.case {
+        return neighbours::run(redrive, options);
+    }
+    crate::process::guard(options.time_limit())?;
+    let world = World::new(redrive, options.setup())?;
     let results = measure(&world, options)?.judged();
     if options.json {
         println!("{}", serde_json::to_string_pretty(&results)?);
@@ -91,8 +98,8 @@ fn measure(world: &World, options: &Options) -> Result<Results> {
 }
 
 fn measure_pipelines(world: &World, options: &Options, results: &mut Results) -> Result<()> {
-    if let (true, Some(rate)) = (options.only_due_to_wire, options.rate) {
-        return measure_due_to_wire(world, options, rate, results);
+    if options.only_due_to_wire {
+        return measure_due_to_wire(world, options, results);
     }
     let load = options.load();
     let mut rounds: Vec<_> = options.variants().into_iter().map(|variant| (variant, Vec::new())).collect();
@@ -112,15 +119,10 @@ fn measure_pipelines(world: &World, options: &Options, results: &mut Results) ->
     }
     results.variants = rounds.into_iter().map(|(variant, rounds)| Measured::of(variant, rounds)).collect();
     results.ratios = Ratios::of(&results.variants);
-    let about = options.variant();
-    let top = results.variants.iter().find(|measured| measured.name == about.name());
-    let top = top.context("the store that the run is about was not measured: --nodes needs a 1")?;
-    let rate = options.rate.unwrap_or(top.tasks_per_second.median / 2.0);
-    measure_due_to_wire(world, options, rate, results)
+    measure_due_to_wire(world, options, results)
 }
 
-fn measure_due_to_wire(world: &World, options: &Options, rate: f64, results: &mut Results) -> Result<()> {
-    eprintln!("due → on the wire at {rate:.0} tasks/s");
-    results.due_to_wire = Some(latency::measure(world, options.variant(), &options.load(), rate)?);
+fn measure_due_to_wire(world: &World, options: &Options, results: &mut Results) -> Result<()> {
+    results.due_to_wire = Some(latency::measure(world, options.variant(), &options.load(), options.rate)?);
     Ok(())
 }

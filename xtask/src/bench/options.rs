@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
+use super::neighbours;
 use super::pipeline::Load;
 use super::template::Shape;
-use super::world::Variant;
+use super::world::{Setup, Variant};
 
 /// The options of `cargo xtask bench`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// A measurement with options of its own
+    #[command(subcommand)]
+    pub case: Option<Case>,
     /// Rounds; in each, every variant is measured once
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
@@ -38,11 +43,11 @@ pub struct Options {
     /// With --store postgres: how many nodes share the database, one measurement for each number
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3], value_name = "N,…")]
     pub nodes: Vec<usize>,
-    /// Measure due-to-wire at this rate instead of half the top rate
+    /// Measure due-to-wire at this rate instead of half the top rate of delayed tasks
     #[arg(long, value_name = "TASKS_PER_SECOND")]
     pub rate: Option<f64>,
-    /// Of the pipelines measure due-to-wire alone, at the rate that is given
-    #[arg(long, requires = "rate", conflicts_with = "skip_pipeline")]
+    /// Of the pipelines measure due-to-wire alone
+    #[arg(long, conflicts_with = "skip_pipeline")]
     pub only_due_to_wire: bool,
     /// Leave the ceiling, the pipelines and due-to-wire out
     #[arg(long)]
@@ -74,6 +79,24 @@ pub struct Options {
     pub json: bool,
 }
 
+/// A measurement with options of its own.
+#[derive(Debug, Subcommand)]
+pub enum Case {
+    /// Measure what healthy dependencies notice of bad ones beside them
+    ///
+    /// Healthy lanes are measured alone and beside bad dependencies with a backlog of 40,000 tasks, in
+    /// turns: deliveries/s with always work to do, and from submission to the wire at half of that
+    /// rate. Without --kind, --count and --burst everything is measured, which takes about 25 minutes.
+    ///
+    /// Examples:
+    ///   cargo xtask bench neighbours
+    ///   cargo xtask bench neighbours --store postgres
+    ///   cargo xtask bench neighbours --kind slow --count 40 --rounds 1 --seconds 2
+    ///   cargo xtask bench neighbours --burst
+    #[command(verbatim_doc_comment)]
+    Neighbours(neighbours::Options),
+}
+
 /// The store that a run is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Store {
@@ -81,6 +104,16 @@ pub enum Store {
     Sqlite,
     /// PostgreSQL: a server of its own is started, which syncs its commits
     Postgres,
+}
+
+impl Store {
+    /// One node over it.
+    pub fn variant(self) -> Variant {
+        match self {
+            Store::Sqlite => Variant::Sqlite,
+            Store::Postgres => Variant::Postgres(1),
+        }
+    }
 }
 
 /// Where nodes look for due work, if not in the store.
@@ -111,10 +144,12 @@ impl Options {
 
     /// One node over the store that the run is about.
     pub fn variant(&self) -> Variant {
-        match self.store {
-            Store::Sqlite => Variant::Sqlite,
-            Store::Postgres => Variant::Postgres(1),
-        }
+        self.store.variant()
+    }
+
+    /// What the services of the run have in common.
+    pub fn setup(&self) -> Setup {
+        Setup { store: self.store, schedule: self.schedule, serve_arguments: self.serve_argument.clone() }
     }
 
     /// The load that they describe.

@@ -70,13 +70,13 @@ pub fn measure(world: &World, variant: Variant, service: &Service, load: &Load) 
         Variant::Ceiling => Template::plain(&load.shape),
         _ => Template::task(target, &load.shape, caller),
     })?;
-    callers.run(Pace::ClosedLoop, load.warm_up)?;
+    callers.run(&Pace::ClosedLoop, load.warm_up)?;
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
     let warmed_up = callers.acknowledged();
 
     let (cpu, machine, begin) = (service.usage()?.cpu, machine_cpu()?, Instant::now());
     let server = world.database_cpu(variant);
-    let sent = callers.run(Pace::ClosedLoop, load.duration)?;
+    let sent = callers.run(&Pace::ClosedLoop, load.duration)?;
     let submitting = begin.elapsed();
     let backlog = callers.acknowledged() - world.deliveries.count();
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;

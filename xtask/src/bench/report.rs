@@ -1,5 +1,7 @@
 //! The results for people: a table per measurement, and the goals at the end.
 
+use super::goals::Goal;
+use super::machine::Machine;
 use super::results::{Measured, Results};
 use super::stats::{Latency, Spread};
 use crate::table::Table;
@@ -8,26 +10,18 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// Prints everything that was measured.
 pub fn print(results: &Results) {
-    let machine = &results.machine;
-    println!(
-        "\nmachine: {} cores, load average {:.2}, fdatasync of 4 KiB p50 {} p99 {}",
-        machine.cores,
-        machine.load_average,
-        millis(machine.sync.p50_us),
-        millis(machine.sync.p99_us)
-    );
-    if machine.load_average > machine.cores as f64 / 2.0 {
-        println!("  others were at work on it: the ratios are noisy and the absolute figures low");
-    }
+    print_machine(&results.machine);
     print_pipeline(results);
     if let Some(latency) = &results.due_to_wire {
         let schedule = if results.has_redis { " with the schedule in Redis" } else { "" };
-        println!("\ndue → on the wire, {}{schedule}, at {:.0} tasks/s", latency.store, latency.rate);
+        let top = latency.top_rate.map(|top| format!(", top rate of delayed tasks {top:.0}/s")).unwrap_or_default();
+        println!("\ndue → on the wire, {}{schedule}, at {:.0} tasks/s{top}", latency.store, latency.rate);
         let mut table = Table::new(&["", "p50", "p99", "worst", "earliest", "tasks"]);
         table.row(latency_row("with a delay: from its due time", &latency.delayed));
         table.row(latency_row("due at once: from the submission", &latency.at_once));
         table.row(latency_row("acknowledged: from the submission", &latency.submit));
         table.print();
+        println!("  {} of the delayed tasks arrived before they were due", latency.early);
     }
     print_preloads(results);
     if let Some(lane) = &results.dead_lane {
@@ -53,7 +47,21 @@ pub fn print(results: &Results) {
             println!("  {rate:.2} transactions/s on the database");
         }
     }
-    print_goals(results);
+    print_goals(&results.goals);
+}
+
+/// What to know of the machine before comparing two runs.
+pub fn print_machine(machine: &Machine) {
+    println!(
+        "\nmachine: {} cores, load average {:.2}, fdatasync of 4 KiB p50 {} p99 {}",
+        machine.cores,
+        machine.load_average,
+        millis(machine.sync.p50_us),
+        millis(machine.sync.p99_us)
+    );
+    if machine.load_average > machine.cores as f64 / 2.0 {
+        println!("  others were at work on it: the ratios are noisy and the absolute figures low");
+    }
 }
 
 fn print_pipeline(results: &Results) {
@@ -134,17 +142,18 @@ fn print_preloads(results: &Results) {
     }
 }
 
-fn print_goals(results: &Results) {
+/// Which goals were reached.
+pub fn print_goals(goals: &[Goal]) {
     println!("\ngoals");
     let mut table = Table::new(&["", "goal", "measured", ""]);
-    for goal in &results.goals {
+    for goal in goals {
         let verdict = match goal.reached {
             Some(true) => "reached",
             Some(false) => "NOT REACHED",
             None => "",
         };
         let measured = goal.measured.clone().unwrap_or_else(|| "not measured".to_owned());
-        table.row(vec![goal.what.to_owned(), goal.goal.to_owned(), measured, verdict.to_owned()]);
+        table.row(vec![goal.what.clone(), goal.goal.to_owned(), measured, verdict.to_owned()]);
     }
     table.print();
 }
@@ -154,10 +163,12 @@ fn latency_row(what: &str, latency: &Latency) -> Vec<String> {
     vec![what.to_owned(), p50, p99, max, min, latency.samples.to_string()]
 }
 
-fn millis(micros: i64) -> String {
+/// Milliseconds, from microseconds.
+pub fn millis(micros: i64) -> String {
     format!("{:.2} ms", micros as f64 / 1e3)
 }
 
-fn ratio(spread: &Spread) -> String {
+/// A ratio, with the smallest and the largest.
+pub fn ratio(spread: &Spread) -> String {
     format!("{:.2} ({:.2}–{:.2})", spread.median, spread.min, spread.max)
 }

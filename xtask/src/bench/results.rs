@@ -110,11 +110,6 @@ impl Results {
         }
     }
 
-    /// Whether the shared store was measured.
-    pub fn is_about_postgres(&self) -> bool {
-        self.variants.iter().any(|variant| variant.name == "postgres")
-    }
-
     /// The same, with the goals judged.
     pub fn judged(mut self) -> Self {
         self.goals = goals::all(&self);

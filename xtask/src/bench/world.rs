@@ -13,7 +13,7 @@ use redrive_testbed::postgres::Options as PostgresOptions;
 use redrive_testbed::{Database, Postgres, Redis};
 
 use super::deliveries::Deliveries;
-use super::options::{Options, Store};
+use super::options::{Schedule, Store};
 use crate::api::Api;
 use crate::binaries::scratch_dir;
 use crate::http::Server;
@@ -53,6 +53,17 @@ impl Variant {
     }
 }
 
+/// What the services of a run have in common.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The store that the run is about.
+    pub store: Store,
+    /// Where nodes look for due work, if not in the store.
+    pub schedule: Option<Schedule>,
+    /// Further arguments for `redrive serve`.
+    pub serve_arguments: Vec<String>,
+}
+
 /// The binaries and the target.
 pub struct World {
     /// The binary of the service.
@@ -73,9 +84,9 @@ pub struct World {
 
 impl World {
     /// Starts a target beside the given binary.
-    pub fn new(redrive: PathBuf, options: &Options) -> Result<Self> {
-        let has_postgres = options.store == Store::Postgres;
-        if options.schedule.is_some() && !has_postgres {
+    pub fn new(redrive: PathBuf, setup: Setup) -> Result<Self> {
+        let has_postgres = setup.store == Store::Postgres;
+        if setup.schedule.is_some() && !has_postgres {
             bail!("--schedule redis stands in front of --store postgres");
         }
         let deliveries = Arc::new(Deliveries::default());
@@ -83,9 +94,8 @@ impl World {
         let dir = scratch_dir("bench/run")?;
         let postgres = has_postgres
             .then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS, files: &[] }));
-        let redis = options.schedule.map(|_| Redis::start());
-        let serve_arguments = options.serve_argument.clone();
-        Ok(World { redrive, serve_arguments, dir, deliveries, target, postgres, redis })
+        let redis = setup.schedule.map(|_| Redis::start());
+        Ok(World { redrive, serve_arguments: setup.serve_arguments, dir, deliveries, target, postgres, redis })
     }
 
     /// The CPU time that the database has used so far, if `variant` has one.

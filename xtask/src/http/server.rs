@@ -1,6 +1,6 @@
 //! A server on its own thread that answers as it is told to: the target of benchmarks and crash runs.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::message::{Frame, Request};
 
@@ -34,11 +35,13 @@ pub enum Reply {
     Reset,
     /// Never answers; holds the connection until the caller gives up.
     Never,
+    /// Sends these bytes, the head of an answer, and then one byte of its body at a time, until the caller gives up.
+    Trickle(Bytes, Duration),
 }
 
 /// A running server; it ends when this is dropped.
 pub struct Server {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,16 +49,28 @@ pub struct Server {
 impl Server {
     /// Listens on a free loopback port and answers with `respond`.
     pub fn start(name: &str, respond: Arc<impl Respond>) -> Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").context("binding the target")?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        Server::start_on(name, &[Ipv4Addr::LOCALHOST], respond)
+    }
+
+    /// Listens on a free port of each of these addresses, all on one thread, and answers with `respond`.
+    pub fn start_on(name: &str, addresses: &[Ipv4Addr], respond: Arc<impl Respond>) -> Result<Self> {
+        let mut listeners = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let listener = std::net::TcpListener::bind((*address, 0)).context("binding the target")?;
+            listener.set_nonblocking(true)?;
+            listeners.push(listener);
+        }
+        let addresses = listeners.iter().map(|listener| listener.local_addr()).collect::<Result<_, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             let serving = runtime.block_on(async {
-                let listener = TcpListener::from_std(listener)?;
+                let mut accepting = JoinSet::new();
+                for listener in listeners {
+                    accepting.spawn(accept(TcpListener::from_std(listener)?, Arc::clone(&respond)));
+                }
                 tokio::select! {
-                    result = accept(listener, respond) => result,
+                    Some(ended) = accepting.join_next() => ended?,
                     // Either a word or a dropped sender: the owner is gone.
                     _ = stopped => Ok(()),
                 }
@@ -64,12 +79,17 @@ impl Server {
                 eprintln!("the target stopped: {error:#}");
             }
         })?;
-        Ok(Server { address, stop: Some(stop), thread: Some(thread) })
+        Ok(Server { addresses, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Where it listens first.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// Everywhere that it listens, in the order in which the addresses were given.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 }
 
@@ -123,6 +143,13 @@ async fn serve(mut stream: TcpStream, respond: &impl Respond) -> Result<()> {
             Reply::Reset => {
                 stream.set_zero_linger()?;
                 return Ok(());
+            }
+            Reply::Trickle(head, every) => {
+                stream.write_all(&head).await?;
+                loop {
+                    tokio::time::sleep(every).await;
+                    stream.write_all(b".").await?;
+                }
             }
             Reply::Never => while stream.read_buf(&mut inbox).await? != 0 {},
         }

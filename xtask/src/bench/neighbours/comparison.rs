@@ -1,0 +1,198 @@
+//! The healthy lanes alone and beside bad dependencies of one kind, in turns.
+//!
+//! Each arm has a service of its own, which is started for it and ends with it: what the bad dependencies cost cannot slow
+//! down the other arm, and every round begins with the whole backlog.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::batches;
+use super::super::stats::Spread;
+use super::super::world::{Service, Variant, World};
+use super::arm::{self, Arm};
+use super::dependencies::Dependencies;
+use super::kind::Kind;
+use super::options::{Options, seconds};
+use crate::procfs::Usage;
+
+/// What the healthy lanes notice of bad dependencies of one kind.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// What the bad dependencies do.
+    pub kind: Kind,
+    /// How many there are.
+    pub dependencies: usize,
+    /// All rounds.
+    pub rounds: Vec<Round>,
+    /// Deliveries per second with always work to do: beside over alone, round by round.
+    pub deliveries: Spread,
+    /// The median of submit → wire at the same rate: beside over alone, round by round.
+    pub p50: Spread,
+    /// The same for its 99th percentile.
+    pub p99: Spread,
+}
+
+/// One round.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Round {
+    /// Without bad dependencies.
+    pub alone: Arm,
+    /// With them.
+    pub beside: Arm,
+    /// Cores that service, database and targets used while only the bad dependencies were worked on. That work is on the
+    /// same machine, so the healthy lanes cannot have it.
+    pub background_cores: f64,
+    /// Tasks that had not ended when the round was over.
+    pub unfinished: u64,
+}
+
+impl Comparison {
+    fn of(kind: Kind, dependencies: usize, rounds: Vec<Round>) -> Self {
+        let ratio = |figure: fn(&Arm) -> f64| {
+            let of = |arm: fn(&Round) -> &Arm| rounds.iter().map(|round| figure(arm(round))).collect::<Vec<_>>();
+            Spread::ratio(&of(|round| &round.beside), &of(|round| &round.alone))
+        };
+        Comparison {
+            kind,
+            dependencies,
+            deliveries: ratio(|arm| arm.deliveries_per_second),
+            p50: ratio(|arm| arm.submit_to_wire.p50_us as f64),
+            p99: ratio(|arm| arm.submit_to_wire.p99_us as f64),
+            rounds,
+        }
+    }
+
+    /// The median over the rounds of a figure of one arm.
+    pub fn median(&self, figure: impl Fn(&Round) -> f64) -> f64 {
+        Spread::of(self.rounds.iter().map(figure)).median
+    }
+}
+
+/// Measures every round of one case.
+pub fn measure(world: &mut World, options: &Options, kind: Kind, count: usize) -> Result<Comparison> {
+    let dependencies = Dependencies::start(kind, count)?;
+    // Both arms have the same settings.
+    world.serve_arguments = [options.serve_argument.clone(), dependencies.serve_arguments()].concat();
+    let variant = options.store.variant();
+    let mut rounds = Vec::new();
+    for number in 1..=options.rounds {
+        let round = measure_round(world, variant, options, kind, &dependencies)?;
+        eprintln!(
+            "  round {number}/{}: alone {:.0}/s, beside {:.0}/s; p99 {:.1} ms, beside {:.1} ms",
+            options.rounds,
+            round.alone.deliveries_per_second,
+            round.beside.deliveries_per_second,
+            round.alone.submit_to_wire.p99_us as f64 / 1e3,
+            round.beside.submit_to_wire.p99_us as f64 / 1e3,
+        );
+        rounds.push(round);
+    }
+    world.serve_arguments.clone_from(&options.serve_argument);
+    Ok(Comparison::of(kind, count, rounds))
+}
+
+fn measure_round(
+    world: &World,
+    variant: Variant,
+    options: &Options,
+    kind: Kind,
+    dependencies: &Dependencies,
+) -> Result<Round> {
+    let service = world.start(variant)?;
+    let alone = arm::measure(world, &service, options, None)?;
+    drop(service);
+
+    let service = world.start(variant)?;
+    fill(&service, options, kind, dependencies)?;
+    let settle = seconds(options.settle) / 2;
+    std::thread::sleep(settle);
+    let background_cores = cores_used(world, variant, &service, settle)?;
+    let beside = arm::measure(world, &service, options, Some(alone.open_loop_rate))?;
+    let counts = service.ask(async |api| api.counts().await)?;
+    let unfinished = ["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum();
+    Ok(Round { alone, beside, background_cores, unfinished })
+}
+
+/// Submits the backlog, an equal part of it for each of the dependencies.
+fn fill(service: &Service, options: &Options, kind: Kind, dependencies: &Dependencies) -> Result<()> {
+    let (origins, spread) = (dependencies.origins(), seconds(options.spread));
+    let body = "x".repeat(options.body);
+    let policy = kind.policy(spread);
+    batches::submit(service, options.backlog, |number| {
+        let at = number as usize % origins.len();
+        let mut task = json!({
+            "targetUrl": format!("{}/", origins[at]),
+            "method": "POST",
+            "body": body,
+            "dependency": format!("bad-{at}"),
+        });
+        if let Some(policy) = &policy {
+            task["policy"] = policy.clone();
+            task["delayMs"] = first_delay(number, options.backlog, spread).into();
+        }
+        task.to_string()
+    })
+}
+
+/// When task `number` is tried first, in milliseconds, so that all of them are spread evenly.
+fn first_delay(number: u64, tasks: u64, spread: Duration) -> u64 {
+    (spread.as_millis() as f64 * number as f64 / tasks as f64) as u64
+}
+
+/// The cores that the service, its database and this process use for a while.
+fn cores_used(world: &World, variant: Variant, service: &Service, during: Duration) -> Result<f64> {
+    let used = || {
+        let own = Usage::of(std::process::id())?.cpu;
+        anyhow::Ok(own + service.usage()?.cpu + world.database_cpu(variant))
+    };
+    let (begin, before) = (Instant::now(), used()?);
+    std::thread::sleep(during);
+    Ok(used()?.saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64().max(0.001))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::super::stats::Latency;
+    use super::*;
+
+    /// An arm with these deliveries per second and this p99.
+    fn arm(deliveries_per_second: f64, p99_us: i64) -> Arm {
+        let submit_to_wire = Latency { p50_us: p99_us / 2, p99_us, ..Latency::default() };
+        Arm { deliveries_per_second, open_loop_rate: deliveries_per_second / 2.0, submit_to_wire, missing: 0 }
+    }
+
+    /// Rounds of alone and beside, each with deliveries per second and p99 in microseconds.
+    pub(in super::super) fn comparison(rounds: &[[(f64, i64); 2]]) -> Comparison {
+        let round = |[alone, beside]: &[(f64, i64); 2]| Round {
+            alone: arm(alone.0, alone.1),
+            beside: arm(beside.0, beside.1),
+            background_cores: 0.1,
+            unfinished: 0,
+        };
+        Comparison::of(Kind::Slow, 40, rounds.iter().map(round).collect())
+    }
+
+    #[test]
+    fn the_ratio_is_the_median_of_the_ratios_of_rounds() {
+        // The machine was at half its speed in the second round, and somebody disturbed the third.
+        let of = comparison(&[
+            [(10_000.0, 4_000), (9_500.0, 6_000)],
+            [(5_000.0, 8_000), (4_750.0, 12_000)],
+            [(10_000.0, 4_000), (2_000.0, 90_000)],
+        ]);
+        assert_eq!(of.deliveries, Spread { median: 0.95, min: 0.2, max: 0.95 });
+        assert_eq!(of.p99, Spread { median: 1.5, min: 1.5, max: 22.5 });
+        assert_eq!(of.median(|round| round.alone.deliveries_per_second), 10_000.0);
+    }
+
+    #[test]
+    fn first_attempts_are_spread_evenly() {
+        let delays = [0, 1, 2, 3].map(|number| first_delay(number, 4, Duration::from_secs(60)));
+        assert_eq!(delays, [0, 15_000, 30_000, 45_000]);
+    }
+}
