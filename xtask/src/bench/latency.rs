@@ -3,16 +3,24 @@
 //! The rate is half of what delayed tasks can do, not of what tasks that are due at once can: a delayed task is inserted,
 //! found when it is due and claimed, which costs more than to be inserted as claimed.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::bound::Bound;
 use super::callers::{Callers, Pace, Sent};
 use super::pipeline::Load;
 use super::stats::Latency;
-use super::template::{DELAYS_MS, Shape, Template};
+use super::template::{Shape, Template};
 use super::world::{Service, Variant, World};
+
+/// Delayed tasks that are submitted and have not arrived while the top rate is measured: more than are within their delay
+/// at any rate that this can reach, so that there is always due work.
+const OUTSTANDING: usize = 60_000;
+/// How long callers submit before the top rate is measured: longer than the longest delay.
+const FILL: Duration = Duration::from_secs(5);
 
 /// How late attempts are, compared with when they were due.
 #[derive(Debug, Clone, Serialize)]
@@ -59,7 +67,7 @@ pub fn measure(world: &World, variant: Variant, load: &Load, rate: Option<f64>) 
     })
 }
 
-/// The deliveries per second of a fresh service while callers submit delayed tasks as fast as they are acknowledged.
+/// The deliveries per second of a fresh service while callers submit delayed tasks as fast as these are delivered.
 fn top_rate(world: &World, variant: Variant, load: &Load) -> Result<f64> {
     let service = world.start(variant)?;
     world.deliveries.reset();
@@ -67,11 +75,10 @@ fn top_rate(world: &World, variant: Variant, load: &Load) -> Result<f64> {
     let target = world.target.address();
     let mut callers =
         Callers::connect(&service.addresses(), load.callers, |caller| Template::task(target, &shape, caller))?;
-    // Until the longest delay is over, there is less due work than there will be.
-    let longest = Duration::from_millis(*DELAYS_MS.end());
-    callers.run(&Pace::ClosedLoop, load.warm_up.max(longest))?;
+    let pace = Pace::Bounded(Arc::new(Bound::new(OUTSTANDING, Arc::clone(&world.deliveries))));
+    callers.run(&pace, load.warm_up.max(FILL))?;
     let (begin, before) = (Instant::now(), world.deliveries.count());
-    callers.run(&Pace::ClosedLoop, load.duration)?;
+    callers.run(&pace, load.duration)?;
     Ok((world.deliveries.count() - before) as f64 / begin.elapsed().as_secs_f64())
 }
 

@@ -44,11 +44,20 @@ pub struct Round {
     pub alone: Arm,
     /// With them.
     pub beside: Arm,
-    /// Cores that service, database and targets used while only the bad dependencies were worked on. That work is on the
-    /// same machine, so the healthy lanes cannot have it.
-    pub background_cores: f64,
+    /// What was used while only the bad dependencies were worked on. The healthy lanes cannot have these cores.
+    pub background: Background,
     /// Tasks that had not ended when the round was over.
     pub unfinished: u64,
+}
+
+/// Cores that the bad dependencies' own work takes.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Background {
+    /// Of the service and its database.
+    pub service_cores: f64,
+    /// Of this process, in which the targets are.
+    pub target_cores: f64,
 }
 
 impl Comparison {
@@ -111,11 +120,11 @@ fn measure_round(
     fill(&service, options, kind, dependencies)?;
     let settle = seconds(options.settle) / 2;
     std::thread::sleep(settle);
-    let background_cores = cores_used(world, variant, &service, settle)?;
+    let background = Background::measure(world, variant, &service, settle)?;
     let beside = arm::measure(world, &service, options, Some(alone.open_loop_rate))?;
     let counts = service.ask(async |api| api.counts().await)?;
     let unfinished = ["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum();
-    Ok(Round { alone, beside, background_cores, unfinished })
+    Ok(Round { alone, beside, background, unfinished })
 }
 
 /// Submits the backlog, an equal part of it for each of the dependencies.
@@ -144,15 +153,18 @@ fn first_delay(number: u64, tasks: u64, spread: Duration) -> u64 {
     (spread.as_millis() as f64 * number as f64 / tasks as f64) as u64
 }
 
-/// The cores that the service, its database and this process use for a while.
-fn cores_used(world: &World, variant: Variant, service: &Service, during: Duration) -> Result<f64> {
-    let used = || {
-        let own = Usage::of(std::process::id())?.cpu;
-        anyhow::Ok(own + service.usage()?.cpu + world.database_cpu(variant))
-    };
-    let (begin, before) = (Instant::now(), used()?);
-    std::thread::sleep(during);
-    Ok(used()?.saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64().max(0.001))
+impl Background {
+    fn measure(world: &World, variant: Variant, service: &Service, during: Duration) -> Result<Self> {
+        let used = || {
+            let targets = Usage::of(std::process::id())?.cpu;
+            anyhow::Ok((service.usage()?.cpu + world.database_cpu(variant), targets))
+        };
+        let (begin, before) = (Instant::now(), used()?);
+        std::thread::sleep(during);
+        let (after, elapsed) = (used()?, begin.elapsed().as_secs_f64().max(0.001));
+        let cores = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / elapsed;
+        Ok(Background { service_cores: cores(before.0, after.0), target_cores: cores(before.1, after.1) })
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +183,7 @@ pub(super) mod tests {
         let round = |[alone, beside]: &[(f64, i64); 2]| Round {
             alone: arm(alone.0, alone.1),
             beside: arm(beside.0, beside.1),
-            background_cores: 0.1,
+            background: Background::default(),
             unfinished: 0,
         };
         Comparison::of(Kind::Slow, 40, rounds.iter().map(round).collect())

@@ -15,8 +15,15 @@ pub fn print(results: &Neighbours) {
             results.store, results.lanes, results.backlog, results.rounds
         );
         println!("  deliveries/s with always work to do");
-        let mut table =
-            Table::new(&["bad dependencies", "alone", "beside", "beside/alone", "background", "unfinished"]);
+        let mut table = Table::new(&[
+            "bad dependencies",
+            "alone",
+            "beside",
+            "beside/alone",
+            "background: service",
+            "targets",
+            "unfinished",
+        ]);
         results.comparisons.iter().for_each(|case| table.row(deliveries(case)));
         table.print();
         println!("  submit → wire at half of the deliveries/s that were measured alone");
@@ -66,7 +73,8 @@ fn deliveries(case: &Comparison) -> Vec<String> {
         format!("{:.0}", case.median(|round| round.alone.deliveries_per_second)),
         format!("{:.0}", case.median(|round| round.beside.deliveries_per_second)),
         format!("{:.3} ({:.3}–{:.3})", case.deliveries.median, case.deliveries.min, case.deliveries.max),
-        format!("{:.2}", case.median(|round| round.background_cores)),
+        format!("{:.2}", case.median(|round| round.background.service_cores)),
+        format!("{:.2}", case.median(|round| round.background.target_cores)),
         format!("{:.0}", case.median(|round| round.unfinished as f64)),
     ]
 }
