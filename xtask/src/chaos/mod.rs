@@ -31,7 +31,7 @@ use redrive_testbed::{Postgres, Redis};
 
 use crate::binaries::{self, Profile};
 use crate::http::Server;
-use crate::witness::{Alert, FaultyTarget, alerts};
+use crate::witness::{Alert, FaultyTarget, UnsentAttempts, Verdict, alerts};
 use addresses::Addresses;
 use caller::Callers;
 use cluster::Cluster;
@@ -144,7 +144,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
     run(&options)
 }
 
-/// Runs and reports; an error if a promise was broken.
+/// Runs and reports; an error if a promise was broken or a goal missed.
 pub fn run(options: &Options) -> Result<()> {
     crate::process::guard(options.trouble + REST)?;
     let redrive = binaries::build(options.profile, options.build)?.join("redrive");
@@ -154,9 +154,12 @@ pub fn run(options: &Options) -> Result<()> {
     let dir = binaries::scratch_dir(&format!("chaos/{}", std::process::id()))?;
     println!("chaos run: {} nodes, seed {}, logs in {}", options.nodes, options.seed, dir.display());
     let again = || format!("logs in {}; again with: cargo {}", dir.display(), options.command());
-    let violations = break_and_judge(options, redrive, &dir).with_context(again)?;
+    let (violations, unsent) = break_and_judge(options, redrive, &dir).with_context(again)?;
     if violations > 0 {
         bail!("{violations} violations; {}", again());
+    }
+    if unsent.verdict() == Verdict::Missed {
+        bail!("every invariant was kept, and a goal was missed: {unsent}; {}", again());
     }
     std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))
 }
@@ -170,8 +173,8 @@ fn knows_schedules(redrive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The run itself; says how many violations there were.
-fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<usize> {
+/// The run itself; says how many violations there were, and how many attempts were counted and not sent.
+fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(usize, UnsentAttempts)> {
     let begin = Instant::now();
     let ledger = Arc::new(Ledger::default());
     ledger.write().lease_margin_ms = node::LEASE_MARGIN_MS;
@@ -224,8 +227,10 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<us
 
     let violations = rules::check(&history);
     report::figures(&history, settled, begin.elapsed());
-    report::verdicts(&history, &violations, dir)?;
-    Ok(violations.len())
+    let logs = history.end.kept.iter().map(|(id, kept)| (id.as_str(), kept.attempts.as_slice()));
+    let unsent = UnsentAttempts::of(logs, &history.arrivals);
+    report::verdicts(&history, &violations, unsent, dir)?;
+    Ok((violations.len(), unsent))
 }
 
 /// Breaks things for as long as it was asked for, then mends everything.

@@ -10,6 +10,7 @@ use super::history::{FaultKind, History, Ledger, Said};
 use super::rules::{Invariant, Violation, held_up_by_a_pause};
 use super::{node, story};
 use crate::table::Table;
+use crate::witness::UnsentAttempts;
 
 /// The most violations of one invariant that are shown.
 const SHOWN: usize = 10;
@@ -78,7 +79,7 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
 }
 
 /// Which invariants were kept, and what broke the others.
-pub fn verdicts(history: &History, violations: &[Violation], dir: &Path) -> Result<()> {
+pub fn verdicts(history: &History, violations: &[Violation], unsent: UnsentAttempts, dir: &Path) -> Result<()> {
     for invariant in Invariant::ALL {
         let broken: Vec<&Violation> = violations.iter().filter(|violation| violation.invariant == invariant).collect();
         let verdict = if broken.is_empty() { "kept  " } else { "BROKEN" };
@@ -93,6 +94,7 @@ pub fn verdicts(history: &History, violations: &[Violation], dir: &Path) -> Resu
     if history.alerts.is_none() {
         println!("  (the alerts of 9 were not judged: one that was in doubt may take a minute and a half)");
     }
+    println!("  {}: {unsent}", unsent.verdict());
     if violations.is_empty() {
         return Ok(());
     }

@@ -24,6 +24,8 @@ const REMEMBERED: usize = 50;
 /// How many of a hundred submissions are batches.
 const BATCH_PERCENT: u32 = 5;
 const LARGEST_BATCH: usize = 10;
+/// How many of a hundred tasks may be tried only once.
+const ONCE_PERCENT: u32 = 15;
 /// How long an attempt may take.
 const ATTEMPT_TIMEOUT_MS: u64 = 1_000;
 
@@ -101,6 +103,7 @@ impl Caller {
         let number = self.shared.next.fetch_add(1, Ordering::AcqRel);
         let key = format!("crash-{}-{number}", self.shared.seed);
         let submission = Submission::draw(key, self.shared.target, ATTEMPT_TIMEOUT_MS, &mut self.random);
+        let submission = if self.random.u32(..100) < ONCE_PERCENT { submission.once() } else { submission };
         self.shared.ledger.write().asked.insert(submission.key.clone(), submission.asked.clone());
         submission
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 
+use super::Options;
 use super::history::Ledger;
 use crate::clock::now_us;
 use crate::process::Process;
@@ -22,15 +23,23 @@ pub struct Killer {
     redrive: PathBuf,
     dir: PathBuf,
     address: SocketAddr,
+    lane_concurrency: usize,
     ledger: Arc<Ledger>,
     random: Rng,
 }
 
 impl Killer {
     /// A killer for services in `dir`, on a port that is free now and is kept over all restarts.
-    pub fn new(redrive: PathBuf, dir: PathBuf, ledger: Arc<Ledger>, seed: u64) -> Result<Self> {
+    pub fn new(redrive: PathBuf, dir: PathBuf, ledger: Arc<Ledger>, options: &Options) -> Result<Self> {
         let probe = std::net::TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-        Ok(Killer { redrive, dir, address: probe.local_addr()?, ledger, random: Rng::with_seed(seed) })
+        Ok(Killer {
+            redrive,
+            dir,
+            address: probe.local_addr()?,
+            lane_concurrency: options.lane_concurrency,
+            ledger,
+            random: Rng::with_seed(options.seed),
+        })
     }
 
     /// Where the service listens whenever it lives.
@@ -89,6 +98,7 @@ impl Killer {
         let mut command = Command::new(&self.redrive);
         command.args(["serve", "--store", "sqlite", "--listen"]).arg(self.address.to_string());
         command.arg("--data-dir").arg(self.data_dir());
+        command.args(["--lane-concurrency", &self.lane_concurrency.to_string()]);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
             command.env_remove(name);
         }

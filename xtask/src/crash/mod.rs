@@ -9,6 +9,7 @@ mod caller;
 mod collect;
 mod history;
 mod killer;
+mod only_attempts;
 mod report;
 mod rules;
 
@@ -21,10 +22,14 @@ use clap::Args;
 
 use crate::binaries::{self, Profile};
 use crate::http::Server;
-use crate::witness::FaultyTarget;
+use crate::witness::{FaultyTarget, UnsentAttempts, Verdict};
 use caller::Callers;
 use history::Ledger;
 use killer::Killer;
+use only_attempts::OnlyAttempts;
+
+/// The slots of a lane, unless it is said otherwise: the service's own default.
+pub const LANE_SLOTS: usize = 128;
 
 /// The options of `cargo xtask crash`.
 #[derive(Debug, Args)]
@@ -38,6 +43,9 @@ pub struct Arguments {
     /// Callers at once
     #[arg(long, default_value_t = 24)]
     callers: usize,
+    /// The slots of a lane; with few of them and tasks enough, all are taken when the service is killed
+    #[arg(long, default_value_t = LANE_SLOTS, value_name = "SLOTS")]
+    lane_concurrency: usize,
     /// Kill the dev build instead of the release build
     #[arg(long)]
     debug_binary: bool,
@@ -52,6 +60,8 @@ pub struct Options {
     pub seed: u64,
     /// Callers at once.
     pub callers: usize,
+    /// The slots of a lane.
+    pub lane_concurrency: usize,
     /// Which build is killed.
     pub profile: Profile,
     /// The arguments of `cargo build` that make it.
@@ -65,12 +75,13 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
         kills: arguments.kills,
         seed: arguments.seed.unwrap_or_else(crate::clock::now_us),
         callers: arguments.callers,
+        lane_concurrency: arguments.lane_concurrency,
         profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
         build: &["-p", "redrive"],
     })
 }
 
-/// Runs and reports; an error if a promise was broken.
+/// Runs and reports; an error if a promise was broken or a goal missed.
 pub fn run(options: &Options) -> Result<()> {
     let redrive = binaries::build(options.profile, options.build)?.join("redrive");
     let dir = binaries::scratch_dir(&format!("crash/{}", std::process::id()))?;
@@ -81,7 +92,7 @@ pub fn run(options: &Options) -> Result<()> {
     let noting = Arc::clone(&ledger);
     let faults = Arc::new(FaultyTarget::new(options.seed, move |arrival| noting.write().arrivals.push(arrival)));
     let target = Server::start("target", Arc::clone(&faults))?;
-    let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), options.seed)?;
+    let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), options)?;
     let callers = Arc::new(Callers {
         service: killer.address(),
         target: target.address(),
@@ -122,9 +133,20 @@ pub fn run(options: &Options) -> Result<()> {
 
     let violations = rules::check(&history);
     report::summary(&history, &violations, begin.elapsed());
+    let logs = history.kept.iter().map(|(id, kept)| (id.as_str(), kept.attempts.as_slice()));
+    let unsent = UnsentAttempts::of(logs, &history.arrivals);
+    let only = OnlyAttempts::of(&history, options.lane_concurrency);
+    report::goals(unsent, only);
     if !violations.is_empty() {
         bail!("{} violations; seed {}, data in {}", violations.len(), options.seed, dir.display());
     }
     killer.check_files().with_context(|| format!("seed {}, data in {}", options.seed, dir.display()))?;
+    if [unsent.verdict(), only.verdict()].contains(&Verdict::Missed) {
+        bail!(
+            "every promise was kept, and a goal was missed (see above); seed {}, data in {}",
+            options.seed,
+            dir.display()
+        );
+    }
     std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))
 }

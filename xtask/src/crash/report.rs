@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::history::{History, Ledger};
+use super::only_attempts::OnlyAttempts;
 use super::rules::{Rule, Violation};
 use crate::table::Table;
+use crate::witness::UnsentAttempts;
 
 /// The most violations of one rule that are shown.
 const SHOWN: usize = 10;
@@ -64,4 +66,10 @@ pub fn summary(history: &History, violations: &[Violation], took: Duration) {
             println!("          … and {} more", broken.len() - SHOWN);
         }
     }
+}
+
+/// What breaks no promise and should not be.
+pub fn goals(unsent: UnsentAttempts, only: OnlyAttempts) {
+    println!("  {}: {unsent}", unsent.verdict());
+    println!("  {}: {only}", only.verdict());
 }

@@ -19,6 +19,7 @@ const CRASH: crash::Options = crash::Options {
     kills: 5,
     seed: 1,
     callers: 16,
+    lane_concurrency: crash::LANE_SLOTS,
     profile: Profile::Dev,
     // What the test step has built already: with another selection, cargo would build half of the tree again.
     build: &["--workspace", "--all-features", "--bins", "--tests"],

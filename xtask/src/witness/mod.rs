@@ -1,5 +1,5 @@
-//! What the tools that break the service share: what they submit, the target that misbehaves and sees every arrival, and
-//! the alerts in a log.
+//! What the tools that break the service share: what they submit, the target that misbehaves and sees every arrival, the
+//! alerts in a log, and the attempts that were counted and not sent.
 //!
 //! Not here: what is broken and when, and the rules by which a history is judged; each tool has its own.
 
@@ -7,8 +7,10 @@ mod alert;
 mod arrival;
 mod submission;
 mod target;
+mod unsent;
 
 pub use alert::{Alert, alerts};
 pub use arrival::Arrival;
 pub use submission::{Asked, DEPENDENCIES, Submission};
 pub use target::FaultyTarget;
+pub use unsent::{UnsentAttempts, Verdict};

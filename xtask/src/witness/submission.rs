@@ -18,6 +18,8 @@ pub struct Asked {
     pub target: String,
     /// The body.
     pub body_hash: u64,
+    /// The dependency, whose lane the task is in.
+    pub dependency: String,
     /// The most sends that it allows.
     pub max_attempts: u32,
     /// How long each of them may take.
@@ -42,12 +44,13 @@ impl Submission {
         let length = random.usize(..2_000);
         let body: String = std::iter::repeat_with(|| random.alphanumeric()).take(length).collect();
         let max_attempts = random.u32(3..=8);
+        let dependency = DEPENDENCIES[random.usize(..DEPENDENCIES.len())];
         let mut document = json!({
             "targetUrl": format!("http://{target}{path}"),
             "method": method,
             "body": body,
             "idempotencyKey": key,
-            "dependency": DEPENDENCIES[random.usize(..DEPENDENCIES.len())],
+            "dependency": dependency,
             "policy": {
                 "maxAttempts": max_attempts,
                 "initialDelayMs": random.u64(10..=50),
@@ -60,8 +63,16 @@ impl Submission {
             document["delayMs"] = Value::from(random.u64(1..500));
         }
         let target = format!("{method} {path}");
-        let asked = Asked { target, body_hash: hash_of(body.as_bytes()), max_attempts, attempt_timeout_ms };
+        let (body_hash, dependency) = (hash_of(body.as_bytes()), dependency.to_owned());
+        let asked = Asked { target, body_hash, dependency, max_attempts, attempt_timeout_ms };
         Submission { key, document: document.to_string(), asked }
+    }
+
+    /// The same with one attempt only.
+    pub fn once(self) -> Self {
+        let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
+        document["policy"]["maxAttempts"] = Value::from(1);
+        Submission { document: document.to_string(), asked: Asked { max_attempts: 1, ..self.asked }, ..self }
     }
 
     /// Another request under the same key: all but the body is the same.
@@ -71,5 +82,21 @@ impl Submission {
         document["body"] = Value::from(body.as_str());
         let asked = Asked { body_hash: hash_of(body.as_bytes()), ..self.asked.clone() };
         Submission { key: self.key.clone(), document: document.to_string(), asked }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_submission_with_one_attempt_differs_in_nothing_else() {
+        let target = "127.0.0.1:9".parse().unwrap();
+        let draw = || Submission::draw("key".to_owned(), target, 1_000, &mut Rng::with_seed(1));
+        let (several, once) = (draw(), draw().once());
+        let mut expected: Value = serde_json::from_str(&several.document).unwrap();
+        expected["policy"]["maxAttempts"] = Value::from(1);
+        assert_eq!(serde_json::from_str::<Value>(&once.document).unwrap(), expected);
+        assert_eq!(once.asked, Asked { max_attempts: 1, ..several.asked });
     }
 }

@@ -22,7 +22,8 @@ fn truth() -> History {
         ("c", "CANCELLED", 1, vec![attempt(1, 4_000, "retryable", Some(500))]),
     ] {
         let key = format!("key-{id}");
-        let asked = Asked { target: format!("POST /{id}"), body_hash: 7, max_attempts: 3, attempt_timeout_ms: 1_000 };
+        let (target, dependency) = (format!("POST /{id}"), "north".to_owned());
+        let asked = Asked { target, body_hash: 7, dependency, max_attempts: 3, attempt_timeout_ms: 1_000 };
         history.asked.insert(key.clone(), vec![asked]);
         history.answers.push(answer(id, 0, Said::Created(id.to_owned())));
         for attempt in &attempts {
