@@ -64,17 +64,29 @@ impl Bound {
 mod tests {
     use super::*;
 
+    /// Whether a task is let in without waiting.
+    async fn is_open(bound: &Bound, end: Instant) -> bool {
+        tokio::time::timeout(Duration::ZERO, bound.enter(end)).await.unwrap_or(false)
+    }
+
     #[tokio::test]
     async fn only_deliveries_let_further_tasks_in() {
         let deliveries = Arc::new(Deliveries::default());
         let bound = Bound::new(2, Arc::clone(&deliveries));
-        let (past, future) = (Instant::now(), Instant::now() + Duration::from_secs(600));
-        assert!(bound.enter(future).await && bound.enter(future).await);
-        assert!(!bound.enter(past).await, "two are outstanding");
+        let end = Instant::now() + Duration::from_secs(600);
+        assert!(is_open(&bound, end).await && is_open(&bound, end).await);
+        assert!(!is_open(&bound, end).await, "two are outstanding");
         deliveries.record(0, 1);
-        assert!(!bound.enter(past).await, "nobody has looked yet");
+        assert!(!is_open(&bound, end).await, "the delivery has not been looked at");
         bound.look();
-        assert!(bound.enter(future).await);
-        assert!(!bound.enter(past).await);
+        assert!(is_open(&bound, end).await);
+        assert!(!is_open(&bound, end).await);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_let_in_after_the_end() {
+        let bound = Bound::new(2, Arc::default());
+        assert!(!is_open(&bound, Instant::now()).await);
+        assert_eq!(bound.permits.available_permits(), 2, "and no permit is used up");
     }
 }
