@@ -61,9 +61,11 @@ pub fn measure(world: &World, variant: Variant, load: &Load, rounds: usize, task
         without.push(pipeline::measure(world, variant, &free, &load)?.tasks_per_second);
         with.push(pipeline::measure(world, variant, &burdened, &load)?.tasks_per_second);
     }
-    let waiting = burdened.ask(async |api| api.counts().await)?.get("PENDING").copied().unwrap_or(0);
-    if waiting + hanging < tasks {
-        bail!("the lane did not stay dead: of {tasks} tasks {waiting} are waiting and {hanging} hang");
+    let counts = burdened.ask(async |api| api.counts().await)?;
+    // Every other task has been settled, so all that has not ended is of the dead lane, claimed or not.
+    let unfinished: u64 = ["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum();
+    if unfinished < tasks {
+        bail!("the lane did not stay dead: of {tasks} tasks {unfinished} have not ended");
     }
     Ok(DeadLane {
         tasks,
