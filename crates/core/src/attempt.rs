@@ -8,11 +8,13 @@ use crate::time::Timestamp;
 /// One line of the attempt log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// Its number, from 1.
+    /// Its number among all attempts of the task, from 1.
     pub number: u32,
-    /// When it was claimed for sending.
+    /// Its number among the attempts of its run, from 1 in every run.
+    pub number_in_run: u32,
+    /// When its first byte went out; when it began to connect if none did, when it was claimed if a crash cut it off.
     pub started_at: Timestamp,
-    /// How long it took; nothing if a crash cut it off.
+    /// How long it took, connecting included; nothing if a crash cut it off.
     pub duration: Option<Duration>,
     /// What it meant.
     pub outcome: Outcome,
@@ -31,6 +33,8 @@ pub enum Outcome {
     Success,
     /// It failed in a way that a later attempt may not.
     Retryable,
+    /// The dependency asks for fewer requests: a 429 that is retried.
+    Overloaded,
     /// It failed in a way that no retry can mend.
     Permanent,
     /// A crash cut it off: it may have been delivered or not.
@@ -39,13 +43,15 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Outcome; 4] = [Outcome::Success, Outcome::Retryable, Outcome::Permanent, Outcome::Unknown];
+    pub const ALL: [Outcome; 5] =
+        [Outcome::Success, Outcome::Retryable, Outcome::Overloaded, Outcome::Permanent, Outcome::Unknown];
 
     /// Its name on the wire and in the stores.
     pub const fn as_str(self) -> &'static str {
         match self {
             Outcome::Success => "success",
             Outcome::Retryable => "retryable",
+            Outcome::Overloaded => "overloaded",
             Outcome::Permanent => "permanent",
             Outcome::Unknown => "unknown",
         }

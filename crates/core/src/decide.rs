@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::backoff::{self, Backoff};
-use crate::classify::Verdict;
+use crate::classify::{Cause, DNS_ATTEMPTS, Verdict};
 use crate::jitter::Jitter;
 use crate::planted::{self, Bug};
 use crate::policy::Policy;
@@ -28,6 +28,8 @@ pub struct Standing {
     pub previous_backoff: Option<Duration>,
     /// What a call of this dependency has been taking.
     pub estimate: Duration,
+    /// Attempts of this run that failed by DNS, before the one that just ended.
+    pub dns_failures: u32,
 }
 
 /// What happens to the task.
@@ -39,8 +41,11 @@ pub enum Decision {
     Retry {
         /// When.
         at: Timestamp,
-        /// The wait until then, as drawn or as the dependency asked, in whole milliseconds (rounded up).
+        /// The wait until then, as drawn, doubled or as the dependency asked, in whole milliseconds (rounded up). It is
+        /// also the previous wait that decorrelated jitter builds on at the next draw: see [`OVERLOAD_FACTOR`].
         backoff: Duration,
+        /// Attempts of this run that failed by DNS, the one that just ended included.
+        dns_failures: u32,
     },
     /// It waits and is tried again; nothing was sent, and no attempt counts.
     PutOff {
@@ -49,12 +54,16 @@ pub enum Decision {
     },
 }
 
-/// How long a task waits whose body cannot be read, give or take [`PAUSE_SPREAD`] of it.
-pub const PAUSE: Duration = Duration::from_secs(15);
-/// What such a wait comes down to when the deadline is near.
-pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// The part of a pause by which it is drawn longer or shorter: what failed together must not come back together.
+/// What the drawn wait is multiplied with when the dependency asks for fewer requests and does not say when to come back.
+///
+/// The factor is put on the draw, after jitter and cap, so the wait may be up to twice the policy's longest. The doubled
+/// wait is what decorrelated jitter takes for its previous one, as it does with a Retry-After: it grows from the time that
+/// the dependency was really left alone. That cannot run away, because every draw is capped again before it is doubled.
+pub const OVERLOAD_FACTOR: u32 = 2;
+/// The part of a pause by which it is drawn longer or shorter: tasks that were put off together must not return together.
 pub const PAUSE_SPREAD: f64 = 0.2;
+/// Near the deadline a pause becomes shorter, down to this or to a tenth of itself, whichever is less.
+pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether a send still makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,26 +83,35 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
         Verdict::Success => Decision::End(Status::Succeeded, None),
         Verdict::Never => Decision::End(Status::Failed, Some(Reason::NotRetryable)),
         Verdict::BodyLost => Decision::End(Status::Failed, Some(Reason::BodyLost)),
-        Verdict::Retry { after, max_attempts } => {
-            let most = max_attempts.map_or(standing.max_attempts, |cap| cap.min(standing.max_attempts));
-            let most = if planted::is(Bug::OneAttemptTooMany) { most + 1 } else { most };
-            let most = if planted::is(Bug::OneAttemptTooFew) { most.max(2) - 1 } else { most };
-            if standing.attempt >= most {
-                return exhausted(Reason::Attempts);
-            }
-            retry(policy, standing, after, now, unit)
+        Verdict::NotSent { pause } => put_off(policy, standing, pause, now, unit),
+        Verdict::Retry { .. } | Verdict::Overloaded { .. } if standing.attempt >= most_attempts(standing) => {
+            exhausted(Reason::Attempts)
         }
-        Verdict::NotSent => put_off(policy, standing, now, unit),
+        Verdict::Retry { after, cause } => {
+            let before = if planted::is(Bug::DnsCountsAttempts) { standing.attempt - 1 } else { standing.dns_failures };
+            let dns_failures = before.saturating_add(u32::from(cause == Cause::Dns));
+            let is_limited = cause == Cause::Dns && !planted::is(Bug::NameTriedForEver);
+            if is_limited && dns_failures >= DNS_ATTEMPTS {
+                return exhausted(Reason::DnsAttempts);
+            }
+            let wait = Wait { factor: 1, asked: after };
+            retry(policy, &Standing { dns_failures, ..*standing }, wait, now, unit)
+        }
+        Verdict::Overloaded { after } => {
+            let is_doubled = after.is_none() && !planted::is(Bug::OverloadNotDoubled);
+            let factor = if is_doubled { OVERLOAD_FACTOR } else { 1 };
+            retry(policy, standing, Wait { factor, asked: after }, now, unit)
+        }
     }
 }
 
 /// What happens after an attempt that a crash cut off: it counts like a failure that may be retried, but if it was the
-/// last one, nobody knows whether the task was delivered, and the reason says so.
+/// last one, it is unknown whether the task was delivered, and the reason says so.
 pub fn after_lost_lease(policy: &Policy, standing: &Standing, now: Timestamp, unit: f64) -> Decision {
     if standing.attempt >= standing.max_attempts && !planted::is(Bug::RetryAfterTheLastUnknown) {
         return exhausted(Reason::OutcomeUnknown);
     }
-    retry(policy, standing, None, now, unit)
+    retry(policy, standing, Wait { factor: 1, asked: None }, now, unit)
 }
 
 /// Whether an attempt that begins at `now` can be expected to end by the deadline.
@@ -107,29 +125,47 @@ pub fn before_send(deadline_at: Timestamp, estimate: Duration, attempt_timeout: 
     Fit::SendNow { timeout: attempt_timeout.min(deadline_at.since(now)) }
 }
 
-fn retry(policy: &Policy, standing: &Standing, after: Option<Duration>, now: Timestamp, unit: f64) -> Decision {
+/// What a verdict says about the wait before a retry.
+struct Wait {
+    /// What the drawn wait is multiplied with.
+    factor: u32,
+    /// What the dependency asked for.
+    asked: Option<Duration>,
+}
+
+fn most_attempts(standing: &Standing) -> u32 {
+    let most = standing.max_attempts;
+    let most = if planted::is(Bug::OneAttemptTooMany) { most + 1 } else { most };
+    if planted::is(Bug::OneAttemptTooFew) { most.max(2) - 1 } else { most }
+}
+
+fn retry(policy: &Policy, standing: &Standing, wait: Wait, now: Timestamp, unit: f64) -> Decision {
     let fits = |at| before_send(standing.deadline_at, standing.estimate, policy.attempt_timeout, at) != Fit::TooLate;
-    let asked = after.filter(|_| !planted::is(Bug::IgnoreRetryAfter)).unwrap_or(Duration::ZERO);
+    let asked = wait.asked.filter(|_| !planted::is(Bug::IgnoreRetryAfter)).unwrap_or(Duration::ZERO);
     if policy.retry_after_max.is_some_and(|longest| asked > longest) {
         return exhausted(Reason::RetryAfter);
     }
-    let mut drawn = backoff::delay(policy, standing.attempt, standing.previous_backoff, unit);
+    let drawn = backoff::delay(policy, standing.attempt, standing.previous_backoff, unit);
+    let mut computed = drawn.saturating_mul(wait.factor);
     if planted::is(Bug::NoBackoff) {
-        drawn = Duration::ZERO;
+        computed = Duration::ZERO;
     }
-    if !fits(now.after(drawn)) {
+    if !fits(now.after(computed)) {
         return exhausted(Reason::Deadline);
     }
-    let at = now.after(drawn.max(asked));
+    let at = now.after(computed.max(asked));
     if !fits(at) && !planted::is(Bug::WaitBeyondDeadline) {
         return exhausted(Reason::RetryAfter);
     }
-    Decision::Retry { at, backoff: at.since(now) }
+    Decision::Retry { at, backoff: at.since(now), dns_failures: standing.dns_failures }
 }
 
-/// Half of what is left, within bounds: a task with little time must not sleep through it.
-fn put_off(policy: &Policy, standing: &Standing, now: Timestamp, unit: f64) -> Decision {
-    let delay = (standing.deadline_at.since(now) / 2).clamp(SHORTEST_PAUSE, PAUSE);
+/// The pause, or half of the time until the last moment for a send if that is less: a task with little time must not sleep
+/// through it.
+fn put_off(policy: &Policy, standing: &Standing, pause: Duration, now: Timestamp, unit: f64) -> Decision {
+    let shortest = SHORTEST_PAUSE.min(pause / 10);
+    let last_send = standing.deadline_at.before(standing.estimate.min(policy.attempt_timeout));
+    let delay = (last_send.since(now) / 2).clamp(shortest, pause);
     let jitter = Jitter::Proportional { ratio: PAUSE_SPREAD };
     let until = now.after(jitter.draw(&Backoff::Fixed { delay }, 1, None, unit));
     match before_send(standing.deadline_at, standing.estimate, policy.attempt_timeout, until) {
@@ -143,267 +179,4 @@ fn exhausted(reason: Reason) -> Decision {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
-    const RETRY: Verdict = Verdict::Retry { after: None, max_attempts: None };
-
-    /// Waits exactly 10 s before each retry.
-    fn policy() -> Policy {
-        Policy {
-            backoff: Backoff::Fixed { delay: secs(10) },
-            jitter: Jitter::None,
-            attempt_timeout: secs(30),
-            ..Policy::default()
-        }
-    }
-
-    /// After the first of 6 attempts, with an hour left and calls that take a second.
-    fn standing() -> Standing {
-        Standing {
-            attempt: 1,
-            max_attempts: 6,
-            deadline_at: NOW.after(secs(3_600)),
-            previous_backoff: None,
-            estimate: secs(1),
-        }
-    }
-
-    fn secs(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    fn asking(seconds: u64) -> Verdict {
-        Verdict::Retry { after: Some(secs(seconds)), max_attempts: None }
-    }
-
-    fn retry_in(wait: Duration) -> Decision {
-        Decision::Retry { at: NOW.after(wait), backoff: wait }
-    }
-
-    fn decide(standing: &Standing, verdict: Verdict) -> Decision {
-        after_attempt(&policy(), standing, &verdict, NOW, 0.5)
-    }
-
-    #[test]
-    fn a_success_and_a_failure_that_is_never_retried_end_the_task_whatever_is_left() {
-        for attempt in [1, 6] {
-            for deadline_at in [NOW.before(secs(1)), NOW.after(secs(3_600))] {
-                let standing = Standing { attempt, deadline_at, ..standing() };
-                assert_eq!(decide(&standing, Verdict::Success), Decision::End(Status::Succeeded, None));
-                assert_eq!(
-                    decide(&standing, Verdict::Never),
-                    Decision::End(Status::Failed, Some(Reason::NotRetryable))
-                );
-                assert_eq!(decide(&standing, Verdict::BodyLost), Decision::End(Status::Failed, Some(Reason::BodyLost)));
-            }
-        }
-    }
-
-    #[test]
-    fn attempts_end_at_the_tighter_of_the_tasks_limit_and_the_failures() {
-        // attempt, the task's limit, the failure's limit, whether it is retried
-        let cases = [
-            (1, 1, None, false),
-            (1, 2, None, true),
-            (5, 6, None, true),
-            (6, 6, None, false),
-            (7, 6, None, false),
-            (1, 6, Some(2), true),
-            (2, 6, Some(2), false),
-            (4, 6, Some(2), false),
-            (1, 1, Some(2), false),
-        ];
-        for (attempt, max_attempts, cap, retried) in cases {
-            let standing = Standing { attempt, max_attempts, ..standing() };
-            let verdict = Verdict::Retry { after: None, max_attempts: cap };
-            let expected = if retried { retry_in(secs(10)) } else { exhausted(Reason::Attempts) };
-            assert_eq!(decide(&standing, verdict), expected, "attempt {attempt} of {max_attempts}, {cap:?}");
-        }
-    }
-
-    #[test]
-    fn the_wait_is_the_longer_of_the_backoff_and_the_retry_after() {
-        for (asked, expected) in [(0, 10), (9, 10), (10, 10), (11, 11), (3_000, 3_000)] {
-            assert_eq!(decide(&standing(), asking(asked)), retry_in(secs(expected)), "asked for {asked} s");
-        }
-        assert_eq!(decide(&standing(), RETRY), retry_in(secs(10)));
-    }
-
-    #[test]
-    fn the_wait_is_drawn_for_the_retry_that_follows_the_attempt() {
-        let policy = Policy::default();
-        for (attempt, unit, expected) in [(1, 0.5, 500), (2, 0.5, 1_000), (5, 0.25, 4_000), (1, 0.0, 0)] {
-            let standing = Standing { attempt, ..standing() };
-            let decision = after_attempt(&policy, &standing, &RETRY, NOW, unit);
-            assert_eq!(decision, retry_in(Duration::from_millis(expected)), "attempt {attempt}, unit {unit}");
-        }
-        let decorrelated = Policy { jitter: Jitter::Decorrelated, ..policy };
-        let standing = Standing { previous_backoff: Some(secs(4)), ..standing() };
-        let decision = after_attempt(&decorrelated, &standing, &RETRY, NOW, 0.5);
-        assert_eq!(decision, retry_in(Duration::from_millis(6_500)));
-    }
-
-    #[test]
-    fn the_backoff_is_in_whole_milliseconds_and_is_what_the_task_waits() {
-        let policy = Policy { backoff: Backoff::Fixed { delay: Duration::from_micros(1_001) }, ..policy() };
-        let decision = after_attempt(&policy, &standing(), &RETRY, NOW, 0.5);
-        assert_eq!(decision, retry_in(Duration::from_millis(2)));
-    }
-
-    #[test]
-    fn a_retry_after_beyond_the_policys_patience_ends_the_task() {
-        let policy = Policy { retry_after_max: Some(secs(60)), ..policy() };
-        for (asked, expected) in
-            [(60, retry_in(secs(60))), (61, exhausted(Reason::RetryAfter)), (u64::MAX, exhausted(Reason::RetryAfter))]
-        {
-            assert_eq!(after_attempt(&policy, &standing(), &asking(asked), NOW, 0.5), expected, "{asked}");
-        }
-        // It bounds what the dependency asks for, not the policy's own backoff.
-        let strict = Policy { retry_after_max: Some(Duration::ZERO), ..policy };
-        assert_eq!(after_attempt(&strict, &standing(), &RETRY, NOW, 0.5), retry_in(secs(10)));
-        assert_eq!(after_attempt(&strict, &standing(), &asking(0), NOW, 0.5), retry_in(secs(10)));
-        assert_eq!(after_attempt(&strict, &standing(), &asking(1), NOW, 0.5), exhausted(Reason::RetryAfter));
-    }
-
-    #[test]
-    fn a_retry_must_be_expected_to_end_by_the_deadline() {
-        let deadline = exhausted(Reason::Deadline);
-        let retry_after = exhausted(Reason::RetryAfter);
-        // ms to the deadline, estimate in s, asked for, decision
-        let cases = [
-            (11_000, 1, None, retry_in(secs(10))),
-            (10_999, 1, None, deadline),
-            (10_001, 0, None, retry_in(secs(10))),
-            // A send at the deadline itself would have no time at all.
-            (10_000, 0, None, deadline),
-            (0, 0, None, deadline),
-            // An estimate beyond the attempt timeout counts as the timeout, 30 s.
-            (40_000, 500, None, retry_in(secs(10))),
-            (39_999, 500, None, deadline),
-            // The Retry-After is the longer one, and what does not fit.
-            (21_000, 1, Some(20), retry_in(secs(20))),
-            (20_999, 1, Some(20), retry_after),
-            (20_999, 1, Some(u64::MAX), retry_after),
-            // The backoff would not have fitted either.
-            (10_999, 1, Some(20), deadline),
-            // The Retry-After is the shorter one.
-            (10_999, 1, Some(5), deadline),
-        ];
-        for (left, estimate, asked, expected) in cases {
-            let deadline_at = NOW.after(Duration::from_millis(left));
-            let standing = Standing { deadline_at, estimate: secs(estimate), ..standing() };
-            let verdict = asked.map_or(RETRY, asking);
-            assert_eq!(decide(&standing, verdict), expected, "{left} ms left, estimate {estimate} s, asked {asked:?}");
-        }
-    }
-
-    #[test]
-    fn used_up_attempts_are_the_reason_even_when_time_is_up_too() {
-        let standing = Standing { attempt: 6, deadline_at: NOW, ..standing() };
-        assert_eq!(decide(&standing, asking(u64::MAX)), exhausted(Reason::Attempts));
-    }
-
-    #[test]
-    fn an_attempt_that_a_crash_cut_off_counts_and_leaves_its_outcome_unknown() {
-        let after = |standing| after_lost_lease(&policy(), &standing, NOW, 0.5);
-        assert_eq!(after(standing()), retry_in(secs(10)));
-        assert_eq!(after(Standing { attempt: 5, ..standing() }), retry_in(secs(10)));
-        assert_eq!(after(Standing { attempt: 6, ..standing() }), exhausted(Reason::OutcomeUnknown));
-        assert_eq!(after(Standing { attempt: 1, max_attempts: 1, ..standing() }), exhausted(Reason::OutcomeUnknown));
-        assert_eq!(after(Standing { deadline_at: NOW, ..standing() }), exhausted(Reason::Deadline));
-    }
-
-    #[test]
-    fn what_was_not_sent_waits_a_pause_and_counts_for_nothing() {
-        let put_off = |millis| Decision::PutOff { until: NOW.after(Duration::from_millis(millis)) };
-        // ms to the deadline, estimate in s, unit, decision
-        let cases = [
-            (3_600_000, 1, 0.0, put_off(12_000)),
-            (3_600_000, 1, 0.5, put_off(15_000)),
-            (3_600_000, 1, 0.75, put_off(16_500)),
-            // Half of what is left, down to a second.
-            (20_000, 1, 0.5, put_off(10_000)),
-            (4_000, 1, 0.5, put_off(2_000)),
-            (2_001, 1, 0.5, put_off(1_001)),
-            (1_600, 0, 0.5, put_off(1_000)),
-            // No send would come to its end.
-            (20_000, 11, 0.5, exhausted(Reason::Deadline)),
-            (1_000, 0, 0.5, exhausted(Reason::Deadline)),
-            (0, 0, 0.5, exhausted(Reason::Deadline)),
-        ];
-        for (left, estimate, unit, expected) in cases {
-            // However many attempts there were: this was none.
-            for attempt in [1, 6, 7] {
-                let deadline_at = NOW.after(Duration::from_millis(left));
-                let standing = Standing { attempt, deadline_at, estimate: secs(estimate), ..standing() };
-                let decision = after_attempt(&policy(), &standing, &Verdict::NotSent, NOW, unit);
-                assert_eq!(decision, expected, "{left} ms left, estimate {estimate} s, unit {unit}");
-            }
-        }
-        let broken = after_attempt(&policy(), &standing(), &Verdict::NotSent, NOW, f64::NAN);
-        assert_eq!(broken, put_off(18_000), "a broken source of randomness waits longest");
-    }
-
-    #[test]
-    fn a_send_gets_the_attempt_timeout_or_what_is_left() {
-        let send = |seconds| Fit::SendNow { timeout: secs(seconds) };
-        // s to the deadline, estimate, attempt timeout
-        let cases = [
-            (100, 0, 30, send(30)),
-            (30, 0, 30, send(30)),
-            (29, 0, 30, send(29)),
-            (5, 5, 30, send(5)),
-            (5, 6, 30, Fit::TooLate),
-            // The estimate is held to the timeout.
-            (30, 600, 30, send(30)),
-            (29, 600, 30, Fit::TooLate),
-            (0, 0, 30, Fit::TooLate),
-        ];
-        for (left, estimate, timeout, expected) in cases {
-            let fit = before_send(NOW.after(secs(left)), secs(estimate), secs(timeout), NOW);
-            assert_eq!(fit, expected, "{left} s left, estimate {estimate} s, timeout {timeout} s");
-        }
-        assert_eq!(before_send(NOW, Duration::ZERO, secs(30), NOW.after(secs(1))), Fit::TooLate);
-        let at_the_last_millisecond = before_send(NOW.after(Duration::from_millis(1)), Duration::ZERO, secs(30), NOW);
-        assert_eq!(at_the_last_millisecond, Fit::SendNow { timeout: Duration::from_millis(1) });
-    }
-
-    #[test]
-    fn a_fresh_task_is_always_sent_however_slow_its_dependency() {
-        let policy = Policy::default();
-        let deadline_at = NOW.after(policy.total_budget);
-        let fit = before_send(deadline_at, Duration::MAX, policy.attempt_timeout, NOW);
-        assert_eq!(fit, Fit::SendNow { timeout: policy.attempt_timeout });
-    }
-
-    /// Every retry that is decided on waits long enough, is within the limits and will be let through when it is due.
-    #[test]
-    fn what_is_retried_can_be_sent_when_it_is_due() {
-        let policy = Policy::default();
-        let mut retries = 0;
-        for attempt in 1..=7 {
-            for left in [0, 1, 400, 999, 1_000, 1_001, 5_000, 31_000, 86_400_000] {
-                for asked in [None, Some(0), Some(1), Some(30), Some(86_400)] {
-                    for unit in [0.0, 0.1, 0.5, 0.999, f64::NAN] {
-                        for estimate in [Duration::ZERO, Duration::from_micros(700), secs(1), secs(100)] {
-                            let deadline_at = NOW.after(Duration::from_millis(left));
-                            let standing = Standing { attempt, deadline_at, estimate, ..standing() };
-                            let verdict = asked.map_or(RETRY, asking);
-                            let decision = after_attempt(&policy, &standing, &verdict, NOW, unit);
-                            let Decision::Retry { at, backoff } = decision else { continue };
-                            retries += 1;
-                            assert!(attempt < 6, "{standing:?}");
-                            assert_eq!(at, NOW.after(backoff), "{standing:?}");
-                            assert!(backoff >= secs(asked.unwrap_or(0)), "{standing:?}");
-                            let fit = before_send(deadline_at, estimate, policy.attempt_timeout, at);
-                            assert_ne!(fit, Fit::TooLate, "{standing:?}");
-                        }
-                    }
-                }
-            }
-        }
-        assert!(retries > 1_000, "{retries}");
-    }
-}
+mod tests;

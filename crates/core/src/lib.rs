@@ -41,5 +41,5 @@ pub use id::{Dependency, IdempotencyKey, Lane, PolicyId, TaskId, TenantId};
 pub use latency::Latency;
 pub use policy::Policy;
 pub use request::Request;
-pub use task::{Reason, Status, Task};
+pub use task::{Class, Reason, Status, Task};
 pub use time::Timestamp;

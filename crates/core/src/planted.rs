@@ -59,6 +59,8 @@ bugs! {
     EmptyBodyOnRetry = "empty-body-on-retry", 3;
     /// A cancel does not reach an attempt that is claimed and not yet on the wire.
     CancelMissesTheClaimed = "cancel-misses-the-claimed", 4;
+    /// A cancel does not reach an attempt that is still connecting.
+    CancelMissesTheConnected = "cancel-misses-the-connected", 4;
     /// A settlement forgets that the task was taken back while it was in flight.
     CancelForgottenInFlight = "cancel-forgotten-in-flight", 4 | 1;
     /// Bringing a task forward brings ended ones back to life.
@@ -77,10 +79,16 @@ bugs! {
     SendAfterDeadline = "send-after-deadline", 6;
     /// A claim takes tasks that are not due yet.
     ClaimTooEarly = "claim-too-early", 6;
+    /// A task that was claimed before it is due is sent as soon as it is claimed.
+    HeldTaskIsSentEarly = "held-task-is-sent-early", 6;
     /// A retry waits for nothing at all.
     NoBackoff = "no-backoff", 6;
+    /// Too many requests, and no word of when to come back: the wait is not doubled.
+    OverloadNotDoubled = "overload-not-doubled", 6;
     /// A lease lasts for the margin only, not for the attempt as well.
     LeaseTooShort = "lease-too-short", 7;
+    /// The lease of a task that is claimed before it is due runs from the claim.
+    LeaseFromTheClaim = "lease-from-the-claim", 7;
     /// A claim whose answer came late is sent though little is left of its lease.
     LateClaimIsSent = "late-claim-is-sent", 7;
     /// Leases are taken over before they have run out.
@@ -89,6 +97,24 @@ bugs! {
     CancelledStaysDue = "cancelled-stays-due", 4 | 1;
     /// Attempts go on the wire without waiting for a slot of their lane.
     NoSlots = "no-slots", 8;
+    /// Slow lanes may use the whole capacity.
+    SlowLanesTakeAll = "slow-lanes-take-all", 8;
+    /// Lanes of which nothing is known may use the whole capacity.
+    UnknownLanesTakeAll = "unknown-lanes-take-all", 8;
+    /// Slow lanes claim ahead, and tasks that wait for a slot count towards the capacity.
+    WaitingUsesCapacity = "waiting-uses-capacity", 8 | 13;
+    /// A slot that becomes free is offered to nobody but the lane that had it.
+    SlotNotOffered = "slot-not-offered", 8 | 13;
+    /// Lanes without any slot wait behind a lane that has just given one back.
+    StarvedLanesWait = "starved-lanes-wait", 8;
+    /// A tenant whose lane was served stays first in line.
+    TenantsTakeNoTurns = "tenants-take-no-turns", 8;
+    /// A lane that waits is served from the pool where it belonged when it began to.
+    StalePoolServed = "stale-pool-served", 8;
+    /// A last attempt is claimed ahead of its slot.
+    LastAttemptClaimedAhead = "last-attempt-claimed-ahead", 8;
+    /// A send for which this process has no socket left counts as an attempt.
+    ShortageCounts = "shortage-counts", 1 | 2;
     /// A dead letter whose process died before the alert never raises it.
     AlertOnlyOnce = "alert-only-once", 9;
     /// A rescuer that ends a task raises no alert.
@@ -105,6 +131,8 @@ bugs! {
     FingerprintIgnoresBody = "fingerprint-ignores-body", 10;
     /// A schedule that was lost is rebuilt without the tasks that are not due yet.
     RebuildWithoutWaiting = "rebuild-without-waiting", 11 | 13;
+    /// A retry is kept in the queue of the first attempts.
+    RetriesAmongFirst = "retries-among-first", 13;
     /// A retry is written down and not noted in the schedule.
     RetryNotScheduled = "retry-not-scheduled", 13;
     /// A task is found whoever asks for it.
@@ -119,6 +147,14 @@ bugs! {
     ClaimErrorForgetsLane = "claim-error-forgets-lane", 13;
     /// A claim that the store refused keeps the room that it had taken.
     ClaimErrorKeepsRoom = "claim-error-keeps-room", 13;
+    /// A task that waits past its deadline ends only once its lane has room for it.
+    OverdueWaitsForRoom = "overdue-waits-for-room", 13;
+    /// A task that was claimed once is not ended at its deadline when it waits again.
+    DeadlineForgotten = "deadline-forgotten", 13;
+    /// A claimed task that waits for a slot is not ended at its deadline.
+    ClaimedOutlivesDeadline = "claimed-outlives-deadline", 13;
+    /// A stop over a shared store waits for a loop that waits for the stop.
+    StopNeverEnds = "stop-never-ends", 13;
     /// Ended tasks are kept for an hour instead of a day.
     RetentionTooShort = "retention-too-short", 1 | 10;
     /// Cleaning removes tasks by when they were accepted, ended or not.
@@ -129,6 +165,10 @@ bugs! {
     ReplayKeepsDeadline = "replay-keeps-deadline", 6;
     /// A name that cannot be resolved is tried as often as anything else.
     NameTriedForEver = "name-tried-for-ever", 2;
+    /// A name that cannot be resolved is tried again only if no attempt came before.
+    DnsCountsAttempts = "dns-counts-attempts", 1;
+    /// The attempt log has when the connection was begun, not when the first byte left.
+    StartedAtTheConnection = "started-at-the-connection", 1;
     /// What follows a commit in memory is lost when the caller hangs up.
     CallerHangsUp = "caller-hangs-up", 13;
     /// Only the first page of the leases that ran out is taken over.

@@ -65,6 +65,8 @@ pub enum Reason {
     BodyLost,
     /// EXHAUSTED: all attempts were used.
     Attempts,
+    /// EXHAUSTED: the name of the dependency could not be resolved in as many attempts as a DNS failure is worth.
+    DnsAttempts,
     /// EXHAUSTED: one more attempt would not have fitted into the total time budget.
     Deadline,
     /// EXHAUSTED: the dependency asked for a longer wait than the task may take.
@@ -77,10 +79,11 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 7] = [
+    pub const ALL: [Reason; 8] = [
         Reason::NotRetryable,
         Reason::BodyLost,
         Reason::Attempts,
+        Reason::DnsAttempts,
         Reason::Deadline,
         Reason::RetryAfter,
         Reason::OutcomeUnknown,
@@ -93,6 +96,7 @@ impl Reason {
             Reason::NotRetryable => "not-retryable",
             Reason::BodyLost => "body-lost",
             Reason::Attempts => "attempts",
+            Reason::DnsAttempts => "dns-attempts",
             Reason::Deadline => "deadline",
             Reason::RetryAfter => "retry-after",
             Reason::OutcomeUnknown => "outcome-unknown",
@@ -103,6 +107,34 @@ impl Reason {
     /// The reason with this name.
     pub fn from_name(name: &str) -> Option<Reason> {
         Reason::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+}
+
+/// The queues of a lane: due work is indexed by lane, class and time, so that work of one class that must wait does not
+/// stand in front of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The first attempt of a run.
+    First,
+    /// Every later attempt of it.
+    Retry,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Class; 2] = [Class::First, Class::Retry];
+
+    /// Its number in the stores. Stores leave room for more classes between and above these.
+    pub const fn code(self) -> u8 {
+        match self {
+            Class::First => 0,
+            Class::Retry => 1,
+        }
+    }
+
+    /// The class with this number.
+    pub fn from_code(code: u8) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.code() == code)
     }
 }
 
@@ -152,6 +184,8 @@ pub struct Task {
     pub ended_at: Option<Timestamp>,
     /// The wait that was drawn before the coming attempt (decorrelated jitter builds on it).
     pub backoff: Option<Duration>,
+    /// Attempts of this run that failed because the dependency's name could not be resolved.
+    pub dns_failures: u32,
     /// The caller took it back while an attempt was under way.
     pub cancel_requested: bool,
     /// What went wrong last, if anything did.
@@ -162,6 +196,16 @@ impl Task {
     /// Attempts made in this run, the one under way included: what the limits and the backoff count.
     pub const fn attempt_in_run(&self) -> u32 {
         self.attempt_number.saturating_sub(self.attempts_before)
+    }
+
+    /// The queue of its lane that it waits in while it is pending.
+    pub const fn class(&self) -> Class {
+        if self.attempt_in_run() == 0 { Class::First } else { Class::Retry }
+    }
+
+    /// Whether the next attempt is the last one that this run allows: if its claim is lost, nothing can follow.
+    pub const fn is_next_attempt_last(&self) -> bool {
+        self.attempt_in_run().saturating_add(1) >= self.max_attempts
     }
 
     /// Puts a dead letter back to work at `now`: due at once, with as many attempts and as much time as its last run
@@ -178,6 +222,7 @@ impl Task {
         self.next_attempt_at = Some(now);
         self.ended_at = None;
         self.backoff = None;
+        self.dns_failures = 0;
         self.cancel_requested = false;
     }
 }
@@ -214,6 +259,7 @@ mod tests {
             next_attempt_at: None,
             ended_at: Some(at(9_000)),
             backoff: Some(Duration::from_secs(4)),
+            dns_failures: 2,
             cancel_requested: true,
             last_error: Some(LastError { kind: ErrorType::Dns, message: "no such name".into() }),
         }
@@ -234,13 +280,17 @@ mod tests {
             next_attempt_at: Some(at(50_000)),
             ended_at: None,
             backoff: None,
+            dns_failures: 0,
             cancel_requested: false,
             ..first
         };
         assert_eq!(task, expected);
-        assert_eq!(task.attempt_in_run(), 0);
+        assert_eq!((task.attempt_in_run(), task.class(), task.is_next_attempt_last()), (0, Class::First, false));
 
-        task.attempt_number += 2;
+        task.attempt_number += 1;
+        assert_eq!((task.class(), task.is_next_attempt_last()), (Class::Retry, false));
+        task.attempt_number += 1;
+        assert!(task.is_next_attempt_last());
         assert_eq!(task.attempt_in_run(), 2);
         task.status = Status::Failed;
         task.begin_next_run(at(70_000));
@@ -256,6 +306,10 @@ mod tests {
         for reason in Reason::ALL {
             assert_eq!(Reason::from_name(reason.as_str()), Some(reason));
         }
+        for class in Class::ALL {
+            assert_eq!(Class::from_code(class.code()), Some(class));
+        }
+        assert_eq!(Class::from_code(9), None);
         assert_eq!(Status::from_name("pending"), None);
         assert_eq!(Reason::from_name(""), None);
     }

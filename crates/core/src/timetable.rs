@@ -1,7 +1,7 @@
 //! A policy's timetable: when each of its attempts comes, if all before it fail.
 //!
 //! Attempts are taken to fail at once, which is what an outage mostly looks like; each may in truth take up to the
-//! policy's attempt timeout, and a Retry-After may make any wait longer.
+//! policy's attempt timeout, and a 429 or a Retry-After may make any wait longer.
 
 use std::time::Duration;
 

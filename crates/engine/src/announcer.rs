@@ -227,6 +227,7 @@ mod tests {
             next_attempt_at: None,
             ended_at: Some(at),
             backoff: None,
+            dns_failures: 0,
             cancel_requested: false,
             last_error: None,
         }

@@ -10,51 +10,83 @@ use redrive_core::planted::{self, Bug};
 use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
 use redrive_store::{Claimed, Next, Settlement};
 
-use crate::in_flight::Place;
-use crate::lanes::Room;
+use crate::admission::pace::AttemptEnd;
+use crate::first_byte::FirstByte;
+use crate::in_flight::Signals;
+use crate::lanes::Seat;
 use crate::mistakes;
 use crate::policies::Resolved;
 use crate::settle::{Left, settle_or_leave};
 use crate::shared::{Phase, Shared};
-use crate::transport::{AlwaysOpen, Outbound, SendError};
+use crate::transport::{Outbound, SendError};
 
-/// Starts the attempt that `claimed` counts, in its lane's `room`.
-pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, room: Room) {
+/// The longest that a claimed task is held until it is due. One that is not due by then, because the clock on the wall was
+/// set back, goes back to the store.
+const LONGEST_HOLD: Duration = Duration::from_secs(1);
+
+/// Starts the attempt that `claimed` counts, in its lane's `seat`.
+pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, seat: Seat) {
     let held = shared.left_behind.hold(&claimed);
-    let place = shared.in_flight.enter(claimed.task.id);
+    let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
     let shared = shared.clone();
     spawner.spawn(Box::pin(async move {
-        if let Ok(()) = run(&shared, claimed, &policy, room, &place).await {
+        if let Ok(()) = run(&shared, claimed, &policy, seat, &entry.signals).await {
             held.settled();
         }
-        drop(place);
+        drop(entry);
     }));
 }
 
 /// Sees the attempt through, or leaves it to the rescuer.
-async fn run(shared: &Shared, claimed: Claimed, policy: &Resolved, mut room: Room, place: &Place) -> Result<(), Left> {
+async fn run(
+    shared: &Arc<Shared>,
+    claimed: Claimed,
+    policy: &Resolved,
+    mut seat: Seat,
+    signals: &Arc<Signals>,
+) -> Result<(), Left> {
     let send_by = latest_send(shared, &claimed);
-    wait_for_slot(shared, &mut room, send_by).await;
-    let timeout = match last_checks(shared, &claimed, &room, send_by, place) {
+    hold_until_due(shared, &claimed, signals).await;
+    let wait_until = match planted::is(Bug::ClaimedOutlivesDeadline) {
+        true => send_by,
+        false => send_by.min(claimed.task.deadline_at),
+    };
+    wait_for_slot(shared, &mut seat, wait_until, signals).await;
+    let has_slot = seat.has_slot() || planted::is(Bug::NoSlots);
+    let timeout = match last_checks(shared, &claimed, has_slot, send_by, signals) {
         LastChecks::Send { timeout } => timeout,
         LastChecks::Unsent(next) => {
-            drop(room);
+            seat.give_back();
             let unsent = settlement(&claimed, None, next, shared.clock.now());
             return settle_or_leave(shared, &claimed, unsent).await;
         }
         LastChecks::LeaseRanOut => return Err(Left),
     };
-    let begun = shared.clock.elapsed();
-    let sent = send(shared, &claimed, policy, timeout).await;
+    let first_byte = FirstByte::new(shared, signals, &claimed.task, send_by);
+    let (began_at, begun) = (shared.clock.now(), shared.clock.elapsed());
+    seat.begin();
+    let sent = send(shared, &claimed, policy, timeout, first_byte.clone()).await;
     let took = shared.clock.elapsed().saturating_sub(begun);
-    if sent.tells_latency() {
-        shared.lanes.record_latency(&claimed.task.lane, took, shared.clock.elapsed());
+    if sent.is_withdrawn(&first_byte) {
+        seat.give_back();
+        return give_back(shared, &claimed, send_by, signals).await;
     }
-    // The dependency is done with it: the lane's room is free while the result is written down.
-    drop(room);
-    let ended = judge(shared, &claimed, policy, sent, took, place);
+    seat.end(sent.end(), sent.tells_latency().then_some(took));
+    let left_at = first_byte.left_at().filter(|_| !planted::is(Bug::StartedAtTheConnection));
+    let timing = Timing { started_at: left_at.unwrap_or(began_at), took };
+    let ended = judge(shared, &claimed, policy, sent, timing, signals);
     settle_or_leave(shared, &claimed, ended).await
+}
+
+/// Settles an attempt of which no byte left: what the claim counted is taken back.
+async fn give_back(shared: &Shared, claimed: &Claimed, send_by: Timestamp, signals: &Signals) -> Result<(), Left> {
+    let next = match last_checks(shared, claimed, false, send_by, signals) {
+        LastChecks::Unsent(next) => next,
+        LastChecks::Send { .. } => wait_again(claimed, shared.clock.now()),
+        LastChecks::LeaseRanOut => return Err(Left),
+    };
+    settle_or_leave(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
 /// What is found just before the send.
@@ -63,7 +95,7 @@ enum LastChecks {
     Send { timeout: Duration },
     /// It must not go out; the attempt that the claim counted is taken back.
     Unsent(Next),
-    /// Somebody else may hold the task by now.
+    /// Another process may hold the task by now.
     LeaseRanOut,
 }
 
@@ -73,26 +105,62 @@ fn latest_send(shared: &Shared, claimed: &Claimed) -> Timestamp {
     claimed.lease.until.before(claimed.task.attempt_timeout).before(shared.options.lease_margin / 2)
 }
 
-/// Waits until the lane lets it on the wire, for no longer than the lease can bear.
-async fn wait_for_slot(shared: &Shared, room: &mut Room, send_by: Timestamp) {
-    if room.try_slot() || planted::is(Bug::NoSlots) {
+/// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
+async fn hold_until_due(shared: &Shared, claimed: &Claimed, signals: &Signals) {
+    let Some(due) = claimed.task.next_attempt_at else { return };
+    if planted::is(Bug::HeldTaskIsSentEarly) {
         return;
     }
-    tokio::select! {
-        biased;
-        () = room.slot() => {}
-        () = shared.reached(Phase::Returning) => {}
-        () = shared.clock.sleep(send_by.since(shared.clock.now())) => {}
+    loop {
+        let changed = signals.changed();
+        let early = due.since(shared.clock.now());
+        signals.set_held(!early.is_zero());
+        if early.is_zero() || early > LONGEST_HOLD || signals.is_released() || signals.is_cancelled() {
+            return signals.set_held(false);
+        }
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = shared.reached(Phase::Returning) => return,
+            () = shared.clock.sleep(early) => {}
+        }
     }
 }
 
-fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timestamp, place: &Place) -> LastChecks {
+/// Waits until the lane lets it on the wire, until `at_most`: what the lease or the deadline can bear.
+async fn wait_for_slot(shared: &Shared, seat: &mut Seat, at_most: Timestamp, signals: &Signals) {
+    if seat.has_slot() || planted::is(Bug::NoSlots) {
+        return;
+    }
+    let mut time_is_up = shared.clock.sleep(at_most.since(shared.clock.now()));
+    loop {
+        let changed = signals.changed();
+        if signals.is_cancelled() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = seat.slot() => return,
+            () = shared.reached(Phase::Returning) => return,
+            () = &mut time_is_up => return,
+            () = changed => {}
+        }
+    }
+}
+
+fn last_checks(
+    shared: &Shared,
+    claimed: &Claimed,
+    has_slot: bool,
+    send_by: Timestamp,
+    signals: &Signals,
+) -> LastChecks {
     let (task, now) = (&claimed.task, shared.clock.now());
     let end = |status, reason| LastChecks::Unsent(Next::End { status, reason: Some(reason), answer: None });
     if now >= claimed.lease.until && !planted::is(Bug::SendAfterLease) {
         return LastChecks::LeaseRanOut;
     }
-    if place.is_cancelled() || task.cancel_requested {
+    if signals.is_cancelled() || task.cancel_requested {
         return end(Status::Cancelled, Reason::Cancelled);
     }
     let timeout = match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
@@ -101,13 +169,20 @@ fn last_checks(shared: &Shared, claimed: &Claimed, room: &Room, send_by: Timesta
         Fit::TooLate => return end(Status::Exhausted, Reason::Deadline),
     };
     let is_late = now > send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
-    let has_slot = room.has_slot() || planted::is(Bug::NoSlots);
-    if is_late || !has_slot || shared.phase() >= Phase::Returning {
-        // It keeps its place in the queue: due when it was.
-        let at = task.next_attempt_at.unwrap_or(now);
-        return LastChecks::Unsent(Next::RetryAt { at, backoff: task.backoff });
+    let is_early = task.next_attempt_at.is_some_and(|due| now < due)
+        && !signals.is_released()
+        && !planted::is(Bug::HeldTaskIsSentEarly);
+    if is_early || is_late || !has_slot || shared.phase() >= Phase::Returning {
+        return LastChecks::Unsent(wait_again(claimed, now));
     }
     LastChecks::Send { timeout }
+}
+
+/// The task goes back to where it was in the queue: due when it was.
+fn wait_again(claimed: &Claimed, now: Timestamp) -> Next {
+    let task = &claimed.task;
+    let at = task.next_attempt_at.unwrap_or(now);
+    Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
 }
 
 /// What a send came to.
@@ -127,9 +202,50 @@ impl Sent {
             Sent::GivenUp => false,
         }
     }
+
+    /// How the attempt ended, for its lane: a timeout is told by how long it took.
+    fn end(&self) -> AttemptEnd {
+        match self {
+            Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Heard,
+            Sent::Failed(error) => match error.kind {
+                ErrorType::ConnectionRefused
+                | ErrorType::ConnectionReset
+                | ErrorType::ConnectTimeout
+                | ErrorType::ConnectFailed
+                | ErrorType::Dns
+                | ErrorType::TlsHandshakeTimeout
+                | ErrorType::TlsHandshake
+                | ErrorType::TlsCertificate => AttemptEnd::Unheard,
+                _ => AttemptEnd::Heard,
+            },
+        }
+    }
+
+    /// Whether nothing left because it was not to leave any more.
+    fn is_withdrawn(&self, first_byte: &FirstByte) -> bool {
+        let is_unsent = first_byte.left_at().is_none();
+        match self {
+            Sent::Answered(_) => false,
+            Sent::Failed(error) => is_unsent && error.kind == ErrorType::NotSent && first_byte.is_refused(),
+            Sent::GivenUp => is_unsent && !planted::is(Bug::TakeBackWhatWasSent),
+        }
+    }
 }
 
-async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Duration) -> Sent {
+/// When an attempt began, and how long it took.
+#[derive(Clone, Copy)]
+struct Timing {
+    started_at: Timestamp,
+    took: Duration,
+}
+
+async fn send(
+    shared: &Shared,
+    claimed: &Claimed,
+    policy: &Resolved,
+    timeout: Duration,
+    first_byte: Arc<FirstByte>,
+) -> Sent {
     let task = &claimed.task;
     let outbound = Outbound {
         lane: task.lane.clone(),
@@ -139,7 +255,7 @@ async fn send(shared: &Shared, claimed: &Claimed, policy: &Resolved, timeout: Du
         attempt: task.attempt_number,
         connect_timeout: policy.policy.connect_timeout.min(timeout),
         attempt_timeout: timeout,
-        gate: Arc::new(AlwaysOpen),
+        gate: first_byte,
     };
     let sending = match mistakes::send(shared, task, &outbound) {
         Some(sending) => sending,
@@ -161,8 +277,8 @@ fn judge(
     claimed: &Claimed,
     policy: &Resolved,
     sent: Sent,
-    took: Duration,
-    place: &Place,
+    timing: Timing,
+    signals: &Signals,
 ) -> Settlement {
     let now = shared.clock.now();
     let standing = standing(shared, claimed);
@@ -178,31 +294,31 @@ fn judge(
         }
         Sent::Failed(error) => {
             let verdict = classify::error(error.kind);
-            if verdict == Verdict::NotSent {
+            if error.kind == ErrorType::BodyUnavailable {
                 log_unread(shared, claimed, &error);
             }
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
         }
         Sent::GivenUp if planted::is(Bug::TakeBackWhatWasSent) => {
-            let at = claimed.task.next_attempt_at.unwrap_or(now);
-            return settlement(claimed, None, Next::RetryAt { at, backoff: claimed.task.backoff }, now);
+            return settlement(claimed, None, wait_again(claimed, now), now);
         }
         Sent::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
-            return cut_off(claimed, decision, Some(took), now);
+            return cut_off(claimed, decision, Some(timing.took), now);
         }
     };
     let decision = match decide::after_attempt(&policy.policy, &standing, &verdict, now, unit) {
         // The store would see to it as well, but it has no answer to keep for a task that it thinks is to be retried.
-        Decision::Retry { .. } if place.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
+        Decision::Retry { .. } if signals.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
         // Nobody was asked anything: no attempt is in the log, and what the claim counted is taken back.
         decision @ Decision::PutOff { .. } => return settlement(claimed, None, next(claimed, decision, None), now),
         decision => decision,
     };
     let attempt = Attempt {
         number: claimed.task.attempt_number,
-        started_at: claimed.lease.since,
-        duration: Some(took),
+        number_in_run: claimed.task.attempt_in_run(),
+        started_at: timing.started_at,
+        duration: Some(timing.took),
         outcome: verdict.outcome(),
         response_status: answer.as_ref().map(|answer| answer.status),
         error,
@@ -221,6 +337,7 @@ pub(crate) fn cut_off(claimed: &Claimed, decision: Decision, took: Option<Durati
     };
     let attempt = Attempt {
         number: claimed.task.attempt_number,
+        number_in_run: claimed.task.attempt_in_run(),
         started_at: claimed.lease.since,
         duration: took,
         outcome: Outcome::Unknown,
@@ -240,6 +357,7 @@ pub(crate) fn standing(shared: &Shared, claimed: &Claimed) -> Standing {
         max_attempts: claimed.task.max_attempts,
         deadline_at: claimed.task.deadline_at,
         previous_backoff: claimed.task.backoff,
+        dns_failures: claimed.task.dns_failures,
         estimate: shared.estimate(claimed),
     }
 }
@@ -253,9 +371,11 @@ fn backoff(decision: &Decision) -> Option<Duration> {
 
 fn next(claimed: &Claimed, decision: Decision, answer: Option<Answer>) -> Next {
     match decision {
-        Decision::Retry { at, backoff } => Next::RetryAt { at, backoff: Some(backoff) },
+        Decision::Retry { at, backoff, dns_failures } => Next::RetryAt { at, backoff: Some(backoff), dns_failures },
         // The dependency's backoff goes on where it was.
-        Decision::PutOff { until } => Next::RetryAt { at: until, backoff: claimed.task.backoff },
+        Decision::PutOff { until } => {
+            Next::RetryAt { at: until, backoff: claimed.task.backoff, dns_failures: claimed.task.dns_failures }
+        }
         Decision::End(status, reason) => Next::End { status, reason, answer: answer.map(Box::new) },
     }
 }
@@ -285,9 +405,10 @@ fn log_attempt(claimed: &Claimed, attempt: &Attempt) {
         correlation_id = %task.id,
         tenant = %task.lane.tenant,
         dependency = %task.lane.dependency,
-        attempt = attempt.number,
-        run = task.run,
+        attempt = task.attempt_in_run(),
         max_attempts = task.max_attempts,
+        run = task.run,
+        total_attempts = attempt.number,
         backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
         error_type = error.kind.as_str(),
         response_status = attempt.response_status,

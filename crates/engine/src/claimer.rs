@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
-use redrive_store::{Claimed, Claims, Error, LaneDue, LaneRoom};
+use redrive_store::{Claimed, Error, LaneDue};
 
 use crate::attempt;
+use crate::lanes::{NextLook, Seat};
 use crate::mistakes;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
@@ -24,15 +25,21 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             () = shared.reached(Phase::Draining) => return,
             () = wait_for_turn(&shared) => {}
         }
-        let turns = shared.lanes.take_turns(shared.clock.now());
-        if turns.is_empty() {
-            continue;
-        }
-        match shared.store.claim(turns.clone(), shared.lease_terms(), shared.clock.now()).await {
-            Ok(claims) => start_all(&shared, turns, claims).await,
+        let Some((turns, request)) = shared.lanes.take_turns(shared.lease_terms()) else { continue };
+        let begun = shared.clock.elapsed();
+        match shared.store.claim(request).await {
+            Ok(claims) => {
+                let took = shared.clock.elapsed().saturating_sub(begun);
+                for (claimed, seat) in shared.lanes.claimed(&turns, claims, took) {
+                    start(&shared, claimed, seat).await;
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, "claiming failed, trying again");
-                put_back(&shared, turns);
+                match planted::is(Bug::ClaimErrorKeepsRoom) {
+                    true => mistakes::keep_room(&shared, &turns),
+                    false => shared.lanes.claim_failed(&turns, !planted::is(Bug::ClaimErrorForgetsLane)),
+                }
                 shared.clock.sleep(PAUSE).await;
             }
         }
@@ -40,38 +47,27 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn wait_for_turn(shared: &Shared) {
-    let now = shared.clock.now();
-    match shared.lanes.next_turn() {
-        Some(due) if due <= now => {}
-        Some(due) => tokio::select! {
+    let NextLook::At(due, change) = shared.lanes.next_look() else { return };
+    let until_due = due.map(|due| due.since(shared.clock.now()).min(LONGEST_NAP));
+    let until_change = change.map(|change| change.saturating_sub(shared.clock.elapsed()));
+    match [until_due, until_change].into_iter().flatten().min() {
+        Some(Duration::ZERO) => {}
+        Some(wait) => tokio::select! {
             biased;
             () = shared.lanes.changed() => {}
-            () = shared.clock.sleep(due.since(now).min(LONGEST_NAP)) => {}
+            () = shared.clock.sleep(wait) => {}
         },
         None => shared.lanes.changed().await,
     }
 }
 
-async fn start_all(shared: &Arc<Shared>, turns: Vec<LaneRoom>, claims: Claims) {
-    let Claims { claimed, lanes } = claims;
-    let mut claimed = claimed.into_iter().peekable();
-    for turn in turns {
-        let mut of_lane = Vec::new();
-        while let Some(task) = claimed.next_if(|claimed| claimed.task.lane == turn.lane) {
-            of_lane.push(task);
-        }
-        let nothing = LaneDue { lane: turn.lane.clone(), next_due: None };
-        let left = lanes.iter().find(|left| left.lane == turn.lane).unwrap_or(&nothing);
-        let rooms = shared.lanes.claimed(&turn, of_lane.len(), left);
-        for (claimed, room) in of_lane.into_iter().zip(rooms) {
-            match policy_of(shared, &claimed).await {
-                Ok(policy) => attempt::start(shared, claimed, policy, room),
-                // Nothing was sent. The lease runs out, and the rescuer tries again.
-                Err(error) => {
-                    drop(shared.left_behind.hold(&claimed));
-                    tracing::error!(task = %claimed.task.id, %error, "claimed a task whose policy cannot be read")
-                }
-            }
+async fn start(shared: &Arc<Shared>, claimed: Claimed, seat: Seat) {
+    match policy_of(shared, &claimed).await {
+        Ok(policy) => attempt::start(shared, claimed, policy, seat),
+        // Nothing was sent. The lease runs out, and the rescuer tries again.
+        Err(error) => {
+            drop(shared.left_behind.hold(&claimed));
+            tracing::error!(task = %claimed.task.id, %error, "claimed a task whose policy cannot be read")
         }
     }
 }
@@ -88,30 +84,17 @@ pub(crate) async fn policy_of(shared: &Shared, claimed: &Claimed) -> Result<Arc<
     }
 }
 
-/// The claim did not happen: the lanes have as much due as before.
-fn put_back(shared: &Arc<Shared>, turns: Vec<LaneRoom>) {
-    if planted::is(Bug::ClaimErrorKeepsRoom) {
-        return mistakes::keep_room(shared, turns);
-    }
-    let now = shared.clock.now();
-    for turn in turns {
-        let next_due = Some(now).filter(|_| !planted::is(Bug::ClaimErrorForgetsLane));
-        let left = LaneDue { lane: turn.lane.clone(), next_due };
-        shared.lanes.claimed(&turn, 0, &left);
-    }
-}
-
 /// Fills the lanes from the store: at the start, and on a shared store again and again, for what others left there.
 pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
     let (step, mut after) = (shared.options.steps.rebuild, None);
     loop {
         let lanes = shared.store.pending_lanes(after.take(), step).await?;
         let is_last = lanes.len() < step;
-        after = lanes.last().map(|last| last.lane.clone());
-        for LaneDue { lane, next_due } in lanes {
+        after = lanes.last().map(|last| (last.lane.clone(), last.class));
+        for LaneDue { lane, class, next_due } in lanes {
             let is_due = |due| !planted::is(Bug::RebuildWithoutWaiting) || due <= shared.clock.now();
             if let Some(due) = next_due.filter(|due| is_due(*due)) {
-                shared.lanes.note_due(&lane, due);
+                shared.lanes.note_due(&lane, class, due);
             }
         }
         if is_last || planted::is(Bug::RebuildFirstPage) {

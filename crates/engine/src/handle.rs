@@ -16,6 +16,7 @@ use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
+use crate::overdue::{self, Deadlines};
 use crate::policies::Policies;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
@@ -74,7 +75,8 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     let newest = store.newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
-        lanes: Lanes::new(&options),
+        lanes: Lanes::new(&options, clock.clone()),
+        deadlines: Deadlines::default(),
         in_flight: Arc::new(InFlight::default()),
         waiters: Waiters::default(),
         policies: Policies::new(store.clone(), clock.clone()),
@@ -99,13 +101,16 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     loops.start(spawner, claimer::run(shared.clone()));
     loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
     loops.start(spawner, rescuer::run(shared.clone()));
+    loops.start(spawner, overdue::run(shared.clone()));
     loops.start(spawner, cleaner::run(shared.clone()));
     if let Some(bodies) = &shared.bodies {
         loops.start(spawner, collector::run(shared.clone(), bodies.clone()));
     }
     announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
     if shared.store.shared().is_some() {
-        loops.start(spawner, neighbours::listen(shared.clone()));
+        // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
+        let listening = if planted::is(Bug::StopNeverEnds) { &loops } else { &announcing };
+        listening.start(spawner, neighbours::listen(shared.clone()));
         announcing.start(spawner, neighbours::keep_beating(shared.clone()));
     }
     Ok(Handle { shared, loops, announcing })
@@ -128,7 +133,8 @@ impl Handle {
         self.see_through(async move { submit::submit(&shared, drafts).await }).await
     }
 
-    /// Takes a task back: no attempt begins once this has answered `Done`.
+    /// Takes a task back. Once this has answered CANCELLED, no byte of it leaves any more. A task in flight is answered as
+    /// such, with the cancel requested: what this process has not sent by then it does not send, another process may.
     pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<Cancelled, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
@@ -150,10 +156,13 @@ impl Handle {
         let shared = self.shared.clone();
         self.see_through(async move {
             let brought = shared.store.bring_forward(tenant, id, shared.clock.now()).await?;
-            if let BroughtForward::Done(task) = &brought
-                && let Some(due) = task.next_attempt_at
-            {
-                shared.lanes.note_due(&task.lane, due);
+            match &brought {
+                BroughtForward::Done(task) => shared.note_due(task),
+                // It is claimed already, and held until it is due.
+                BroughtForward::InFlight(task) if shared.in_flight.release(id) => {
+                    return Ok(BroughtForward::Done(task.clone()));
+                }
+                _ => {}
             }
             Ok(brought)
         })
@@ -165,10 +174,8 @@ impl Handle {
         let shared = self.shared.clone();
         self.see_through(async move {
             let replayed = shared.store.replay(tenant, id, shared.clock.now()).await?;
-            if let Replay::Done(task) = &replayed
-                && let Some(due) = task.next_attempt_at
-            {
-                shared.lanes.note_due(&task.lane, due);
+            if let Replay::Done(task) = &replayed {
+                shared.note_due(task);
             }
             Ok(replayed)
         })

@@ -1,9 +1,10 @@
 //! The attempts that this process is working on right now.
 //!
-//! Shutdown waits for this to become empty, and a cancel finds here an attempt that is claimed but not yet sent.
+//! Shutdown waits for this to become empty. A cancel finds an attempt here and stops it, up to the moment before its first
+//! byte; bringing a task forward finds one that is held until it is due.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::TaskId;
@@ -11,6 +12,13 @@ use tokio::sync::Notify;
 
 /// The most early cancels that are remembered; each stands for a claim that is committed and not entered yet.
 const MAX_EARLY: usize = 10_000;
+
+/// No byte of the attempt has left.
+const UNSENT: u8 = 0;
+/// The attempt is on the wire, or about to be: it cannot be stopped any more.
+const SENT: u8 = 1;
+/// The attempt was stopped: no byte of it leaves.
+const STOPPED: u8 = 2;
 
 /// The attempts of this process.
 #[derive(Debug, Default)]
@@ -21,34 +29,46 @@ pub(crate) struct InFlight {
 
 #[derive(Debug, Default)]
 struct Attempts {
-    cancelled_by_task: HashMap<TaskId, Arc<AtomicBool>>,
+    by_task: HashMap<TaskId, Arc<Signals>>,
     /// Tasks that were cancelled between the commit of their claim and its entry here.
     cancelled_early: BTreeSet<TaskId>,
 }
 
-/// One attempt's place; dropping it says that the attempt is over, however it ended.
+/// What an attempt is told while it waits, and how far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    progress: AtomicU8,
+    is_cancelled: AtomicBool,
+    is_held: AtomicBool,
+    is_released: AtomicBool,
+    changed: Notify,
+}
+
+/// An attempt's entry; dropping it says that the attempt is over, however it ended.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Entry {
     in_flight: Arc<InFlight>,
     task: TaskId,
-    cancelled: Arc<AtomicBool>,
+    pub(crate) signals: Arc<Signals>,
 }
 
 impl InFlight {
     /// Enters an attempt.
-    pub(crate) fn enter(self: &Arc<Self>, task: TaskId) -> Place {
+    pub(crate) fn enter(self: &Arc<Self>, task: TaskId) -> Entry {
+        let signals = Arc::<Signals>::default();
         let mut attempts = self.lock();
-        let cancelled = Arc::new(AtomicBool::new(attempts.cancelled_early.remove(&task)));
-        attempts.cancelled_by_task.insert(task, cancelled.clone());
-        Place { in_flight: self.clone(), task, cancelled }
+        if attempts.cancelled_early.remove(&task) {
+            signals.cancel();
+        }
+        attempts.by_task.insert(task, signals.clone());
+        Entry { in_flight: self.clone(), task, signals }
     }
 
-    /// Notes that a cancel of this task in flight has been committed: if it is not on the wire yet, it stays off it.
+    /// Notes that a cancel of this task in flight has been committed by this process: what is not on the wire stays off it.
     pub(crate) fn cancel(&self, task: TaskId) {
         let mut attempts = self.lock();
-        if let Some(cancelled) = attempts.cancelled_by_task.get(&task) {
-            cancelled.store(true, Ordering::Release);
-            return;
+        if let Some(signals) = attempts.by_task.get(&task) {
+            return signals.cancel();
         }
         attempts.cancelled_early.insert(task);
         if attempts.cancelled_early.len() > MAX_EARLY {
@@ -56,14 +76,26 @@ impl InFlight {
         }
     }
 
+    /// Notes that another process has committed a cancel of this task, if an attempt of it is here.
+    pub(crate) fn cancel_if_here(&self, task: TaskId) {
+        if let Some(signals) = self.lock().by_task.get(&task) {
+            signals.cancel();
+        }
+    }
+
+    /// Lets an attempt that is held until its due time go now; says whether there was one.
+    pub(crate) fn release(&self, task: TaskId) -> bool {
+        self.lock().by_task.get(&task).is_some_and(|signals| signals.release())
+    }
+
     /// Whether this task is being worked on.
     pub(crate) fn has(&self, task: TaskId) -> bool {
-        self.lock().cancelled_by_task.contains_key(&task)
+        self.lock().by_task.contains_key(&task)
     }
 
     /// How many attempts there are.
     pub(crate) fn count(&self) -> usize {
-        self.lock().cancelled_by_task.len()
+        self.lock().by_task.len()
     }
 
     /// Ends once there is no attempt.
@@ -82,22 +114,107 @@ impl InFlight {
     }
 }
 
-impl Place {
+impl Signals {
     /// Whether the caller has taken the task back since it was claimed.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Whether a person wants the attempt now, due or not.
+    pub(crate) fn is_released(&self) -> bool {
+        self.is_released.load(Ordering::Acquire)
+    }
+
+    /// Says that the attempt is held until its due time, or is not any more.
+    pub(crate) fn set_held(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
+    }
+
+    /// The first byte is about to leave; says whether it may. Either this or a cancel comes first, never both.
+    pub(crate) fn depart(&self) -> bool {
+        match self.progress.compare_exchange(UNSENT, SENT, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            // Asked again, because not one byte left on the first connection.
+            Err(SENT) => !self.is_cancelled(),
+            Err(_) => false,
+        }
+    }
+
+    /// Ends when the attempt is told something after this call.
+    pub(crate) fn changed(&self) -> impl Future<Output = ()> + '_ {
+        self.changed.notified()
+    }
+
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+        // If it is sent already, the cancel takes effect when it has ended.
+        self.progress.compare_exchange(UNSENT, STOPPED, Ordering::AcqRel, Ordering::Acquire).ok();
+        self.changed.notify_one();
+    }
+
+    fn release(&self) -> bool {
+        let is_held = self.is_held.load(Ordering::Acquire);
+        if is_held {
+            self.is_released.store(true, Ordering::Release);
+            self.changed.notify_one();
+        }
+        is_held
     }
 }
 
-impl Drop for Place {
+impl Drop for Entry {
     fn drop(&mut self) {
-        let places = &mut self.in_flight.lock().cancelled_by_task;
-        // A takeover may have entered the same task again: that place is not ours to clear.
-        if places.get(&self.task).is_some_and(|current| Arc::ptr_eq(current, &self.cancelled)) {
-            places.remove(&self.task);
+        let by_task = &mut self.in_flight.lock().by_task;
+        // A takeover may have entered the same task again: that entry is not ours to clear.
+        if by_task.get(&self.task).is_some_and(|current| Arc::ptr_eq(current, &self.signals)) {
+            by_task.remove(&self.task);
         }
-        if places.is_empty() {
+        if by_task.is_empty() {
             self.in_flight.emptied.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> TaskId {
+        TaskId::from_parts(1, 2)
+    }
+
+    #[test]
+    fn either_the_cancel_or_the_first_byte_comes_first() {
+        let in_flight = Arc::<InFlight>::default();
+        let entry = in_flight.enter(task());
+        assert!(entry.signals.depart());
+        assert!(entry.signals.depart(), "on another connection, because nothing left on the first");
+        in_flight.cancel(task());
+        assert!(entry.signals.is_cancelled() && !entry.signals.depart());
+
+        let entry = in_flight.enter(task());
+        in_flight.cancel(task());
+        assert!(!entry.signals.depart());
+    }
+
+    #[test]
+    fn a_cancel_before_the_entry_is_found_by_it() {
+        let in_flight = Arc::<InFlight>::default();
+        in_flight.cancel_if_here(task());
+        assert!(in_flight.enter(task()).signals.depart(), "another process said so of a task that is not here");
+        in_flight.cancel(task());
+        assert!(!in_flight.enter(task()).signals.depart());
+        assert!(in_flight.enter(task()).signals.depart(), "it was for that claim only");
+    }
+
+    #[test]
+    fn only_an_attempt_that_is_held_can_be_released() {
+        let in_flight = Arc::<InFlight>::default();
+        let entry = in_flight.enter(task());
+        assert!(!in_flight.release(task()) && !entry.signals.is_released());
+        entry.signals.set_held(true);
+        assert!(in_flight.release(task()) && entry.signals.is_released());
+        drop(entry);
+        assert!(!in_flight.release(task()));
     }
 }

@@ -6,9 +6,15 @@
 //! | file | its job |
 //! | --- | --- |
 //! | `submit` | accepts tasks; one that is due now and whose lane has room is claimed in the same commit |
-//! | `lanes` | how much room each lane has, when its next task is due, and whose turn it is |
+//! | `lanes` | where schedule, admission and slots meet: what the claimer, the submits and the attempts call |
+//! | `schedule` | which lane has work due when, and whose turn it is |
+//! | `admission` | how much of the capacity a lane may have now, and why not more |
+//! | `slots` | what is on the wire, and who waits for a slot |
 //! | `claimer` | sleeps until a lane with room has due work, claims it, starts the attempts |
-//! | `attempt` | one attempt: the last checks, the send, the verdict, the settlement |
+//! | `attempt` | one attempt: the hold until it is due, the slot, the last checks, the send, the verdict, the settlement |
+//! | `first_byte` | the very last check, when the connection stands |
+//! | `in_flight` | the attempts of this process, and what they are told: cancelled, wanted now |
+//! | `overdue` | ends tasks that waited past their deadline |
 //! | `settle` | writes an attempt's end down, and what follows from it in memory |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease ran out |
@@ -25,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod announcer;
 mod attempt;
 pub mod bodies;
@@ -33,6 +40,7 @@ mod cleaner;
 pub mod clock;
 mod collector;
 pub mod entropy;
+mod first_byte;
 mod handle;
 mod in_flight;
 mod lanes;
@@ -41,10 +49,13 @@ mod loops;
 mod mistakes;
 mod neighbours;
 mod options;
+mod overdue;
 pub mod policies;
 mod rescuer;
+mod schedule;
 mod settle;
 mod shared;
+mod slots;
 pub mod spawner;
 mod submit;
 mod task_ids;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::{ErrorType, Request, Task};
-use redrive_store::{Error, LaneDue, LaneRoom, Lease, NewTask, Submitted, Token};
+use redrive_store::{Error, Lease, NewTask, Submitted, Token};
 
+use crate::lanes::Turns;
 use crate::shared::Shared;
 use crate::submit::{Begun, Submission};
 use crate::transport::{Outbound, Sending};
@@ -54,11 +55,11 @@ pub(crate) async fn submit(
         return Ok(begun.into_iter().map(|begun| Submission::Created(Box::new(begun.task))).collect());
     }
     let lease = |task: &Task| {
-        let until = shared.lease_terms().until(task.created_at, task.attempt_timeout);
+        let until = shared.lease_terms().until(task.created_at, None, task.attempt_timeout);
         Lease { token: Token(1), since: task.created_at, until }
     };
     let end = |begun: Begun| {
-        let lease = begun.room.as_ref().map(|_| lease(&begun.task));
+        let lease = begun.seat.as_ref().map(|_| lease(&begun.task));
         begun.end(shared, Submitted::Created(lease))
     };
     let answers = begun.into_iter().map(end).collect();
@@ -67,9 +68,6 @@ pub(crate) async fn submit(
 }
 
 /// Never gives the room of these turns back.
-pub(crate) fn keep_room(shared: &Shared, turns: Vec<LaneRoom>) {
-    for turn in turns {
-        let left = LaneDue { lane: turn.lane.clone(), next_due: Some(shared.clock.now()) };
-        std::mem::forget(shared.lanes.claimed(&turn, turn.room, &left));
-    }
+pub(crate) fn keep_room(shared: &Shared, turns: &Turns) {
+    shared.lanes.claim_lost(turns);
 }

@@ -4,22 +4,25 @@
 
 use std::sync::Arc;
 
-use redrive_store::{Heartbeat, LaneDue, Node, NodeId, Shared as SharedStore};
+use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, Shared as SharedStore};
 
 use crate::shared::{Phase, Shared};
 
-/// Notes what other processes say has become due, until the engine drains.
+/// Notes what other processes announce: what has become due, and which tasks were cancelled. Until the engine gives up the
+/// attempts under way: a cancel may still stop one of them while it drains.
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let Some(neighbours) = shared.store.shared() else { return };
     loop {
         let heard = tokio::select! {
             biased;
-            () = shared.reached(Phase::Draining) => return,
+            () = shared.reached(Phase::Returning) => return,
             heard = neighbours.heard() => heard,
         };
-        for LaneDue { lane, next_due } in heard {
-            if let Some(due) = next_due {
-                shared.lanes.note_due(&lane, due);
+        for news in heard {
+            match news {
+                News::Due(LaneDue { lane, class, next_due: Some(due) }) => shared.lanes.note_due(&lane, class, due),
+                News::Due(_) => {}
+                News::CancelRequested(_, task) => shared.in_flight.cancel_if_here(task),
             }
         }
     }

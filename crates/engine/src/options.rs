@@ -7,8 +7,10 @@ use std::time::Duration;
 pub struct Options {
     /// The most attempts at once for one lane: what a dependency has to bear from one tenant.
     pub lane_concurrency: usize,
-    /// The most attempts at once in all, the ones being settled included.
+    /// The most attempts at once in all.
     pub max_in_flight: usize,
+    /// The most bytes of bodies in memory, of tasks that are claimed.
+    pub max_body_bytes: usize,
     /// How much longer than the attempt's timeout a lease lasts: the time to write the result down.
     pub lease_margin: Duration,
     /// How long attempts under way may take to finish when the process stops.
@@ -46,10 +48,14 @@ pub struct Presence {
 pub struct Steps {
     /// The most tasks that a lane gets in one turn.
     pub turn: usize,
-    /// The most lanes that take their turn in one claim.
+    /// The most tasks that one claim takes.
+    pub claim: usize,
+    /// The most lanes that take their turn in one claim: each costs a look into the store's index, whatever it finds.
     pub lanes_per_claim: usize,
-    /// How many tasks of a lane may be claimed ahead of a slot, at least; a lane with more slots may have as many.
+    /// The most tasks of a lane that are claimed ahead of a slot.
     pub ahead: usize,
+    /// The most tasks past their deadline that are ended at once.
+    pub overdue: usize,
     /// The most leases that the rescuer reads at once, beside those that its own process is still working under.
     pub rescue: usize,
     /// The most lanes that a rebuild of the schedule reads at once.
@@ -66,8 +72,10 @@ impl Default for Steps {
     fn default() -> Self {
         Steps {
             turn: 256,
-            lanes_per_claim: 64,
+            claim: 1_024,
+            lanes_per_claim: 256,
             ahead: 256,
+            overdue: 256,
             rescue: 256,
             rebuild: 1_000,
             clean: 500,
@@ -82,6 +90,7 @@ impl Default for Options {
         Options {
             lane_concurrency: 128,
             max_in_flight: 4_096,
+            max_body_bytes: 256 * 1024 * 1024,
             lease_margin: Duration::from_secs(15),
             shutdown_grace: Duration::from_secs(10),
             retention: Duration::from_secs(7 * 24 * 3600),
@@ -107,6 +116,8 @@ pub struct InvalidOption {
 }
 
 impl Options {
+    /// The least memory for bodies: the largest one that a task may hold, in each of the pools that lanes share.
+    pub const MIN_BODY_BYTES: usize = 16 * 1024 * 1024;
     /// The shortest lease margin: a settle that waits for a slow disk must not lose its lease.
     pub const MIN_LEASE_MARGIN: Duration = Duration::from_secs(1);
     /// The shortest retention: keys are to be remembered for a day at least (rule R-6).
@@ -125,6 +136,9 @@ impl Options {
                 format!("must be at least lane_concurrency ({}), got {}", self.lane_concurrency, self.max_in_flight),
             );
         }
+        if self.max_body_bytes < Self::MIN_BODY_BYTES {
+            refuse("max_body_bytes", format!("must be at least {}, got {}", Self::MIN_BODY_BYTES, self.max_body_bytes));
+        }
         if self.lease_margin < Self::MIN_LEASE_MARGIN {
             refuse(
                 "lease_margin",
@@ -141,8 +155,10 @@ impl Options {
                 format!("must be at least {:?}: idempotency keys are remembered as long", Self::MIN_RETENTION),
             );
         }
-        let Steps { turn, lanes_per_claim, ahead, rescue, rebuild, clean, announce, unconfirmed } = self.steps;
-        if [turn, lanes_per_claim, ahead, rescue, rebuild, clean, announce, unconfirmed].contains(&0) {
+        let Steps { turn, claim, lanes_per_claim, ahead, overdue, rescue, rebuild, clean, announce, unconfirmed } =
+            self.steps;
+        let steps = [turn, claim, lanes_per_claim, ahead, overdue, rescue, rebuild, clean, announce, unconfirmed];
+        if steps.contains(&0) {
             refuse("steps", "must each be at least 1: a step that takes nothing never comes to an end".into());
         }
         for (name, every) in [

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
-use redrive_core::{Status, Task};
+use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
 use crate::shared::Shared;
@@ -59,7 +59,7 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Se
     if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next)
         && !planted::is(Bug::RetryNotScheduled)
     {
-        shared.lanes.note_due(&task.lane, *at);
+        waits_again(shared, task, settlement, *at);
     }
     let by_rescuer = settlement.attempt.as_ref().is_some_and(|attempt| attempt.duration.is_none());
     if status.is_dead_letter() && !(planted::is(Bug::RescuerRaisesNoAlert) && by_rescuer) {
@@ -74,12 +74,25 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Se
 /// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
 fn follow_up_in_doubt(shared: &Shared, claimed: &Claimed, settlement: &Settlement) {
     match &settlement.next {
-        Next::RetryAt { at, .. } => shared.lanes.note_due(&claimed.task.lane, *at),
+        Next::RetryAt { at, .. } => waits_again(shared, &claimed.task, settlement, *at),
         Next::End { status, .. } if status.is_dead_letter() => shared.alerts.doubt(),
         Next::End { .. } => {}
     }
     // A cancel may have turned a retry into an end.
     shared.waiters.ended(claimed.task.id);
+}
+
+/// The task is pending again, due at `at`.
+fn waits_again(shared: &Shared, task: &Task, settlement: &Settlement, at: Timestamp) {
+    let class = after_settlement(task, settlement).class();
+    shared.lanes.note_due(&task.lane, class, at);
+    shared.deadlines.note(task.deadline_at);
+}
+
+/// The task with the attempts that count once it is settled.
+fn after_settlement(task: &Task, settlement: &Settlement) -> Task {
+    let taken_back = u32::from(settlement.attempt.is_none());
+    Task { attempt_number: task.attempt_number.saturating_sub(taken_back), ..task.clone() }
 }
 
 /// The task as the settlement left it.
@@ -88,13 +101,5 @@ fn dead_letter(task: &Task, status: Status, settlement: &Settlement) -> Task {
         Next::End { reason, .. } => *reason,
         Next::RetryAt { .. } => None,
     };
-    let taken_back = u32::from(settlement.attempt.is_none());
-    Task {
-        status,
-        reason,
-        attempt_number: task.attempt_number.saturating_sub(taken_back),
-        next_attempt_at: None,
-        ended_at: Some(settlement.at),
-        ..task.clone()
-    }
+    Task { status, reason, next_attempt_at: None, ended_at: Some(settlement.at), ..after_settlement(task, settlement) }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::Timestamp;
+use redrive_core::{Task, Timestamp};
 use redrive_store::{Claimed, LeaseTerms, Store};
 use tokio::sync::Notify;
 
@@ -15,6 +15,7 @@ use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::left_behind::LeftBehind;
 use crate::options::Options;
+use crate::overdue::Deadlines;
 use crate::policies::Policies;
 use crate::spawner::Spawner;
 use crate::task_ids::TaskIds;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) options: Options,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) deadlines: Deadlines,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) waiters: Waiters,
     pub(crate) policies: Policies,
@@ -64,6 +66,14 @@ impl Shared {
         LeaseTerms { margin: self.options.lease_margin }
     }
 
+    /// Notes a task that is pending.
+    pub(crate) fn note_due(&self, task: &Task) {
+        if let Some(due) = task.next_attempt_at {
+            self.lanes.note_due(&task.lane, task.class(), due);
+            self.deadlines.note(task.deadline_at);
+        }
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.phase.get()
     }
@@ -80,6 +90,6 @@ impl Shared {
 
     /// What a call of this task's dependency has been taking lately.
     pub(crate) fn estimate(&self, claimed: &Claimed) -> Duration {
-        self.lanes.estimate(&claimed.task.lane, self.clock.elapsed())
+        self.lanes.estimate(&claimed.task.lane)
     }
 }

@@ -7,7 +7,7 @@ use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, TaskId, Timestam
 use redrive_store::{Claimed, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
-use crate::lanes::Room;
+use crate::lanes::Seat;
 use crate::mistakes;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
@@ -52,12 +52,14 @@ pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<V
     for draft in drafts {
         let task = accept(shared, &draft, now);
         let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
-        let room =
-            if is_due && shared.phase() == Phase::Running { shared.lanes.reserve(&task.lane, now) } else { None };
-        let start = if room.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
+        let seat = match is_due && shared.phase() == Phase::Running {
+            true => shared.lanes.reserve(&task.lane, &draft.request, task.is_next_attempt_last()),
+            false => None,
+        };
+        let start = if seat.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
         let (request, fingerprint) = (draft.request.clone(), draft.fingerprint);
         tasks.push(NewTask { task: task.clone(), request, fingerprint, start });
-        begun.push(Begun { task, draft, room });
+        begun.push(Begun { task, draft, seat });
     }
     if mistakes::is_hasty() {
         return mistakes::submit(shared, tasks, begun).await;
@@ -66,26 +68,26 @@ pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<V
     Ok(begun.into_iter().zip(submitted).map(|(begun, submitted)| begun.end(shared, submitted)).collect())
 }
 
-/// A draft on its way into the store, holding room for its first attempt if there was some.
+/// A draft on its way into the store, with a seat for its first attempt if its lane had room.
 pub(crate) struct Begun {
     pub(crate) task: Task,
     draft: Draft,
-    pub(crate) room: Option<Room>,
+    pub(crate) seat: Option<Seat>,
 }
 
 impl Begun {
     /// What became of it; an attempt that was claimed with it is started.
     pub(crate) fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
-        let Begun { mut task, draft, room } = self;
+        let Begun { mut task, draft, seat } = self;
         match submitted {
             Submitted::Created(lease) => {
-                if let (Some(lease), Some(room)) = (lease, room) {
+                if let (Some(lease), Some(seat)) = (lease, seat) {
                     task.status = Status::InFlight;
                     task.attempt_number = 1;
                     let claimed = Claimed { task: task.clone(), request: draft.request, lease };
-                    attempt::start(shared, claimed, draft.policy, room);
-                } else if let Some(due) = task.next_attempt_at {
-                    shared.lanes.note_due(&task.lane, due);
+                    attempt::start(shared, claimed, draft.policy, seat);
+                } else {
+                    shared.note_due(&task);
                 }
                 Submission::Created(Box::new(task))
             }
@@ -117,6 +119,7 @@ fn accept(shared: &Shared, draft: &Draft, now: Timestamp) -> Task {
         next_attempt_at: Some(draft.not_before.unwrap_or(now).max(now)),
         ended_at: None,
         backoff: None,
+        dns_failures: 0,
         cancel_requested: false,
         last_error: None,
     }

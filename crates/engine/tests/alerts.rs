@@ -7,9 +7,9 @@ mod world;
 use std::time::Duration;
 
 use redrive_core::policy::Spec;
-use redrive_core::{Reason, Status, Timestamp};
+use redrive_core::{Class, Reason, Status, Timestamp};
 use redrive_engine::clock::Clock;
-use redrive_store::{LaneRoom, LeaseTerms, Next, Settlement, Store};
+use redrive_store::{ClaimRequest, LaneRoom, LeaseTerms, Next, Settlement, Store};
 use world::{AlertLog, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store};
 
 /// How many dead letters nobody has confirmed the alert of.
@@ -210,9 +210,10 @@ async fn more_alerts_than_the_queue_holds_are_all_raised() {
         drafts.push(world.draft(&format!("k{number}"), Spec::default()).await);
     }
     world.engine.submit(drafts).await.unwrap();
-    let lanes = vec![LaneRoom { lane: lane("dependency"), room: MANY as usize }];
-    let terms = LeaseTerms { margin: Duration::from_secs(15) };
-    let claimed = world.store.claim(lanes, terms, world.engine.now()).await.unwrap().claimed;
+    let rooms = vec![LaneRoom { lane: lane("dependency"), class: Class::First, slots: MANY as usize, ahead: 0 }];
+    let (lease, now) = (LeaseTerms { margin: Duration::from_secs(15) }, world.engine.now());
+    let request = ClaimRequest { rooms, most: MANY as usize, due_by: now, lease, now };
+    let claimed = world.store.claim(request).await.unwrap().claimed;
     let ends = claimed.iter().map(|claimed| Settlement {
         tenant: tenant(),
         id: claimed.task.id,

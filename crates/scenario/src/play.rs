@@ -292,6 +292,8 @@ impl<'a> Play<'a> {
             deadline_at: moment(state.arrived).after(policy.total_budget),
             previous_backoff: (state.previous != NO_WAIT).then(|| Duration::from_millis(u64::from(state.previous))),
             estimate: self.lane.estimate(moment(now)),
+            // A dependency of a scenario has no name to resolve.
+            dns_failures: 0,
         };
         let unit = self.chance.unit(Purpose::Jitter, u64::from(client), u64::from(state.attempt));
         match decide::after_attempt(policy, &standing, &verdict, moment(now), unit) {
@@ -300,7 +302,7 @@ impl<'a> Play<'a> {
             Decision::Retry { .. } if self.lane.would_suppress(moment(now)) => {
                 self.end(client, End::Suppressed, now);
             }
-            Decision::Retry { at, backoff } => {
+            Decision::Retry { at, backoff, .. } => {
                 self.clients[client as usize].previous = millis(backoff);
                 self.put_due(client, at);
             }
@@ -331,7 +333,7 @@ impl<'a> Play<'a> {
     fn tell_breaker(&mut self, client: u32, health: Option<Health>, verdict: &Verdict, now: u32) {
         let Some(ticket) = self.tickets.get_mut(client as usize).and_then(Option::take) else { return };
         let after = match verdict {
-            Verdict::Retry { after, .. } => *after,
+            Verdict::Retry { after, .. } | Verdict::Overloaded { after } => *after,
             _ => None,
         };
         match health {

@@ -1,22 +1,29 @@
 //! The names of the keys in Redis.
 //!
 //! Lanes are spread over [`PARTITIONS`] partitions by a hash of their names. All keys of a partition carry the same hash
-//! tag, so that a cluster keeps them in one slot and one script can use them together: the lane's due tasks, and the
-//! partition's *book*, which says whether the partition is complete and how many tasks each of its lanes holds.
+//! tag, so that a cluster keeps them in one slot and one script can use them together: the due tasks of a class of a lane,
+//! and the partition's *book*, which says whether the partition is complete and how many tasks each class of its lanes
+//! holds.
 //!
 //! Two lanes never share a key: the key ends with the lane's own name, whole. The name may contain braces; a cluster
 //! looks at the first pair only, and that is ours, because a prefix cannot contain any.
 //!
+//! The keys of the index carry its [`VERSION`]. An index of another version is another index: it is not read, and the one
+//! of this version is filled from the store. What guards count and hold has not changed, and is common to all versions.
+//!
 //! | key | what it is |
 //! | --- | --- |
-//! | `<prefix>:{<partition>}:book` | hash: `epoch`, `building`, and for each lane (its name has a `/`) how many it holds |
-//! | `<prefix>:{<partition>}:due:<lane>` | sorted set: the lane's pending tasks by when they are due |
+//! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and for each class of a lane (it has a `/`) how many it holds |
+//! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: the pending tasks of a class of the lane, by when they are due |
+//! | `<prefix>:2:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
+//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with new work |
 //! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → what was counted in it |
 //! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by until when |
-//! | `<prefix>:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
-//! | `<prefix>:news` | not a key but a channel: lanes with new work |
 
-use redrive_core::{Dependency, Lane, TenantId};
+use redrive_core::{Class, Dependency, Lane, TenantId};
+
+/// The version of the index. The first one knew no classes, and its keys carried no version.
+const VERSION: u8 = 2;
 
 /// How many partitions there are. Enough to spread over any cluster; few enough to ask all of them at once. Never
 /// changed while an index is in use: two versions that disagree would not see each other's tasks.
@@ -77,11 +84,11 @@ impl Keys {
     }
 
     pub(crate) fn book(&self, partition: Partition) -> String {
-        format!("{}:{{{}}}:book", self.prefix, partition.0)
+        format!("{}:{VERSION}:{{{}}}:book", self.prefix, partition.0)
     }
 
-    pub(crate) fn due(&self, lane: &Lane) -> String {
-        format!("{}:{{{}}}:due:{lane}", self.prefix, Partition::of(lane).0)
+    pub(crate) fn due(&self, lane: &Lane, class: Class) -> String {
+        format!("{}:{VERSION}:{{{}}}:due:{}", self.prefix, Partition::of(lane).0, in_book(lane, class))
     }
 
     pub(crate) fn tally(&self, lane: &Lane) -> String {
@@ -93,12 +100,17 @@ impl Keys {
     }
 
     pub(crate) fn rebuild(&self, partition: Partition) -> String {
-        format!("{}:{{{}}}:rebuild", self.prefix, partition.0)
+        format!("{}:{VERSION}:{{{}}}:rebuild", self.prefix, partition.0)
     }
 
     pub(crate) fn news(&self) -> String {
-        format!("{}:news", self.prefix)
+        format!("{}:{VERSION}:news", self.prefix)
     }
+}
+
+/// What the book calls a class of a lane.
+pub(crate) fn in_book(lane: &Lane, class: Class) -> String {
+    format!("{}:{lane}", class.code())
 }
 
 /// The lane with this name; `None` if no lane has it.
@@ -123,18 +135,21 @@ mod tests {
         let keys = Keys::try_new("redrive").unwrap();
         let lane = lane("default", "billing");
         // Fixed for good: another hash would hide the tasks of one version from the other.
-        assert_eq!(keys.due(&lane), "redrive:{146}:due:default/billing");
+        assert_eq!(keys.due(&lane, Class::First), "redrive:2:{146}:due:0:default/billing");
+        assert_eq!(keys.due(&lane, Class::Retry), "redrive:2:{146}:due:1:default/billing");
+        assert_eq!(keys.book(Partition::of(&lane)), "redrive:2:{146}:book");
         assert_eq!(keys.tally(&lane), "redrive:{146}:tally:default/billing");
-        assert_eq!(keys.book(Partition::of(&lane)), "redrive:{146}:book");
     }
 
     #[test]
     fn lanes_with_names_like_keys_have_keys_of_their_own() {
         let keys = Keys::try_new("a").unwrap();
         let lanes = [("t", "x"), ("t", "t/x"), ("t", "{0}"), ("t", "}:{"), ("t", "a:{1}:due:t/x"), ("t.", "x")];
-        let due: BTreeSet<String> =
-            lanes.map(|(tenant, dependency)| keys.due(&lane(tenant, dependency))).into_iter().collect();
-        assert_eq!(due.len(), lanes.len());
+        let due: BTreeSet<String> = lanes
+            .iter()
+            .flat_map(|(tenant, dependency)| Class::ALL.map(|class| keys.due(&lane(tenant, dependency), class)))
+            .collect();
+        assert_eq!(due.len(), lanes.len() * Class::ALL.len());
         for key in due {
             let tag = key.split_once('{').unwrap().1.split_once('}').unwrap().0;
             assert!(tag.parse::<u16>().unwrap() < PARTITIONS, "{key}");

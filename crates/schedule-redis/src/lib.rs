@@ -35,7 +35,7 @@ pub use failure::Failure;
 pub use keys::{InvalidPrefix, Partition};
 pub use options::Options;
 pub use partitions::InUse;
-pub use schedule::{Builder, Gone, NotAdded, Schedule, Take, Taken};
+pub use schedule::{Builder, Gone, NotAdded, Schedule, Take, Taken, Turn};
 pub use scheduled::{NotShared, Scheduled};
 
 // The client's TLS finds its cryptography through this crate's features.

@@ -1,31 +1,32 @@
-//! News of due work: what this process made due and others may want to claim, and what others say of theirs.
+//! News between processes: what this process made due and others may want to claim, and what others say of theirs.
 //!
-//! News are said over Redis, at most one message per [`SAID_EVERY`], after the work is in the index. They are hints: one
-//! that is lost is made up for by the next look at the store.
+//! News of due work are said over Redis, at most one message per [`SAID_EVERY`], after the work is in the index. They are
+//! hints: one that is lost is made up for by the next look at the store. So are cancels of tasks in flight, which a store
+//! behind a transaction pooler cannot announce itself. Whatever the store hears is passed on as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use redis::aio::PubSub;
-use redrive_core::{Lane, Timestamp};
-use redrive_store::LaneDue;
+use redrive_core::{Class, TaskId, TenantId, Timestamp};
+use redrive_store::{LaneDue, News as Announcement};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
 use crate::keys;
-use crate::schedule::CALL_TIMEOUT;
+use crate::schedule::{CALL_TIMEOUT, Queue};
 use crate::script::Call;
 use crate::state::State;
 
 /// The time between two messages.
 const SAID_EVERY: Duration = Duration::from_millis(20);
-/// The most lanes in one message.
-const LANES_PER_MESSAGE: usize = 1_000;
-/// The most lanes that wait to be said or heard. Looks at the store find the others.
+/// The most lines in one message.
+const LINES_PER_MESSAGE: usize = 1_000;
+/// The most classes of lanes, and the most cancels, that wait to be said or heard. Looks at the store find the others.
 const LIMIT: usize = 10_000;
 /// How long a connection may be silent before it is asked whether it still lives.
 const PING_AFTER: Duration = Duration::from_secs(10);
@@ -40,11 +41,17 @@ pub(crate) struct News {
     heard: Basket,
 }
 
-/// Lanes with the earliest due time that was said of each.
+/// Classes of lanes with the earliest due time that was said of each, and cancels of tasks in flight.
 #[derive(Default)]
 struct Basket {
-    lanes: Mutex<BTreeMap<Lane, Option<Timestamp>>>,
+    items: Mutex<Items>,
     filled: Notify,
+}
+
+#[derive(Default)]
+struct Items {
+    due: BTreeMap<Queue, Option<Timestamp>>,
+    cancels: BTreeSet<(TenantId, TaskId)>,
 }
 
 impl News {
@@ -53,72 +60,108 @@ impl News {
     }
 
     /// Tells the others of due work.
-    pub(crate) fn say(&self, due: impl IntoIterator<Item = (Lane, Timestamp)>) {
-        self.to_say.put(due.into_iter().map(|(lane, due)| (lane, Some(due))));
+    pub(crate) fn say(&self, due: impl IntoIterator<Item = (Queue, Timestamp)>) {
+        let due = due.into_iter().map(|((lane, class), due)| LaneDue { lane, class, next_due: Some(due) });
+        self.to_say.put(due.map(Announcement::Due));
+    }
+
+    /// Tells the others of a cancel of a task in flight.
+    pub(crate) fn say_cancel(&self, tenant: TenantId, id: TaskId) {
+        self.to_say.put([Announcement::CancelRequested(tenant, id)]);
     }
 
     /// Passes on what was heard, over Redis or otherwise.
-    pub(crate) fn hear(&self, lanes: impl IntoIterator<Item = LaneDue>) {
-        self.heard.put(lanes.into_iter().map(|lane| (lane.lane, lane.next_due)));
+    pub(crate) fn hear(&self, news: impl IntoIterator<Item = Announcement>) {
+        self.heard.put(news);
     }
 
     /// What was heard, as soon as there is something.
-    pub(crate) async fn heard(&self) -> Vec<LaneDue> {
-        let lanes = self.heard.take().await;
-        lanes.into_iter().map(|(lane, next_due)| LaneDue { lane, next_due }).collect()
+    pub(crate) async fn heard(&self) -> Vec<Announcement> {
+        self.heard.take().await
     }
 
-    /// One line for each lane, after one with the sender's name. Names have no spaces or line breaks in them.
-    fn write(&self, lanes: &[(Lane, Option<Timestamp>)]) -> String {
-        let line = |(lane, due): &(Lane, Option<Timestamp>)| match due {
-            Some(due) => format!("\n{} {lane}", due.as_millis()),
-            None => format!("\n- {lane}"),
+    /// One line for each, after one with the sender's name. Names have no spaces or line breaks in them.
+    fn write(&self, news: &[Announcement]) -> String {
+        let line = |news: &Announcement| match news {
+            Announcement::Due(LaneDue { lane, class, next_due }) => {
+                let due = next_due.map_or_else(|| "-".to_owned(), |due| due.as_millis().to_string());
+                format!("\n{due} {} {lane}", class.code())
+            }
+            Announcement::CancelRequested(tenant, id) => format!("\ncancel {tenant} {id}"),
         };
-        format!("{}{}", self.myself, lanes.iter().map(line).collect::<String>())
+        format!("{}{}", self.myself, news.iter().map(line).collect::<String>())
     }
 
     /// What somebody else said; nothing if it was this process, or makes no sense.
-    fn read(&self, message: &str) -> Vec<LaneDue> {
+    fn read(&self, message: &str) -> Vec<Announcement> {
         let mut lines = message.lines();
         if lines.next() == Some(&self.myself) {
             return Vec::new();
         }
-        let parse = |line: &str| {
-            let (due, lane) = line.split_once(' ')?;
-            let next_due = due.parse().ok().map(Timestamp::from_millis);
-            Some(LaneDue { lane: keys::parse_lane(lane)?, next_due })
-        };
-        lines.take(LANES_PER_MESSAGE).filter_map(parse).collect()
+        lines.take(LINES_PER_MESSAGE).filter_map(read_line).collect()
     }
 }
 
+fn read_line(line: &str) -> Option<Announcement> {
+    let (first, rest) = line.split_once(' ')?;
+    let (second, third) = rest.split_once(' ')?;
+    if first == "cancel" {
+        return Some(Announcement::CancelRequested(TenantId::try_new(second).ok()?, third.parse().ok()?));
+    }
+    let next_due = first.parse().ok().map(Timestamp::from_millis);
+    let class = Class::from_code(second.parse().ok()?)?;
+    Some(Announcement::Due(LaneDue { lane: keys::parse_lane(third)?, class, next_due }))
+}
+
 impl Basket {
-    fn put(&self, lanes: impl IntoIterator<Item = (Lane, Option<Timestamp>)>) {
-        let mut basket = self.lanes();
-        for (lane, due) in lanes {
-            if let Some(known) = basket.get_mut(&lane) {
-                *known = [*known, due].into_iter().flatten().min();
-            } else if basket.len() < LIMIT {
-                basket.insert(lane, due);
-            }
-        }
-        if !basket.is_empty() {
+    fn put(&self, news: impl IntoIterator<Item = Announcement>) {
+        let mut items = self.items();
+        news.into_iter().for_each(|news| items.put(news));
+        if !items.is_empty() {
             self.filled.notify_one();
         }
     }
 
-    async fn take(&self) -> BTreeMap<Lane, Option<Timestamp>> {
+    async fn take(&self) -> Vec<Announcement> {
         loop {
-            let lanes = mem::take(&mut *self.lanes());
-            if !lanes.is_empty() {
-                return lanes;
+            let items = mem::take(&mut *self.items());
+            if !items.is_empty() {
+                let cancels = items.cancels.into_iter();
+                let cancels = cancels.map(|(tenant, id)| Announcement::CancelRequested(tenant, id));
+                let due = items.due.into_iter();
+                let due = due.map(|((lane, class), next_due)| LaneDue { lane, class, next_due });
+                return cancels.chain(due.map(Announcement::Due)).collect();
             }
             self.filled.notified().await;
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Lane, Option<Timestamp>>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn items(&self) -> MutexGuard<'_, Items> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Items {
+    fn put(&mut self, news: Announcement) {
+        match news {
+            Announcement::Due(LaneDue { lane, class, next_due }) => {
+                let queue = (lane, class);
+                if let Some(known) = self.due.get_mut(&queue) {
+                    *known = [*known, next_due].into_iter().flatten().min();
+                } else if self.due.len() < LIMIT {
+                    self.due.insert(queue, next_due);
+                }
+            }
+            Announcement::CancelRequested(tenant, id) => {
+                if self.cancels.len() < LIMIT {
+                    self.cancels.insert((tenant, id));
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.due.is_empty() && self.cancels.is_empty()
     }
 }
 
@@ -126,11 +169,11 @@ impl Basket {
 pub(crate) async fn keep_saying(state: Arc<State>) {
     let channel = state.schedule.keys.news();
     loop {
-        let lanes: Vec<_> = state.news.to_say.take().await.into_iter().collect();
-        for lanes in lanes.chunks(LANES_PER_MESSAGE) {
-            let call = Call::command("PUBLISH").arg(&channel).arg(state.news.write(lanes));
+        let news = state.news.to_say.take().await;
+        for news in news.chunks(LINES_PER_MESSAGE) {
+            let call = Call::command("PUBLISH").arg(&channel).arg(state.news.write(news));
             if let Err(failure) = state.schedule.link.call_one(call, CALL_TIMEOUT).await {
-                tracing::debug!(error = %failure, "telling others of due work failed");
+                tracing::debug!(error = %failure, "telling others the news failed");
             }
         }
         sleep(SAID_EVERY).await;
@@ -170,45 +213,67 @@ async fn listen(state: &State) -> Result<(), Failure> {
 pub(crate) async fn keep_relaying(state: Arc<State>) {
     let Some(shared) = state.store.shared() else { return };
     loop {
-        let lanes = shared.heard().await;
-        state.look(&lanes).await;
-        state.news.hear(lanes);
+        let news = shared.heard().await;
+        let lanes = news.iter().filter_map(|news| match news {
+            Announcement::Due(due) => Some(due.clone()),
+            Announcement::CancelRequested(..) => None,
+        });
+        state.look(&lanes.collect::<Vec<_>>()).await;
+        state.news.hear(news);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TenantId};
+    use redrive_core::{Dependency, Lane};
 
     use super::*;
 
-    fn due(name: &str, next_due: Option<u64>) -> LaneDue {
+    fn due(name: &str, class: Class, next_due: Option<u64>) -> Announcement {
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(name).unwrap() };
-        LaneDue { lane, next_due: next_due.map(Timestamp::from_millis) }
+        Announcement::Due(LaneDue { lane, class, next_due: next_due.map(Timestamp::from_millis) })
+    }
+
+    fn cancel(number: u64) -> Announcement {
+        Announcement::CancelRequested(TenantId::default_tenant(), TaskId::from_parts(number, 7))
     }
 
     #[test]
     fn what_one_says_the_other_hears_and_oneself_does_not() {
         let (one, other) = (News::new(), News::new());
-        let lanes = [due("https://a.example/x", Some(7)), due("b", None)];
-        let message = one.write(&lanes.clone().map(|lane| (lane.lane, lane.next_due)));
-        assert_eq!(other.read(&message), lanes);
+        let news = [due("https://a.example/x", Class::Retry, Some(7)), cancel(3), due("b", Class::First, None)];
+        let message = one.write(&news);
+        assert_eq!(other.read(&message), news);
         assert_eq!(one.read(&message), []);
     }
 
     #[test]
     fn what_makes_no_sense_is_not_heard() {
         let news = News::new();
-        for message in ["", "x", "x\n", "x\n7", "x\n7 ", "x\n7 nolane", "\n\n\n"] {
+        for message in [
+            "",
+            "x",
+            "x\n",
+            "x\n7",
+            "x\n7 ",
+            "x\n7 0 nolane",
+            "x\n7 9 t/a",
+            "x\n7 t/a",
+            "x\ncancel default 7",
+            "\n\n\n",
+        ] {
             assert_eq!(news.read(message), [], "{message:?}");
         }
-        assert_eq!(news.read("x\n??\n7 default/a\n"), [due("a", Some(7))]);
+        assert_eq!(news.read("x\n??\n7 1 default/a\n"), [due("a", Class::Retry, Some(7))]);
     }
 
     #[tokio::test]
-    async fn news_of_one_lane_become_one() {
+    async fn news_of_one_class_of_a_lane_become_one() {
         let news = News::new();
-        news.hear([due("b", Some(9)), due("a", None), due("b", Some(3)), due("a", Some(5))]);
-        assert_eq!(news.heard().await, [due("a", Some(5)), due("b", Some(3))]);
+        let (first, retry) = (Class::First, Class::Retry);
+        news.hear([due("b", first, Some(9)), due("a", first, None), due("b", first, Some(3)), cancel(1)]);
+        news.hear([due("a", first, Some(5)), due("b", retry, Some(8)), cancel(1)]);
+        let expected = [cancel(1), due("a", first, Some(5)), due("b", first, Some(3)), due("b", retry, Some(8))];
+        assert_eq!(news.heard().await, expected);
     }
 }

@@ -219,13 +219,19 @@ impl Partitions {
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TenantId, Timestamp};
+    use redrive_core::{Class, Dependency, TenantId, Timestamp};
 
     use super::*;
 
     fn task(number: u64) -> Waiting {
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
-        Waiting { lane, id: TaskId::from_parts(number, 0), token: Token(0), due: Timestamp::from_millis(number) }
+        Waiting {
+            lane,
+            class: Class::First,
+            id: TaskId::from_parts(number, 0),
+            token: Token(0),
+            due: Timestamp::from_millis(number),
+        }
     }
 
     #[test]
@@ -267,9 +273,9 @@ mod tests {
     fn what_is_not_pending_any_more_is_not_kept() {
         let partitions = Partitions::new(String::new());
         [1, 2, 1].into_iter().for_each(|number| partitions.keep(task(number)));
-        let Waiting { lane, id, token, .. } = task(1);
-        partitions.unkeep(&Gone { lane: lane.clone(), id, token: Token(9) });
-        partitions.unkeep(&Gone { lane: lane.clone(), id, token });
+        let Waiting { lane, class, id, token, .. } = task(1);
+        partitions.unkeep(&Gone { lane: lane.clone(), class, id, token: Token(9) });
+        partitions.unkeep(&Gone { lane: lane.clone(), class, id, token });
         assert_eq!(partitions.owed(Partition::of(&lane)).tasks, [task(2)]);
         assert_eq!(partitions.lock().kept, 0);
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use redrive_core::{Lane, TaskId, TenantId, Timestamp};
+use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{LaneDue, Store, Waiting};
 
 use crate::news::News;
 use crate::partitions::Partitions;
-use crate::schedule::Schedule;
+use crate::schedule::{Queue, Schedule};
 use crate::suspects::Suspects;
 use crate::underway::Underway;
 use crate::unsaid::{Change, Unsaid};
@@ -41,23 +41,30 @@ impl State {
         self.unsaid.note(changes, &self.partitions);
     }
 
-    /// Compares what the store says of these lanes with the index. A lane of which the store has something earlier than
-    /// everything in the index becomes a suspect; one of which it has not is cleared.
+    /// Compares what the store says of these classes of lanes with the index. One of which the store has something earlier
+    /// than everything in the index becomes a suspect; one of which it has not is cleared.
     pub(crate) async fn look(&self, lanes: &[LaneDue]) {
         if !self.unsaid.flushed().await {
             return;
         }
-        let known = |lane: &LaneDue| Some((lane.lane.clone(), lane.next_due?));
-        let (lanes, dues): (Vec<Lane>, Vec<Timestamp>) =
-            lanes.iter().filter_map(known).filter(|(lane, _)| self.partitions.is_complete(lane)).unzip();
-        let heads = self.schedule.heads(&lanes).await;
-        for ((lane, due), head) in lanes.iter().zip(dues).zip(heads) {
+        let known = |lane: &LaneDue| Some(((lane.lane.clone(), lane.class), lane.next_due?));
+        let (queues, dues): (Vec<Queue>, Vec<Timestamp>) =
+            lanes.iter().filter_map(known).filter(|((lane, _), _)| self.partitions.is_complete(lane)).unzip();
+        let heads = self.schedule.heads(&queues).await;
+        for ((queue, due), head) in queues.iter().zip(dues).zip(heads) {
             match head {
-                Ok(Some(head)) if head <= due => self.suspects.clear(lane),
-                Ok(_) => self.suspects.suspect(lane, due),
-                Err(failure) => self.partitions.failed(lane, &failure),
+                Ok(Some(head)) if head <= due => self.suspects.clear(queue),
+                Ok(_) => self.suspects.suspect(queue, due),
+                Err(failure) => self.partitions.failed(&queue.0, &failure),
             }
         }
+    }
+
+    /// Whether a task is pending in the store as the index has it; `None` if the store does not say.
+    pub(crate) async fn is_waiting(&self, task: &Waiting) -> Option<bool> {
+        let after = Some((task.lane.tenant.clone(), id_before(task.id)?));
+        let page = self.store.shared()?.waiting(after, 1).await.ok()?;
+        Some(page.iter().any(|found| found.id == task.id && found.token == task.token && found.class == task.class))
     }
 
     /// A pending task as the store has it, looked up by what pages of such tasks are read with: the one that follows the

@@ -1,4 +1,5 @@
-//! The lanes of tasks that this process has a claim on: a settlement names the task alone, the index needs its lane.
+//! The lanes of tasks that this process has a claim on, and the class that each was claimed from: a settlement names the
+//! task alone, the index needs both.
 //!
 //! Bounded by forgetting the oldest half at a time. A task that was forgotten is looked up in the store.
 
@@ -6,12 +7,14 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redrive_core::{Lane, TaskId};
+use redrive_core::TaskId;
+
+use crate::schedule::Queue;
 
 /// The most lanes that are remembered; the engine has far fewer attempts under way.
 const LIMIT: usize = 100_000;
 
-/// Lanes by task.
+/// Lanes and classes by task.
 #[derive(Default)]
 pub(crate) struct Underway {
     halves: Mutex<Halves>,
@@ -19,22 +22,22 @@ pub(crate) struct Underway {
 
 #[derive(Default)]
 struct Halves {
-    newer: HashMap<TaskId, Lane>,
-    older: HashMap<TaskId, Lane>,
+    newer: HashMap<TaskId, Queue>,
+    older: HashMap<TaskId, Queue>,
 }
 
 impl Underway {
-    /// Remembers the lane of a task.
-    pub(crate) fn remember(&self, id: TaskId, lane: Lane) {
+    /// Remembers the lane of a task and the class that it was claimed from.
+    pub(crate) fn remember(&self, id: TaskId, queue: Queue) {
         let mut halves = self.halves();
         if halves.newer.len() >= LIMIT / 2 {
             halves.older = mem::take(&mut halves.newer);
         }
-        halves.newer.insert(id, lane);
+        halves.newer.insert(id, queue);
     }
 
-    /// The lane of a task, which is over now.
-    pub(crate) fn forget(&self, id: TaskId) -> Option<Lane> {
+    /// The lane and the class of a task whose claim is over now.
+    pub(crate) fn forget(&self, id: TaskId) -> Option<Queue> {
         let mut halves = self.halves();
         let (newer, older) = (halves.newer.remove(&id), halves.older.remove(&id));
         newer.or(older)
@@ -47,7 +50,7 @@ impl Underway {
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TenantId};
+    use redrive_core::{Class, Dependency, Lane, TenantId};
 
     use super::*;
 
@@ -55,6 +58,7 @@ mod tests {
     fn the_latest_are_remembered_and_the_oldest_forgotten() {
         let underway = Underway::default();
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
+        let lane = (lane, Class::Retry);
         let id = |number| TaskId::from_parts(number, 0);
         (0..LIMIT as u64 + 1).for_each(|number| underway.remember(id(number), lane.clone()));
         assert_eq!(underway.forget(id(0)), None);

@@ -24,7 +24,7 @@ async fn write(state: &State, changes: Vec<Change>) {
         match change {
             Change::Waiting { task, is_due } => {
                 if is_due {
-                    due.push((task.lane.clone(), task.due));
+                    due.push(((task.lane.clone(), task.class), task.due));
                 }
                 tasks.push(task);
             }
@@ -34,7 +34,7 @@ async fn write(state: &State, changes: Vec<Change>) {
     add(state, tasks).await;
     // After the additions: a task that is gone was added before, never after.
     remove(state, gone).await;
-    due.retain(|(lane, _)| state.partitions.is_reachable(lane));
+    due.retain(|((lane, _), _)| state.partitions.is_reachable(lane));
     state.news.say(due);
 }
 

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use redrive_core::{Status, TaskId};
+use redrive_core::{Class, Status, TaskId};
 use redrive_schedule_redis::Scheduled;
 use redrive_store::conformance::samples::*;
-use redrive_store::{Claimed, LaneRoom, Settled, Store};
+use redrive_store::{ClaimRequest, Claimed, Settled, Store};
 use redrive_testbed::{Redis, RedisCluster};
 use support::scheduled::{Pair, in_use};
 use support::{due_of_lane, eventually};
@@ -38,11 +38,17 @@ impl Ledger {
     }
 }
 
+/// A claim of due work of all lanes.
+fn everything_due(slots: usize, ahead: usize) -> ClaimRequest {
+    let rooms =
+        LANES.into_iter().flat_map(|name| Class::ALL.map(|class| room(lane(TENANT, name), class, slots, ahead)));
+    request(rooms, at(10))
+}
+
 /// Claims and settles until everything has ended: each task fails once, and is due again at once.
 async fn work(store: Arc<Scheduled>, ledger: Arc<Ledger>) {
-    let turns = LANES.map(|name| LaneRoom { lane: lane(TENANT, name), room: 7 }).to_vec();
     while !ledger.is_done() {
-        let claims = store.claim(turns.clone(), TERMS, at(10)).await.unwrap();
+        let claims = store.claim(everything_due(4, 3)).await.unwrap();
         if claims.claimed.is_empty() {
             // The engine does so every few seconds.
             store.pending_lanes(None, 100).await.unwrap();
@@ -83,9 +89,7 @@ async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     assert_eq!(counts(&*one, acme()).await, [0, 0, TASKS, 0, 0, 0]);
     // What is wrong with a partition is found out by whoever asks for its lanes.
     eventually("the index is in use again", || async {
-        one.claim(LANES.map(|name| LaneRoom { lane: lane(TENANT, name), room: 1 }).to_vec(), TERMS, at(10))
-            .await
-            .unwrap();
+        one.claim(everything_due(1, 0)).await.unwrap();
         one.in_use().complete == 256
     })
     .await;
@@ -110,7 +114,7 @@ async fn nothing_is_lost_or_doubled_whatever_happens_to_a_server() {
     let flush = || mishap("a flush", with(|redis| drop(redis.call(&["FLUSHALL"]))));
     let mishaps = vec![
         flush(),
-        mishap("an eviction", with(|redis| drop(redis.call(&["DEL", &due_of_lane(&lane(TENANT, "a"))])))),
+        mishap("an eviction", with(|redis| drop(redis.call(&["DEL", &due_of_lane(&lane(TENANT, "a"), Class::First)])))),
         mishap(
             "a death",
             with(|redis| {
@@ -122,7 +126,10 @@ async fn nothing_is_lost_or_doubled_whatever_happens_to_a_server() {
         mishap("a stop", with(Redis::pause)),
         mishap("the end of it", with(Redis::resume)),
         flush(),
-        mishap("theft", with(|redis| drop(redis.call(&["ZPOPMIN", &due_of_lane(&lane(TENANT, "b")), "20"])))),
+        mishap(
+            "theft",
+            with(|redis| drop(redis.call(&["ZPOPMIN", &due_of_lane(&lane(TENANT, "b"), Class::Retry), "20"]))),
+        ),
         mishap("the loss of connections", with(|redis| drop(redis.call(&["CLIENT", "KILL", "TYPE", "normal"])))),
         flush(),
     ];

@@ -4,17 +4,17 @@
 
 mod support;
 
-use redrive_core::{Status, Timestamp};
-use redrive_schedule_redis::{Scheduled, Take};
+use redrive_core::{Class, Status, Timestamp};
+use redrive_schedule_redis::{Scheduled, Take, Turn};
 use redrive_store::conformance::samples::*;
-use redrive_store::{LaneDue, LaneRoom, Settled, Store};
+use redrive_store::{News, Settled, Store};
 use redrive_testbed::{Postgres, Redis};
 use support::scheduled::{Pair, in_use, postgres, scheduled};
 use support::{due_of_lane, eventually};
 
 /// How many tasks of the samples' lane are in the index.
-fn held(redis: &Redis) -> String {
-    redis.call(&["ZCARD", &due_of_lane(&billing())])
+fn held(redis: &Redis) -> u64 {
+    Class::ALL.map(|class| redis.call(&["ZCARD", &due_of_lane(&billing(), class)]).parse::<u64>().unwrap()).iter().sum()
 }
 
 async fn claimed(store: &Scheduled, room: usize, now: Timestamp) -> Vec<u64> {
@@ -24,8 +24,8 @@ async fn claimed(store: &Scheduled, room: usize, now: Timestamp) -> Vec<u64> {
 
 /// What a claim says of the samples' lane.
 async fn next_due(store: &Scheduled, now: Timestamp) -> Option<Timestamp> {
-    let claims = store.claim(vec![LaneRoom { lane: billing(), room: 0 }], TERMS, now).await.unwrap();
-    claims.lanes[0].next_due
+    let claims = claim_rooms(store, Class::ALL.map(|class| room(billing(), class, 0, 0)), now).await;
+    claims.lanes.into_iter().filter_map(|lane| lane.next_due).min()
 }
 
 async fn look(store: &Scheduled) {
@@ -37,9 +37,9 @@ async fn what_one_process_submits_another_takes_from_the_index() {
     let redis = Redis::start();
     let pair = Pair::start(&redis.url()).await;
     keep(&pair.one, [task(1).due(at(20)), task(2).due(at(10)), task(3).due(at(99))]).await;
-    eventually("the index has them", || async { held(&redis) == "3" }).await;
+    eventually("the index has them", || async { held(&redis) == 3 }).await;
     assert_eq!(claimed(&pair.other, 5, at(50)).await, [2, 1]);
-    assert_eq!(held(&redis), "1");
+    assert_eq!(held(&redis), 1);
     assert_eq!(next_due(&pair.other, at(50)).await, Some(at(99)));
     assert_eq!(counts(&pair.one, acme()).await, [1, 2, 0, 0, 0, 0]);
 }
@@ -48,11 +48,12 @@ async fn what_one_process_submits_another_takes_from_the_index() {
 async fn others_hear_of_due_work_over_redis() {
     let redis = Redis::start();
     let pair = Pair::start(&redis.url()).await;
-    let subscribers = || async { redis.call(&["PUBSUB", "NUMSUB", "redrive:news"]) == "redrive:news\n2" };
+    let subscribers = || async { redis.call(&["PUBSUB", "NUMSUB", "redrive:2:news"]) == "redrive:2:news\n2" };
     eventually("both listen", subscribers).await;
     keep(&pair.one, [task(1).due(at(90_000)).to("later"), task(2), task(3)]).await;
     let heard = pair.other.shared().unwrap().heard().await;
-    assert_eq!(heard, [LaneDue { lane: billing(), next_due: Some(at(0)) }], "what is not due is no news");
+    let due = News::Due(lane_due(billing(), Class::First, Some(at(0))));
+    assert_eq!(heard, [due], "what is not due is no news");
 }
 
 #[tokio::test]
@@ -93,7 +94,7 @@ async fn many_tasks_that_the_index_does_not_know_are_found_by_one_look() {
         found.extend(claimed(&pair.one, 10, at(50)).await);
     }
     assert_eq!(found, (1..=60).collect::<Vec<_>>());
-    assert_eq!(held(&redis), "0");
+    assert_eq!(held(&redis), 0);
 }
 
 #[tokio::test]
@@ -101,9 +102,9 @@ async fn what_was_taken_by_a_process_that_died_is_found_by_a_look() {
     let redis = Redis::start();
     let pair = Pair::start(&redis.url()).await;
     keep(&pair.one, [task(1), task(2).due(at(1))]).await;
-    eventually("the index has them", || async { held(&redis) == "2" }).await;
+    eventually("the index has them", || async { held(&redis) == 2 }).await;
     let dying = support::connected_schedule(&redis.url()).await;
-    let taken = dying.take(&[LaneRoom { lane: billing(), room: 1 }], at(5)).await.remove(0).unwrap();
+    let taken = dying.take(&[Turn { lane: billing(), class: Class::First, tasks: 1 }], at(5)).await.remove(0).unwrap();
     assert!(matches!(taken, Take::Taken(taken) if taken.tasks.len() == 1));
 
     assert_eq!(claimed(&pair.other, 1, at(5)).await, [2]);
@@ -121,16 +122,16 @@ async fn a_task_enqueued_by_sql_is_claimed_when_the_store_tells_of_it() {
     let (client, driver) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
     let driver = tokio::spawn(driver);
     // Until somebody listens, what is said is lost, and every task is one more.
-    let lane = loop {
+    let heard = loop {
         let enqueue = format!("SELECT redrive.enqueue('{DEPENDENCY}/charges', tenant => '{TENANT}')");
         client.batch_execute(&enqueue).await.unwrap();
         let heard = tokio::time::timeout(std::time::Duration::from_millis(200), store.shared().unwrap().heard());
         if let Ok(mut heard) = heard.await {
-            break heard.remove(0).lane;
+            break heard.remove(0);
         }
     };
-    assert_eq!(lane, billing());
-    assert!(!claim(&store, lane, 100, Timestamp::MAX.before(TERMS.margin * 100)).await.is_empty());
+    assert!(matches!(heard, News::Due(due) if due.lane == billing() && due.class == Class::First));
+    assert!(!claim(&store, billing(), 100, Timestamp::MAX.before(TERMS.margin * 100)).await.is_empty());
     drop(client);
     driver.await.unwrap().unwrap();
 }
@@ -141,14 +142,14 @@ async fn what_the_index_has_of_a_task_that_has_ended_is_left_out() {
     let pair = Pair::start(&redis.url()).await;
     let without_index = postgres(pair.database.url(), "third").await;
     keep(&pair.one, (1..=30).map(task)).await;
-    eventually("the index has them", || async { held(&redis) == "30" }).await;
+    eventually("the index has them", || async { held(&redis) == 30 }).await;
     // Claimed and cancelled past the index, which goes on having them.
     claim(&*without_index, billing(), 15, at(5)).await;
     for n in 16..=25 {
         without_index.cancel(acme(), id(n), at(5)).await.unwrap();
     }
     assert_eq!(claimed(&pair.one, 10, at(5)).await, [26, 27, 28, 29, 30], "and takes up no room");
-    assert_eq!(held(&redis), "0");
+    assert_eq!(held(&redis), 0);
 }
 
 #[tokio::test]
@@ -157,7 +158,7 @@ async fn every_way_to_become_pending_again_leads_into_the_index() {
     let pair = Pair::start(&redis.url()).await;
     let first = keep_and_claim(&pair.one, task(1)).await;
     assert_eq!(settle(&pair.one, retry(&first, at(5), at(500))).await, Settled::Done(Status::Pending));
-    eventually("the retry waits", || async { held(&redis) == "1" }).await;
+    eventually("the retry waits", || async { held(&redis) == 1 }).await;
     assert!(claimed(&pair.other, 1, at(499)).await.is_empty());
 
     pair.one.bring_forward(acme(), id(1), at(50)).await.unwrap();
@@ -167,13 +168,13 @@ async fn every_way_to_become_pending_again_leads_into_the_index() {
     settle(&pair.other, given_up).await;
 
     pair.one.replay(acme(), id(1), at(70)).await.unwrap();
-    eventually("the replay waits", || async { held(&redis) == "1" }).await;
+    eventually("the replay waits", || async { held(&redis) == 1 }).await;
     let third = claim(&pair.other, billing(), 1, at(70)).await.remove(0);
     assert_eq!(settle(&pair.other, unsent(&third, at(71), at(80))).await, Settled::Done(Status::Pending));
-    eventually("it was given back", || async { held(&redis) == "1" }).await;
+    eventually("it was given back", || async { held(&redis) == 1 }).await;
 
     pair.one.cancel(acme(), id(1), at(75)).await.unwrap();
-    eventually("what was cancelled is gone", || async { held(&redis) == "0" }).await;
+    eventually("what was cancelled is gone", || async { held(&redis) == 0 }).await;
 }
 
 /// A process that starts anew settles what others claimed: it has to ask the store which lane that was.
@@ -184,10 +185,97 @@ async fn a_lease_that_is_taken_over_leads_back_into_the_index() {
     let first = keep_and_claim(&pair.one, task(1)).await;
     let second = keep_and_claim(&pair.one, task(2)).await;
     settle(&pair.other, retry(&first, at(5), at(500))).await;
-    eventually("the retry waits", || async { held(&redis) == "1" }).await;
+    eventually("the retry waits", || async { held(&redis) == 1 }).await;
     let expired = pair.other.expired(at(900_000), 10).await.unwrap();
     assert_eq!(expired.len(), 1);
     settle(&pair.other, retry(&second, at(5), at(500))).await;
-    eventually("both wait", || async { held(&redis) == "2" }).await;
+    eventually("both wait", || async { held(&redis) == 2 }).await;
     assert_eq!(claimed(&pair.one, 5, at(500)).await, [1, 2]);
+}
+
+/// Claims into one room of first attempts.
+async fn claimed_into(store: &Scheduled, slots: usize, ahead: usize) -> Vec<u64> {
+    let claims = claim_rooms(store, [room(billing(), Class::First, slots, ahead)], at(50)).await;
+    claims.claimed.iter().map(|claimed| claimed.task.id.sequence() - id(0).sequence()).collect()
+}
+
+#[tokio::test]
+async fn last_attempts_without_a_slot_stay_in_the_index() {
+    let redis = Redis::start();
+    let pair = Pair::start(&redis.url()).await;
+    keep(&pair.one, (1..=6).map(|n| task(n).due(at(n)).max_attempts(if n % 2 == 0 { 1 } else { 5 }))).await;
+    eventually("the index has them", || async { held(&redis) == 6 }).await;
+    assert_eq!(claimed_into(&pair.other, 0, 9).await, [1]);
+    eventually("the others are back", || async { held(&redis) == 5 }).await;
+    assert!(claimed_into(&pair.other, 0, 9).await.is_empty());
+    eventually("all of them", || async { held(&redis) == 5 }).await;
+    assert_eq!(next_due(&pair.other, at(50)).await, Some(at(2)));
+    assert_eq!(claimed_into(&pair.one, 1, 9).await, [2, 3]);
+    eventually("the others are back", || async { held(&redis) == 3 }).await;
+    assert_eq!(claimed_into(&pair.other, 9, 0).await, [4, 5, 6]);
+}
+
+#[tokio::test]
+async fn what_has_no_slot_and_has_ended_is_not_put_back() {
+    let redis = Redis::start();
+    let pair = Pair::start(&redis.url()).await;
+    let without_index = postgres(pair.database.url(), "third").await;
+    keep(&pair.one, (1..=9).map(|n| task(n).due(at(n)).max_attempts(if n == 5 { 1 } else { 5 }))).await;
+    eventually("the index has them", || async { held(&redis) == 9 }).await;
+    for n in [1, 2, 4, 7] {
+        without_index.cancel(acme(), id(n), at(5)).await.unwrap();
+    }
+    assert_eq!(claimed_into(&pair.one, 0, 9).await, [3]);
+    eventually("from the fifth on they are back", || async { held(&redis) == 5 }).await;
+    assert_eq!(next_due(&pair.one, at(50)).await, Some(at(5)));
+    assert_eq!(claimed_into(&pair.one, 9, 0).await, [5, 6, 8, 9]);
+    assert_eq!(held(&redis), 0);
+}
+
+#[tokio::test]
+async fn what_ends_by_its_deadline_leaves_the_index() {
+    let redis = Redis::start();
+    let pair = Pair::start(&redis.url()).await;
+    keep(&pair.one, [task(1).due(at(10)).deadline(at(20)), task(2).due(at(30)).deadline(at(90))]).await;
+    keep_retries(&pair.one, [task(3).due(at(10)).deadline(at(20))]).await;
+    // A claim that was given back has a token of its own.
+    give_back(&pair.one, &claim_class(&pair.one, billing(), Class::Retry, 1, at(10)).await, at(15)).await;
+    eventually("the index has them", || async { held(&redis) == 3 }).await;
+    assert_eq!(pair.other.end_overdue(at(20), 9).await.unwrap().ended.len(), 2);
+    eventually("they are gone", || async { held(&redis) == 1 }).await;
+    assert_eq!(next_due(&pair.one, at(20)).await, Some(at(30)));
+}
+
+#[tokio::test]
+async fn others_hear_over_redis_of_a_cancel_of_what_is_in_flight() {
+    let redis = Redis::start();
+    let pair = Pair::start(&redis.url()).await;
+    let subscribers = || async { redis.call(&["PUBSUB", "NUMSUB", "redrive:2:news"]) == "redrive:2:news\n2" };
+    eventually("both listen", subscribers).await;
+    keep(&pair.one, [task(1).claimed(at(0))]).await;
+    pair.other.cancel(acme(), id(1), at(5)).await.unwrap();
+    assert_eq!(pair.one.shared().unwrap().heard().await, [News::CancelRequested(acme(), id(1))]);
+}
+
+/// Its keys have no version, and its sorted sets no classes.
+#[tokio::test]
+async fn an_index_of_the_version_before_is_not_read() {
+    let redis = Redis::start();
+    let database = Postgres::shared().fresh_database();
+    let store = postgres(database.url(), "one").await;
+    keep(&*store, [task(1).due(at(10))]).await;
+    keep_retries(&*store, [task(2).due(at(20))]).await;
+    let info = redis.call(&["INFO", "server"]);
+    let run = info.lines().find_map(|line| line.trim().strip_prefix("run_id:")).unwrap().to_owned();
+    for partition in 0..256 {
+        redis.call(&["HSET", &format!("redrive:{{{partition}}}:book"), "epoch", &run]);
+    }
+    let due = due_of_lane(&billing(), Class::First).replace(":2:", ":").replace(":0:", ":");
+    assert!(due.starts_with("redrive:{") && due.contains("}:due:acme/"), "{due}");
+    redis.call(&["ZADD", &due, "0", "not a task of this version"]);
+    let store = scheduled(store, &redis.url(), "redrive");
+    in_use(&store).await;
+    assert_eq!(held(&redis), 2, "filled from the store");
+    assert_eq!(claimed(&store, 9, at(50)).await, [1, 2]);
+    assert_eq!(redis.call(&["ZCARD", &due]), "1", "processes of the version before may still use theirs");
 }

@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::net::TcpListener;
 
+use redrive_core::Class;
 use redrive_schedule_redis::{Options, Schedule};
 use redrive_testbed::Redis;
 use redrive_testbed::redis::Options as ServerOptions;
@@ -31,7 +32,7 @@ async fn a_password_lets_in_and_is_not_in_the_error_when_it_does_not() {
 
     for address in [format!("redis://:open-barley@{host}"), format!("redis://ali:open-barley@{host}"), redis.url()] {
         let error = match connect(&address, None).await {
-            Ok(schedule) => schedule.heads(&[lane("a")]).await.remove(0).unwrap_err().to_string(),
+            Ok(schedule) => schedule.heads(&[(lane("a"), Class::First)]).await.remove(0).unwrap_err().to_string(),
             Err(error) => error,
         };
         assert!(error.contains("NOAUTH") || error.contains("WRONGPASS") || error.contains("authentication"), "{error}");

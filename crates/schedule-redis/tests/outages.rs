@@ -6,16 +6,17 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use redrive_core::Class;
 use redrive_schedule_redis::{InUse, Scheduled};
+use redrive_store::Store;
 use redrive_store::conformance::samples::*;
-use redrive_store::{LaneRoom, Store};
 use redrive_testbed::redis::Options;
 use redrive_testbed::{Postgres, Redis};
 use support::scheduled::{Pair, in_use, postgres, scheduled};
 use support::{due_of_lane, eventually};
 
 fn held(redis: &Redis) -> String {
-    redis.call(&["ZCARD", &due_of_lane(&billing())])
+    redis.call(&["ZCARD", &due_of_lane(&billing(), Class::First)])
 }
 
 async fn claim_all(store: &Scheduled) -> usize {
@@ -87,7 +88,7 @@ async fn a_server_that_stands_still_is_asked_once() {
     keep(&pair.one, (11..=15).map(|n| task(n).to("another"))).await;
     redis.resume();
     in_use(&pair.one).await;
-    assert_eq!(redis.call(&["ZCARD", &due_of_lane(&lane(TENANT, "another"))]), "5");
+    assert_eq!(redis.call(&["ZCARD", &due_of_lane(&lane(TENANT, "another"), Class::First)]), "5");
     assert_eq!(claim(&pair.one, lane(TENANT, "another"), 10, at(5)).await.len(), 5);
     // The take that nobody waited for has happened: the lane is claimed from the store until it is even.
     for _ in 0..4 {
@@ -122,15 +123,15 @@ async fn a_take_whose_answer_was_lost_is_made_up_for_without_a_look() {
     assert_eq!(claim(&store, billing(), 0, at(5)).await.len(), 0, "from now on Redis has the script");
     server.kill();
     redis.pause();
-    let turn = || vec![LaneRoom { lane: billing(), room: 3 }];
-    store.claim(turn(), TERMS, at(5)).await.unwrap_err();
+    let turn = || request([room(billing(), Class::First, 3, 0)], at(5));
+    store.claim(turn()).await.unwrap_err();
     server.start_again();
     eventually("the store answers", || async { store.check().await.is_ok() }).await;
     redis.resume();
     in_use(&store).await;
     assert_eq!(held(&redis), "2");
-    let first = store.claim(turn(), TERMS, at(5)).await.unwrap().claimed.len();
-    let second = store.claim(turn(), TERMS, at(5)).await.unwrap().claimed.len();
+    let first = store.claim(turn()).await.unwrap().claimed.len();
+    let second = store.claim(turn()).await.unwrap().claimed.len();
     assert_eq!((first, second), (3, 2));
 }
 
@@ -144,13 +145,13 @@ async fn what_the_store_could_not_confirm_is_put_back() {
     keep(&store, (1..=5).map(task)).await;
     eventually("the index has them", || async { held(&redis) == "5" }).await;
     server.kill();
-    let turn = || vec![LaneRoom { lane: billing(), room: 3 }];
-    store.claim(turn(), TERMS, at(5)).await.unwrap_err();
+    let turn = || request([room(billing(), Class::First, 3, 0)], at(5));
+    store.claim(turn()).await.unwrap_err();
     eventually("they are back", || async { held(&redis) == "5" }).await;
     server.start_again();
     eventually("the store answers", || async { store.check().await.is_ok() }).await;
-    assert_eq!(store.claim(turn(), TERMS, at(5)).await.unwrap().claimed.len(), 3);
-    assert_eq!(store.claim(turn(), TERMS, at(5)).await.unwrap().claimed.len(), 2);
+    assert_eq!(store.claim(turn()).await.unwrap().claimed.len(), 3);
+    assert_eq!(store.claim(turn()).await.unwrap().claimed.len(), 2);
 }
 
 #[tokio::test]

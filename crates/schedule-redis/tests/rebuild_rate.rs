@@ -8,8 +8,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use redrive_core::Timestamp;
-use redrive_store::conformance::samples::{TERMS, acme, allow, lane};
-use redrive_store::{LaneRoom, Store};
+use redrive_store::conformance::samples::{acme, allow, claim, lane};
 use redrive_testbed::{Postgres, Redis};
 use support::eventually;
 use support::scheduled::{in_use, postgres, scheduled};
@@ -37,9 +36,9 @@ async fn a_million_tasks_are_back_in_the_index_within_half_a_minute() {
     let before = memory();
     redis.call(&["FLUSHALL"]);
     let begin = Instant::now();
-    let first = LaneRoom { lane: lane("acme", "https://dependency-0.example"), room: 1 };
-    let claims = store.claim(vec![first], TERMS, Timestamp::from_millis(1_000)).await.unwrap();
-    assert_eq!(claims.claimed.len(), 1, "the store answers meanwhile");
+    let first = lane("acme", "https://dependency-0.example");
+    let claimed = claim(&store, first, 1, Timestamp::from_millis(1_000)).await;
+    assert_eq!(claimed.len(), 1, "the store answers meanwhile");
     eventually("the index is in use", || async { store.in_use().complete == 256 }).await;
     let took = begin.elapsed();
     let bytes = (memory() - before) / TASKS;

@@ -6,11 +6,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use redrive_core::TaskId;
-use redrive_schedule_redis::{Gone, Options, Schedule, Take};
+use redrive_core::{Class, TaskId};
+use redrive_schedule_redis::{Gone, Options, Schedule, Take, Turn};
 use redrive_store::{Token, Waiting};
 use redrive_testbed::Redis;
 use support::*;
+
+#[tokio::test]
+async fn each_class_of_a_lane_is_taken_by_itself() {
+    let redis = Redis::start();
+    let schedule = complete_schedule(&redis.url()).await;
+    let retry = |number, due| Waiting { class: Class::Retry, ..task("a", number, due) };
+    add(&schedule, [retry(1, 10), task("a", 2, 20), retry(3, 30), task("a", 4, 40)]).await;
+    let turn = |class| Turn { lane: lane("a"), class, tasks: 1 };
+    let answers = schedule.take(&[turn(Class::First), turn(Class::Retry)], at(50)).await;
+    let taken = answers.into_iter().map(|answer| match answer.unwrap() {
+        Take::Taken(taken) => (taken.tasks, taken.next_due),
+        Take::Incomplete => panic!("not complete"),
+    });
+    let expected = [(vec![task("a", 2, 20)], Some(at(40))), (vec![retry(1, 10)], Some(at(30)))];
+    assert_eq!(taken.collect::<Vec<_>>(), expected);
+    let Waiting { lane, class, id, token, .. } = retry(3, 30);
+    assert_eq!(schedule.remove(vec![Gone { lane: lane.clone(), class: Class::First, id, token }]).await.unwrap(), 0);
+    assert_eq!(schedule.remove(vec![Gone { lane, class, id, token }]).await.unwrap(), 1);
+}
 
 #[tokio::test]
 async fn due_tasks_are_taken_earliest_first_and_once() {
@@ -28,7 +47,12 @@ async fn due_tasks_are_taken_earliest_first_and_once() {
     let taken = take(&schedule, "a", 2, 99).await;
     assert_eq!((taken.tasks, taken.next_due), (vec![task("a", 4, 99)], None));
     assert_eq!(
-        schedule.heads(&[lane("b"), lane("a")]).await.into_iter().map(Result::unwrap).collect::<Vec<_>>(),
+        schedule
+            .heads(&["b", "a"].map(|name| (lane(name), Class::First)))
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect::<Vec<_>>(),
         [Some(at(1)), None]
     );
 }
@@ -83,7 +107,12 @@ async fn what_is_removed_is_not_taken() {
     let redis = Redis::start();
     let schedule = complete_schedule(&redis.url()).await;
     add(&schedule, (1..=1_200).map(|number| task("a", number, number))).await;
-    let gone = |number: u64, token| Gone { lane: lane("a"), id: TaskId::from_parts(number, 7), token: Token(token) };
+    let gone = |number: u64, token| Gone {
+        lane: lane("a"),
+        class: Class::First,
+        id: TaskId::from_parts(number, 7),
+        token: Token(token),
+    };
     assert_eq!(schedule.remove((2..=1_300).map(|number| gone(number, 0)).collect()).await.unwrap(), 1_199);
     assert_eq!(schedule.remove(vec![gone(1, 1)]).await.unwrap(), 0, "another token");
     let taken = take(&schedule, "a", 10, 5_000).await;

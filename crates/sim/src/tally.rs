@@ -43,6 +43,12 @@ tally! {
     given_up: "calls that clients gave up on",
     /// Attempts on the wire.
     sends: "sends on the wire",
+    /// Sends that were taken back before their first byte.
+    withdrawn: "sends withdrawn before their first byte",
+    /// Claims that were given back uncounted.
+    given_back: "claims given back",
+    /// Tasks that ended because they waited past their deadline.
+    overdue: "tasks that waited past their deadline",
     /// Attempts that were taken over because their lease ran out, or given up at a stop.
     takeovers: "attempts cut off or taken over",
     /// Settlements that came too late.

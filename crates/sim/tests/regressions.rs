@@ -11,14 +11,22 @@ use redrive_sim::shrink::shrink;
 use redrive_sim::world;
 
 /// The bug, the seed that finds it, and the invariant that it breaks.
-const FOUND: [(Bug, u64, u8); 3] = [
+const FOUND: [(Bug, u64, u8); 7] = [
     // The store's answer to a claim took so long that the attempt was still on the wire when its lease ran out.
-    (Bug::LateClaimIsSent, 141, 7),
+    (Bug::LateClaimIsSent, 5, 7),
     // The process died, or the answer to the settlement was lost, between the commit and the alert.
-    (Bug::AlertOnlyOnce, 139, 9),
+    (Bug::AlertOnlyOnce, 104, 9),
     // A lease ran out while its process stood still or the store took its time; an embedded store's rescuer, which only
     // looked for a while after the last lease, never looked again.
-    (Bug::LeftBehindUnnoticed, 108, 13),
+    (Bug::LeftBehindUnnoticed, 93, 13),
+    // Over a shared store, a stop waited for the loop that hears of cancels, and that loop for the stop.
+    (Bug::StopNeverEnds, 7, 13),
+    // A tenant with many lanes in line was served before all others.
+    (Bug::TenantsTakeNoTurns, 99, 8),
+    // A task that was claimed ahead of its slot waited until half of its lease was gone, whatever its deadline.
+    (Bug::ClaimedOutlivesDeadline, 316, 13),
+    // A slow lane that had become unknown while it waited got a slot of the slow ones, and was counted as unknown.
+    (Bug::StalePoolServed, 2_082, 8),
 ];
 
 #[test]

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use redrive_core::task::PolicyRef;
 use redrive_core::{
-    Attempt, Dependency, IdempotencyKey, Lane, Outcome, PolicyId, Reason, Request, Status, Task, TaskId, TenantId,
-    Timestamp, policy,
+    Attempt, Class, Dependency, IdempotencyKey, Lane, Outcome, PolicyId, Reason, Request, Status, Task, TaskId,
+    TenantId, Timestamp, policy,
 };
 use redrive_store::{
-    Claimed, CleanFrom, Expected, LaneRoom, LeaseTerms, NewTask, Next, NodeId, Settlement, Start, Store,
+    ClaimRequest, Claimed, CleanFrom, Expected, LaneRoom, LeaseTerms, NewTask, Next, NodeId, Settlement, Start, Store,
 };
 use redrive_store_postgres::{Options, PostgresStore};
 use tokio_postgres::{Client, NoTls};
@@ -68,14 +68,20 @@ async fn live(store: &PostgresStore, first: u64, now: Timestamp) -> Result<(), B
             claimed.push(Claimed { task, request, lease });
         }
     }
-    let lane = LaneRoom { lane: lane()?, room: 10_000 };
-    claimed.extend(store.claim(vec![lane.clone()], TERMS, now).await?.claimed);
+    let (first, retries) = (due(Class::First, now)?, due(Class::Retry, now)?);
+    claimed.extend(store.claim(first).await?.claimed);
     let (again, ends): (Vec<_>, Vec<_>) = claimed.iter().partition(|claimed| claimed.task.id.tail().is_multiple_of(3));
     store.settle(ends.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
     store.settle(again.iter().map(|claimed| settlement(claimed, now, true)).collect()).await?;
-    let second = store.claim(vec![lane], TERMS, now).await?.claimed;
+    let second = store.claim(retries).await?.claimed;
     store.settle(second.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
     Ok(())
+}
+
+/// Everything of this class that is due.
+fn due(class: Class, now: Timestamp) -> Result<ClaimRequest, Box<dyn Error>> {
+    let rooms = vec![LaneRoom { lane: lane()?, class, slots: 10_000, ahead: 0 }];
+    Ok(ClaimRequest { rooms, most: 10_000, due_by: now, lease: TERMS, now })
 }
 
 fn lane() -> Result<Lane, Box<dyn Error>> {
@@ -102,6 +108,7 @@ fn new_task(n: u64, now: Timestamp) -> Result<NewTask, Box<dyn Error>> {
         next_attempt_at: Some(now),
         ended_at: None,
         backoff: None,
+        dns_failures: 0,
         cancel_requested: false,
         last_error: None,
     };
@@ -122,6 +129,7 @@ fn settlement(claimed: &Claimed, now: Timestamp, is_retried: bool) -> Settlement
     let is_dead = claimed.task.id.tail() % 50 == 1;
     let attempt = Attempt {
         number: claimed.task.attempt_number,
+        number_in_run: claimed.task.attempt_in_run(),
         started_at: now,
         duration: Some(Duration::from_millis(12)),
         outcome: if is_retried { Outcome::Retryable } else { Outcome::Success },
@@ -130,7 +138,7 @@ fn settlement(claimed: &Claimed, now: Timestamp, is_retried: bool) -> Settlement
         backoff: None,
     };
     let next = match (is_retried, is_dead) {
-        (true, _) => Next::RetryAt { at: now, backoff: Some(Duration::from_secs(1)) },
+        (true, _) => Next::RetryAt { at: now, backoff: Some(Duration::from_secs(1)), dns_failures: 0 },
         (false, true) => Next::End { status: Status::Failed, reason: Some(Reason::NotRetryable), answer: None },
         (false, false) => Next::End { status: Status::Succeeded, reason: None, answer: None },
     };

@@ -1,18 +1,21 @@
 //! News between processes: LISTEN and NOTIFY on one channel.
 //!
 //! A NOTIFY makes commits queue up behind one another, so it is sent rarely and by itself, never inside the transactions
-//! that carry the load: lanes in which something became due that this process did not claim at once are gathered for
-//! [`SAY_EVERY`], and a lane that was told of is not told of again for [`QUIET_FOR`]. Who has heard of a lane asks about
-//! it until it is empty. What gets lost is found by the slow look that every process takes around.
+//! that carry the load: classes of lanes in which something became due that this process did not claim at once are gathered
+//! for [`SAY_EVERY`], and one that was told of is not told of again for [`QUIET_FOR`]. Who has heard of one asks about it
+//! until it is empty. What gets lost is found by the slow look that every process takes around.
+//!
+//! Cancels of tasks in flight are gathered in the same way, and sent in notifications of their own: processes of the version
+//! before understand no notification that has one in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::{Dependency, Lane, TenantId, Timestamp};
-use redrive_store::LaneDue;
+use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
+use redrive_store::{LaneDue, News as Announcement};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -32,24 +35,42 @@ const MAX_TEXT: usize = 7_900;
 const SAY_EVERY: Duration = Duration::from_millis(50);
 /// How long a lane that was told of is not told of again.
 const QUIET_FOR: Duration = Duration::from_secs(1);
-/// How many lanes that were told of are remembered before the old ones are forgotten.
+/// The most cancels that wait to be told. The attempt that one is about ends by itself.
+const CANCELS: usize = 10_000;
+/// How many classes of lanes that were told of are remembered before the old ones are forgotten.
 const REMEMBERED: usize = 10_000;
 /// The pause before a listener that lost its connection tries again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// The most news that waits to be heard; what does not fit is found by looking.
 const UNHEARD: usize = 1_024;
 
-/// One lane in a notification. The short names are part of the channel's format.
+/// One item of a notification. The short names are part of the channel's format.
 #[derive(Debug, Serialize, Deserialize)]
 struct Item {
     #[serde(rename = "n", skip_serializing_if = "Option::is_none", default)]
     node: Option<String>,
     #[serde(rename = "t")]
     tenant: String,
-    #[serde(rename = "d")]
-    dependency: String,
-    #[serde(rename = "at")]
-    due: u64,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum What {
+    Due {
+        #[serde(rename = "d")]
+        dependency: String,
+        #[serde(rename = "at")]
+        due: u64,
+        /// Unknown to processes of the version before, and to `redrive.enqueue`, which makes first attempts only.
+        #[serde(rename = "c", skip_serializing_if = "Option::is_none", default)]
+        class: Option<u8>,
+    },
+    CancelRequested {
+        #[serde(rename = "x")]
+        task: String,
+    },
 }
 
 /// Both ends of the news.
@@ -57,15 +78,16 @@ pub(crate) struct News {
     node: String,
     unsaid: Mutex<Unsaid>,
     ring: Notify,
-    heard: tokio::sync::Mutex<mpsc::Receiver<LaneDue>>,
-    hear: mpsc::Sender<LaneDue>,
+    heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
+    hear: mpsc::Sender<Announcement>,
 }
 
 #[derive(Default)]
 struct Unsaid {
-    lanes: BTreeMap<Lane, Timestamp>,
-    /// Lanes that were told of: when, and as due when.
-    said: BTreeMap<Lane, (Instant, Timestamp)>,
+    lanes: BTreeMap<(Lane, Class), Timestamp>,
+    /// Those that were told of: when, and as due when.
+    said: BTreeMap<(Lane, Class), (Instant, Timestamp)>,
+    cancels: BTreeSet<(TenantId, TaskId)>,
 }
 
 impl News {
@@ -80,20 +102,36 @@ impl News {
         })
     }
 
-    /// Something of this lane is due and was not claimed in the same breath.
-    pub(crate) fn tell(&self, lane: &Lane, due: Timestamp) {
-        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = unsaid.said.get(lane).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due);
-        if is_known || unsaid.lanes.get(lane).is_some_and(|known| *known <= due) {
+    /// Something of this class of a lane is due, and this process did not claim it at once.
+    pub(crate) fn tell(&self, lane: &Lane, class: Class, due: Timestamp) {
+        let key = (lane.clone(), class);
+        let mut unsaid = self.unsaid();
+        let is_known = unsaid.said.get(&key).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due);
+        if is_known || unsaid.lanes.get(&key).is_some_and(|known| *known <= due) {
             return;
         }
-        unsaid.lanes.insert(lane.clone(), due);
+        unsaid.lanes.insert(key, due);
         drop(unsaid);
         self.ring.notify_one();
     }
 
+    /// A cancel of this task was committed while an attempt of it was in flight.
+    pub(crate) fn tell_cancel(&self, tenant: TenantId, id: TaskId) {
+        let mut unsaid = self.unsaid();
+        if unsaid.cancels.len() >= CANCELS {
+            return;
+        }
+        unsaid.cancels.insert((tenant, id));
+        drop(unsaid);
+        self.ring.notify_one();
+    }
+
+    fn unsaid(&self) -> MutexGuard<'_, Unsaid> {
+        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What others said: waits for the first, then takes all there is.
-    pub(crate) async fn heard(&self) -> Vec<LaneDue> {
+    pub(crate) async fn heard(&self) -> Vec<Announcement> {
         let mut heard = self.heard.lock().await;
         let mut all = Vec::new();
         heard.recv_many(&mut all, UNHEARD).await;
@@ -105,43 +143,49 @@ impl News {
         loop {
             self.ring.notified().await;
             tokio::time::sleep(SAY_EVERY).await;
-            while let Some(text) = self.next_text() {
+            while let Some(text) = self.next_cancels().or_else(|| self.next_lanes()) {
                 if let Err(failure) = call!(pool, |connection| notify(connection, &text)) {
-                    tracing::debug!(%failure, "telling other processes of new work");
+                    tracing::debug!(%failure, "telling other processes the news");
                 }
             }
         }
     }
 
-    /// As many lanes as fit into one notification. One that fits into none is found by looking.
-    fn next_text(&self) -> Option<String> {
-        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut items: Vec<String> = Vec::new();
-        let mut length = "[]".len();
-        while let Some((lane, due)) = unsaid.lanes.pop_first() {
-            let item = self.item(&lane, due);
-            length += item.len() + ",".len();
-            if length > MAX_TEXT && !items.is_empty() {
-                unsaid.lanes.insert(lane, due);
+    /// As many cancels as fit into one notification.
+    fn next_cancels(&self) -> Option<String> {
+        let mut unsaid = self.unsaid();
+        let mut text = Text::default();
+        while let Some((tenant, id)) = unsaid.cancels.pop_first() {
+            let what = What::CancelRequested { task: id.to_string() };
+            if !text.push(self.item(&tenant, what)) {
+                unsaid.cancels.insert((tenant, id));
                 break;
             }
-            items.push(item);
-            unsaid.said.insert(lane, (Instant::now(), due));
+        }
+        text.finish()
+    }
+
+    /// As many classes of lanes as fit into one notification.
+    fn next_lanes(&self) -> Option<String> {
+        let mut unsaid = self.unsaid();
+        let mut text = Text::default();
+        while let Some(((lane, class), due)) = unsaid.lanes.pop_first() {
+            let dependency = lane.dependency.to_string();
+            let what = What::Due { dependency, due: due.as_millis(), class: Some(class.code()) };
+            if !text.push(self.item(&lane.tenant, what)) {
+                unsaid.lanes.insert((lane, class), due);
+                break;
+            }
+            unsaid.said.insert((lane, class), (Instant::now(), due));
         }
         if unsaid.said.len() > REMEMBERED {
             unsaid.said.retain(|_, (said, _)| said.elapsed() < QUIET_FOR);
         }
-        if items.is_empty() { None } else { Some(format!("[{}]", items.join(","))) }
+        text.finish()
     }
 
-    fn item(&self, lane: &Lane, due: Timestamp) -> String {
-        serde_json::json!(Item {
-            node: Some(self.node.clone()),
-            tenant: lane.tenant.to_string(),
-            dependency: lane.dependency.to_string(),
-            due: due.as_millis(),
-        })
-        .to_string()
+    fn item(&self, tenant: &TenantId, what: What) -> String {
+        serde_json::json!(Item { node: Some(self.node.clone()), tenant: tenant.to_string(), what }).to_string()
     }
 
     /// Listens, on a connection of its own, for as long as it is let.
@@ -197,15 +241,8 @@ impl News {
                 return;
             }
         };
-        for item in items {
-            if item.node.as_deref() == Some(&self.node) {
-                continue;
-            }
-            if let (Ok(tenant), Ok(dependency)) =
-                (TenantId::try_new(&item.tenant), Dependency::try_new(&item.dependency))
-            {
-                let next_due = Some(Timestamp::from_millis(item.due));
-                let news = LaneDue { lane: Lane { tenant, dependency }, next_due };
+        for item in items.into_iter().filter(|item| item.node.as_deref() != Some(&self.node)) {
+            for news in item.read() {
                 if self.hear.try_send(news).is_err() {
                     tracing::debug!("more news than anybody listens to");
                 }
@@ -214,6 +251,115 @@ impl News {
     }
 }
 
+impl Item {
+    /// What it says; nothing if it names what cannot be.
+    fn read(self) -> Vec<Announcement> {
+        let Ok(tenant) = TenantId::try_new(&self.tenant) else { return Vec::new() };
+        match self.what {
+            What::Due { dependency, due, class } => {
+                let Ok(dependency) = Dependency::try_new(&dependency) else { return Vec::new() };
+                let lane = Lane { tenant, dependency };
+                let next_due = Some(Timestamp::from_millis(due));
+                let classes: Vec<Class> = match (class, &self.node) {
+                    (Some(code), _) => Class::from_code(code).into_iter().collect(),
+                    (None, None) => vec![Class::First],
+                    // A process of the version before: it may be either.
+                    (None, Some(_)) => Class::ALL.to_vec(),
+                };
+                let news = |class| Announcement::Due(LaneDue { lane: lane.clone(), class, next_due });
+                classes.into_iter().map(news).collect()
+            }
+            What::CancelRequested { task } => {
+                let id = task.parse().ok();
+                id.map(|id| Announcement::CancelRequested(tenant, id)).into_iter().collect()
+            }
+        }
+    }
+}
+
+/// The text of one notification: a JSON array, of no more than PostgreSQL takes.
+#[derive(Default)]
+struct Text {
+    items: String,
+}
+
+impl Text {
+    /// Adds an item; answers `false` if it does not fit beside the others. One that fits into none is found by looking.
+    fn push(&mut self, item: String) -> bool {
+        if !self.items.is_empty() && self.items.len() + item.len() + ",[]".len() > MAX_TEXT {
+            return false;
+        }
+        if !self.items.is_empty() {
+            self.items.push(',');
+        }
+        self.items.push_str(&item);
+        true
+    }
+
+    fn finish(self) -> Option<String> {
+        (!self.items.is_empty()).then(|| format!("[{}]", self.items))
+    }
+}
+
 async fn notify(connection: &Connection, text: &str) -> Result<(), Failure> {
     connection.query("SELECT pg_notify($1, $2)", &[(&CHANNEL, Type::TEXT), (&text, Type::TEXT)]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(class: Class) -> Announcement {
+        let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("b").unwrap() };
+        Announcement::Due(LaneDue { lane, class, next_due: Some(Timestamp::from_millis(7)) })
+    }
+
+    fn hear(payload: &str) -> Vec<Announcement> {
+        let news = News::new("two");
+        news.pass_on(payload);
+        let mut heard = news.heard.try_lock().unwrap();
+        std::iter::from_fn(|| heard.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn what_the_version_before_and_enqueue_announce_is_understood() {
+        for (payload, expected) in [
+            (r#"[{"n":"one","t":"default","d":"b","at":7,"c":1}]"#, vec![due(Class::Retry)]),
+            (r#"[{"n":"two","t":"default","d":"b","at":7,"c":1}]"#, vec![]),
+            // Of the version before.
+            (r#"[{"n":"one","t":"default","d":"b","at":7}]"#, vec![due(Class::First), due(Class::Retry)]),
+            // Of redrive.enqueue.
+            (r#"[{"t":"default","d":"b","at":7}]"#, vec![due(Class::First)]),
+            // Of a later version.
+            (r#"[{"n":"one","t":"default","d":"b","at":7,"c":9}]"#, vec![]),
+            (r#"[{"n":"one","t":"default","x":"no task"}]"#, vec![]),
+            ("[{}]", vec![]),
+        ] {
+            assert_eq!(hear(payload), expected, "{payload}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_heard_in_notifications_that_postgres_takes() {
+        let news = News::new("one");
+        let lane = |n: u64| Lane {
+            tenant: TenantId::default_tenant(),
+            dependency: Dependency::try_new(format!("https://{n}.example")).unwrap(),
+        };
+        let id = |n| TaskId::from_parts(n, 7);
+        for n in 0..200 {
+            news.tell(&lane(n), Class::Retry, Timestamp::from_millis(n));
+            news.tell_cancel(TenantId::default_tenant(), id(n));
+        }
+        let (mut dues, mut cancels) = (0, 0);
+        while let Some(text) = news.next_cancels().or_else(|| news.next_lanes()) {
+            assert!(text.len() <= MAX_TEXT, "{}", text.len());
+            let heard = hear(&text);
+            let is_due = |heard: &Announcement| matches!(heard, Announcement::Due(due) if due.class == Class::Retry);
+            assert!(heard.iter().all(is_due) || !heard.iter().any(is_due), "one kind in each: {text}");
+            dues += heard.iter().filter(|heard| is_due(heard)).count();
+            cancels += heard.iter().filter(|heard| !is_due(heard)).count();
+        }
+        assert_eq!((dues, cancels), (200, 200));
+    }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    Claimed, Error, Guards, Heartbeat, Hold, Known, LaneDue, LeaseTerms, Node, PlaceId, Shared, Tally, Totals, Waiting,
+    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
 };
 
 use crate::ops;
@@ -12,7 +12,7 @@ use crate::store::PostgresStore;
 
 #[async_trait]
 impl Shared for PostgresStore {
-    async fn heard(&self) -> Vec<LaneDue> {
+    async fn heard(&self) -> Vec<News> {
         self.news.heard().await
     }
 
@@ -32,12 +32,12 @@ impl Shared for PostgresStore {
             .map_err(|failure| failure.into_error("listing processes"))
     }
 
-    async fn claim_known(&self, known: Vec<Known>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error> {
-        if known.is_empty() {
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error> {
+        if request.known.is_empty() {
             return Ok(Vec::new());
         }
         let node = self.node.as_str();
-        call!(self.going, |connection| ops::claim::claim_known(connection, node, &known, lease, now))
+        call!(self.going, |connection| ops::claim::claim_known(connection, node, &request))
             .map_err(|failure| failure.into_error("claiming known tasks"))
     }
 

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, Policy, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, Policy, PolicyId, Status, Task, TaskId, TenantId,
+    Timestamp, policy,
 };
 use redrive_store::{
-    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
-    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, NodeId, PolicyVersion, PutPolicy, Replay, Settled,
+    Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
+    DeletePolicy, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay, Settled,
     Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 use tokio::task::JoinSet;
@@ -123,7 +124,7 @@ impl PostgresStore {
     fn tell_of_unclaimed(&self, due: Vec<(Lane, Timestamp)>, answers: &[Submitted]) {
         for ((lane, at), answer) in due.into_iter().zip(answers) {
             if *answer == Submitted::Created(None) {
-                self.news.tell(&lane, at);
+                self.news.tell(&lane, Class::First, at);
             }
         }
     }
@@ -157,13 +158,13 @@ impl Store for PostgresStore {
         Ok(answers)
     }
 
-    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
         self.writers()?;
-        if lanes.is_empty() {
+        if request.rooms.is_empty() {
             return Ok(Claims::default());
         }
         let node = self.node.as_str();
-        let claims = call!(self.going, |connection| ops::claim::claim(connection, node, &lanes, lease, now))
+        let claims = call!(self.going, |connection| ops::claim::claim(connection, node, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
         Ok(claims)
@@ -181,8 +182,12 @@ impl Store for PostgresStore {
     }
 
     async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
-        transact!(self.pool, |connection| ops::cancel::cancel(connection, &tenant, id, now))
-            .map_err(|failure| failure.into_error("cancelling a task"))
+        let cancelled = transact!(self.pool, |connection| ops::cancel::cancel(connection, &tenant, id, now))
+            .map_err(|failure| failure.into_error("cancelling a task"))?;
+        if matches!(&cancelled, Cancelled::Done(task) if task.status == Status::InFlight) {
+            self.news.tell_cancel(tenant, id);
+        }
+        Ok(cancelled)
     }
 
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
@@ -190,7 +195,7 @@ impl Store for PostgresStore {
             transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now))
                 .map_err(|failure| failure.into_error("bringing a task forward"))?;
         if let BroughtForward::Done(task) = &brought {
-            self.news.tell(&task.lane, now);
+            self.news.tell(&task.lane, task.class(), now);
         }
         Ok(brought)
     }
@@ -199,7 +204,7 @@ impl Store for PostgresStore {
         let replayed = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now))
             .map_err(|failure| failure.into_error("replaying a dead letter"))?;
         if let Replay::Done(task) = &replayed {
-            self.news.tell(&task.lane, now);
+            self.news.tell(&task.lane, task.class(), now);
         }
         Ok(replayed)
     }
@@ -219,7 +224,17 @@ impl Store for PostgresStore {
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
-    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        self.writers()?;
+        let overdue = call!(self.going, |connection| ops::end_overdue::end_overdue(connection, now, limit))
+            .map_err(|failure| failure.into_error("ending overdue tasks"))?;
+        if !overdue.ended.is_empty() {
+            self.upkeep.written();
+        }
+        Ok(overdue)
+    }
+
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         call!(self.going, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("finding pending lanes"))
     }

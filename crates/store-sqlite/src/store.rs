@@ -5,12 +5,12 @@ use std::fmt;
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
 };
 use redrive_store::group_commit::GroupCommit;
 use redrive_store::{
-    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
-    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
+    Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
+    DeletePolicy, Error, Expected, LaneDue, NewTask, Overdue, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
     Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
@@ -71,8 +71,8 @@ impl Store for SqliteStore {
         self.gather("submitting tasks", move |writer| ops::submit::submit(writer, tasks)).await
     }
 
-    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
-        self.write("claiming tasks", move |writer| ops::claim::claim(writer, lanes, lease, now)).await
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+        self.write("claiming tasks", move |writer| ops::claim::claim(writer, &request)).await
     }
 
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
@@ -109,7 +109,11 @@ impl Store for SqliteStore {
         self.readers.run("finding expired leases", move |reader| ops::expired::expired(reader, now, limit)).await
     }
 
-    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        self.write("ending overdue tasks", move |writer| ops::end_overdue::end_overdue(writer, now, limit)).await
+    }
+
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         self.readers
             .run("finding pending lanes", move |reader| {
                 ops::pending_lanes::pending_lanes(reader, after.as_ref(), limit)

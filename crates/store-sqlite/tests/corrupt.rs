@@ -4,9 +4,11 @@
 
 mod support;
 
-use redrive_core::Status;
-use redrive_store::conformance::samples::{acme, allow, at, billing, everything, id, keep, keep_and_end, task};
-use redrive_store::{CleanFrom, Error, LaneRoom, Store};
+use redrive_core::{Class, Status};
+use redrive_store::conformance::samples::{
+    acme, allow, at, billing, everything, id, keep, keep_and_end, request, room, task,
+};
+use redrive_store::{CleanFrom, Error, Store};
 use rusqlite::Connection;
 
 use support::{database, open};
@@ -21,6 +23,7 @@ async fn a_damaged_row_is_named() {
         ("UPDATE tasks SET created_at = -1 WHERE id = ?1", "task"),
         ("UPDATE tasks SET deadline_at = 'tomorrow' WHERE id = ?1", "task"),
         ("UPDATE tasks SET max_attempts = -5 WHERE id = ?1", "task"),
+        ("UPDATE tasks SET dns_failures = -1 WHERE id = ?1", "task"),
         ("UPDATE tasks SET reason = 'because' WHERE id = ?1", "task"),
         ("UPDATE tasks SET error_kind = 'odd' WHERE id = ?1", "task"),
         ("UPDATE tasks SET idempotency_key = x'FFFE' WHERE id = ?1", "task"),
@@ -72,7 +75,7 @@ async fn a_damaged_row_does_not_panic_the_writer() {
     drop(connection);
 
     let store = open(directory.path());
-    let claim = |lane| store.claim(vec![LaneRoom { lane, room: 5 }], redrive_store::conformance::samples::TERMS, at(0));
+    let claim = |lane| store.claim(request([room(lane, Class::First, 5, 0)], at(0)));
     assert!(matches!(claim(billing()).await, Err(Error::Corrupt(_))));
     let mut other = billing();
     other.dependency = redrive_core::Dependency::try_new("https://b.example").unwrap();

@@ -24,7 +24,7 @@ pub use types::*;
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
 };
 
 /// Where tasks, attempts and policies are kept.
@@ -41,9 +41,10 @@ pub trait Store: Send + Sync + 'static {
     /// only if its blob is (see [`adopt_blob`](Store::adopt_blob)), which is looked at in the same transaction.
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error>;
 
-    /// Takes up to `room` due tasks of each lane, earliest due first, leases them until the attempt's timeout plus the
-    /// lease's margin has passed, and counts the attempt of each. Says for every lane asked when its next task is due.
-    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error>;
+    /// Takes up to `slots + ahead` due tasks of each room, earliest due first, leases them until the attempt's timeout plus
+    /// the lease's margin has passed, and counts the attempt of each. Claimed tasks come in the order of the rooms. Says for
+    /// every room asked for when its next task is due.
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error>;
 
     /// Ends or reschedules attempts. An item whose token is not the task's current one, or whose task is no longer in
     /// flight, changes nothing and is `LeaseLost`. Attempt log, new state and due time are one transaction. A task with
@@ -74,9 +75,14 @@ pub trait Store: Send + Sync + 'static {
     /// the token that it finds, so whoever settles first wins.
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error>;
 
-    /// The lanes that have pending tasks, in order after `after`, at most `limit`, each with its earliest due time.
-    /// Costs one index probe per lane, whatever the backlog.
-    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error>;
+    /// Ends pending tasks whose deadline is at or before `now`, at most `limit`, earliest deadline first: EXHAUSTED, reason
+    /// `deadline`, without an attempt, noted as [`unannounced`](Store::unannounced) dead letters like any other. Costs one
+    /// index probe when there is none.
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error>;
+
+    /// The classes of lanes that have pending tasks, in order after `after`, at most `limit`, each with its earliest due
+    /// time. Costs one index probe per class of a lane, whatever the backlog.
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error>;
 
     /// One task with its request and, once it has ended, the dependency's answer.
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error>;

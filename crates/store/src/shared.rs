@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redrive_core::{Lane, TaskId, TenantId, Timestamp};
+use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 
 use crate::{Claimed, Error, LaneDue, LeaseTerms, PlaceId, Token};
 
 /// What several processes over one store have in common.
 #[async_trait]
 pub trait Shared: Send + Sync + 'static {
-    /// Lanes in which another process made something due that it will not claim itself. Waits until there is something
-    /// to say; what was said while nobody listened is lost, and found by a look at the store.
-    async fn heard(&self) -> Vec<LaneDue>;
+    /// What other processes announced. Waits until there is something; what was announced while this process did not listen
+    /// is lost, and found by a look at the store.
+    async fn heard(&self) -> Vec<News>;
 
     /// Says that this process lives, and what it is doing.
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
@@ -29,9 +29,9 @@ pub trait Shared: Send + Sync + 'static {
     /// holds. One that died stays until somebody has taken over all of its leases and [`FORGOTTEN_AFTER`] has passed.
     async fn nodes(&self) -> Result<Vec<Node>, Error>;
 
-    /// Takes these very tasks, as [`claim`](crate::Store::claim) would have: those that are pending, due by `now` and of
+    /// Takes these very tasks, as [`claim`](crate::Store::claim) would have: those that are pending, due by `due_by` and of
     /// this token. What is not any more is left out. For an index that is kept elsewhere: the store has the last word.
-    async fn claim_known(&self, known: Vec<Known>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error>;
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error>;
 
     /// Pending tasks in the order of tenant and id, after `after`, at most `limit`: for filling such an index.
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error>;
@@ -117,6 +117,28 @@ pub struct Node {
     pub leases: u64,
 }
 
+/// What a process announces to the others over the same store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Something is due in this class of a lane that the announcing process will not claim itself.
+    Due(LaneDue),
+    /// A cancel of this task was committed while an attempt of it was in flight.
+    CancelRequested(TenantId, TaskId),
+}
+
+/// A request for tasks that are known by their ids.
+#[derive(Debug, Clone)]
+pub struct KnownRequest {
+    /// Which tasks.
+    pub known: Vec<Known>,
+    /// Only tasks that are due by then.
+    pub due_by: Timestamp,
+    /// How long the leases last, as for [`ClaimRequest`](crate::ClaimRequest).
+    pub lease: LeaseTerms,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
 /// A pending task that somebody knows of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
@@ -126,6 +148,9 @@ pub struct Known {
     pub id: TaskId,
     /// The token of its last claim, zero before the first: another one means that what is known is out of date.
     pub token: Token,
+    /// Whether a slot is reserved for it. Without one it is left out if its next attempt is its last, and so is what comes
+    /// after it in the same class of its lane without a slot: the order of due times is kept.
+    pub has_slot: bool,
 }
 
 /// A pending task, as an index needs it.
@@ -133,6 +158,8 @@ pub struct Known {
 pub struct Waiting {
     /// Its lane.
     pub lane: Lane,
+    /// Its class in that lane.
+    pub class: Class,
     /// Which task.
     pub id: TaskId,
     /// The token of its last claim, zero before the first.

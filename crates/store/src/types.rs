@@ -7,8 +7,8 @@ use std::time::Duration;
 use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, BodyRef, Dependency, Lane, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp,
-    policy,
+    Answer, Attempt, BodyRef, Class, Dependency, Lane, PolicyId, Reason, Request, Status, Task, TaskId, TenantId,
+    Timestamp, policy,
 };
 
 /// Why a store could not do what it was asked; nothing of the call happened.
@@ -73,10 +73,12 @@ pub struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// When a lease taken at `now` for an attempt of at most `attempt_timeout` runs out.
-    pub fn until(&self, now: Timestamp, attempt_timeout: Duration) -> Timestamp {
+    /// When a lease runs out that is taken at `now` for an attempt of at most `attempt_timeout` that is due at `due`. A task
+    /// that is claimed shortly before it is due keeps the whole lease for its attempt.
+    pub fn until(&self, now: Timestamp, due: Option<Timestamp>, attempt_timeout: Duration) -> Timestamp {
         let attempt_timeout = if planted::is(Bug::LeaseTooShort) { Duration::ZERO } else { attempt_timeout };
-        now.after(attempt_timeout).after(self.margin)
+        let due = due.filter(|_| !planted::is(Bug::LeaseFromTheClaim));
+        now.max(due.unwrap_or(now)).after(attempt_timeout).after(self.margin)
     }
 }
 
@@ -85,7 +87,7 @@ impl LeaseTerms {
 pub struct Lease {
     /// Grows with every claim of the task.
     pub token: Token,
-    /// When it was taken: the attempt's `started_at`.
+    /// When it was taken.
     pub since: Timestamp,
     /// When it runs out.
     pub until: Timestamp,
@@ -95,22 +97,53 @@ pub struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// How many tasks of a lane may be claimed now.
+/// A request for due work.
 #[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    /// How much is wanted of which lane; each pair of lane and class at most once.
+    pub rooms: Vec<LaneRoom>,
+    /// The most tasks in all. Rooms are served in their order until this many tasks are claimed.
+    pub most: usize,
+    /// Only tasks that are due by then: `now`, or shortly after, for tasks that are held until they are due.
+    pub due_by: Timestamp,
+    /// How long the leases last. A lease runs from `now` or from the task's due time, whichever is later.
+    pub lease: LeaseTerms,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// How many tasks of one class of a lane may be claimed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneRoom {
     /// The lane.
     pub lane: Lane,
-    /// How many.
-    pub room: usize,
+    /// The class.
+    pub class: Class,
+    /// How many tasks get a slot at once.
+    pub slots: usize,
+    /// How many more may be claimed ahead of the slots that will become free. A task whose next attempt is its last one is
+    /// never claimed ahead, because a crash would end it unsent: the first such task that does not fit ends the room.
+    pub ahead: usize,
 }
 
-/// The earliest due time of a lane.
+/// The earliest due time of one class of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneDue {
     /// The lane.
     pub lane: Lane,
+    /// The class.
+    pub class: Class,
     /// When its earliest pending task is due; `None` if it has no pending task.
     pub next_due: Option<Timestamp>,
+}
+
+/// What ending overdue tasks did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overdue {
+    /// The tasks that were ended, EXHAUSTED by their deadline.
+    pub ended: Vec<Task>,
+    /// The earliest deadline of the tasks that are still pending.
+    pub next_deadline: Option<Timestamp>,
 }
 
 /// What a claim brought.
@@ -118,7 +151,7 @@ pub struct LaneDue {
 pub struct Claims {
     /// The tasks, in flight now, each with its attempt counted.
     pub claimed: Vec<Claimed>,
-    /// For each lane asked, what is left in it.
+    /// For each room asked for, in order, what is left in that class of the lane.
     pub lanes: Vec<LaneDue>,
 }
 
@@ -159,6 +192,8 @@ pub enum Next {
         at: Timestamp,
         /// The wait that was drawn, for the next draw to build on.
         backoff: Option<Duration>,
+        /// Attempts of this run that failed by DNS, for the next decision to build on.
+        dns_failures: u32,
     },
     /// It ends.
     End {

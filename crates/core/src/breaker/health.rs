@@ -79,6 +79,7 @@ mod tests {
             ErrorType::BodyDamaged,
             ErrorType::BodyUnavailable,
             ErrorType::BodyIncomplete,
+            ErrorType::NotSent,
             ErrorType::Interrupted,
         ];
         assert_eq!(ours, expected);

@@ -1,8 +1,12 @@
 //! HTTP status codes: the policy's list, then the standard's table, then the class of the code.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use super::Opinion;
+use super::{Cause, Opinion, Verdict};
+
+/// Too Many Requests: the dependency works and asks for fewer requests.
+const OVERLOADED: u16 = 429;
 
 /// A 2xx is a success; no list can make it anything else.
 pub(super) fn is_success(status: u16) -> bool {
@@ -12,6 +16,14 @@ pub(super) fn is_success(status: u16) -> bool {
 /// What a status that is no success means, the most specific layer first.
 pub(super) fn opinion(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
     listed(list, status).or_else(|| specific(status)).or_else(|| general(status))
+}
+
+/// The verdict on a status that is retried, from a dependency that asked for the wait `after`.
+pub(super) const fn retried(status: u16, after: Option<Duration>) -> Verdict {
+    match status {
+        OVERLOADED => Verdict::Overloaded { after },
+        _ => Verdict::Retry { after, cause: Cause::Failure },
+    }
 }
 
 /// A policy with a list means exactly that list: its codes are retried and no others, so there is always an opinion.

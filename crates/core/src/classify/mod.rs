@@ -12,7 +12,7 @@ mod http;
 mod network;
 
 pub use http::{NON_RETRYABLE_STATUS, RETRYABLE_STATUS};
-pub use network::DNS_ATTEMPTS;
+pub use network::{BODY_PAUSE, DNS_ATTEMPTS, LOCAL_PAUSE};
 
 use std::time::Duration;
 
@@ -30,15 +30,32 @@ pub enum Verdict {
     Retry {
         /// The wait that the dependency asked for (Retry-After).
         after: Option<Duration>,
-        /// The most attempts that a failure of this kind is worth, where that is fewer than the policy's.
-        max_attempts: Option<u32>,
+        /// What went wrong, as far as it limits the retries.
+        cause: Cause,
+    },
+    /// The dependency asks for fewer requests (429). It is retried, and is told apart from a failure.
+    Overloaded {
+        /// The wait that the dependency asked for (Retry-After).
+        after: Option<Duration>,
     },
     /// No retry can mend this.
     Never,
     /// There is nothing left to send.
     BodyLost,
-    /// What is to be sent could not be had, so nothing was: this was no attempt.
-    NotSent,
+    /// Nothing was sent, for a reason that is not the dependency's: this does not count as an attempt.
+    NotSent {
+        /// How long the task waits, unless its deadline is near.
+        pause: Duration,
+    },
+}
+
+/// What a failure that may be retried came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Any failure that only the task's own limit of attempts bounds.
+    Failure,
+    /// The dependency's name could not be resolved: at most [`DNS_ATTEMPTS`] attempts of a run may fail by it.
+    Dns,
 }
 
 impl Verdict {
@@ -46,7 +63,8 @@ impl Verdict {
     pub const fn outcome(&self) -> Outcome {
         match self {
             Verdict::Success => Outcome::Success,
-            Verdict::Retry { .. } | Verdict::NotSent => Outcome::Retryable,
+            Verdict::Retry { .. } | Verdict::NotSent { .. } => Outcome::Retryable,
+            Verdict::Overloaded { .. } => Outcome::Overloaded,
             Verdict::Never | Verdict::BodyLost => Outcome::Permanent,
         }
     }
@@ -58,7 +76,7 @@ pub fn answer(policy: &Policy, answer: &Answer, now: Timestamp) -> Verdict {
         return Verdict::Success;
     }
     match http::opinion(policy.retryable_status_codes.as_ref(), answer.status) {
-        Opinion::Retry => Verdict::Retry { after: retry_after::of(answer, now), max_attempts: None },
+        Opinion::Retry => http::retried(answer.status, retry_after::of(answer, now)),
         Opinion::Never | Opinion::None => Verdict::Never,
     }
 }
@@ -92,7 +110,8 @@ mod tests {
     use crate::body::Body;
 
     const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);
-    const RETRY: Verdict = Verdict::Retry { after: None, max_attempts: None };
+    const RETRY: Verdict = Verdict::Retry { after: None, cause: Cause::Failure };
+    const OVERLOADED: Verdict = Verdict::Overloaded { after: None };
 
     fn status(status: u16) -> Answer {
         Answer { status, headers: Vec::new(), body: Body::default(), truncated: false }
@@ -108,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_standard_decides_where_the_policy_has_no_list() {
-        let retried = [408, 429, 500, 501, 502, 503, 504, 505, 507, 511, 520, 599];
+        let retried = [408, 500, 501, 502, 503, 504, 505, 507, 511, 520, 599];
         let never = [
             0,
             100,
@@ -147,6 +166,7 @@ mod tests {
         for code in retried {
             assert_eq!(answer(&policy, &status(code), NOW), RETRY, "{code}");
         }
+        assert_eq!(answer(&policy, &status(429), NOW), OVERLOADED);
         for code in never {
             assert_eq!(answer(&policy, &status(code), NOW), Verdict::Never, "{code}");
         }
@@ -166,6 +186,27 @@ mod tests {
     }
 
     #[test]
+    fn a_429_is_overloaded_wherever_it_is_retried() {
+        let asked = |seconds| Verdict::Overloaded { after: Some(Duration::from_secs(seconds)) };
+        let cases = [
+            (Policy::default(), status(429), OVERLOADED),
+            (Policy::default(), asking(429, "60"), asked(60)),
+            (Policy::default(), asking(429, "0"), asked(0)),
+            // A Retry-After that cannot be parsed counts as none.
+            (Policy::default(), asking(429, "soon"), OVERLOADED),
+            (with_list([429]), status(429), OVERLOADED),
+            (with_list([429]), asking(429, "60"), asked(60)),
+            (with_list([503]), asking(429, "60"), Verdict::Never),
+            (with_list([]), status(429), Verdict::Never),
+            // 503 is a failure, also where it says when to come back.
+            (with_list([429, 503]), status(503), RETRY),
+        ];
+        for (policy, given, expected) in cases {
+            assert_eq!(answer(&policy, &given, NOW), expected, "{:?}, {given:?}", policy.retryable_status_codes);
+        }
+    }
+
+    #[test]
     fn a_success_is_one_under_every_list() {
         for policy in [with_list([]), with_list([503]), with_list([200, 204])] {
             assert_eq!(answer(&policy, &status(204), NOW), Verdict::Success);
@@ -174,9 +215,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_retried_brings_its_retry_after() {
-        let after = |seconds| Verdict::Retry { after: Some(Duration::from_secs(seconds)), max_attempts: None };
+        let after = |seconds| Verdict::Retry { after: Some(Duration::from_secs(seconds)), cause: Cause::Failure };
         let cases = [
-            (asking(429, "60"), after(60)),
+            (asking(503, "60"), after(60)),
             (asking(503, "0"), after(0)),
             (asking(500, "Sun, 06 Nov 1994 08:49:47 GMT"), after(10)),
             (asking(503, "soon"), RETRY),
@@ -194,11 +235,22 @@ mod tests {
     fn each_kind_of_error_has_its_verdict() {
         for kind in ErrorType::ALL {
             let expected = match kind.as_str() {
-                "dns" => Verdict::Retry { after: None, max_attempts: Some(2) },
+                "dns" => Verdict::Retry { after: None, cause: Cause::Dns },
                 "tls-certificate" | "invalid-request" | "http-status" => Verdict::Never,
                 "body-missing" | "body-damaged" => Verdict::BodyLost,
-                "body-unavailable" => Verdict::NotSent,
-                _ => RETRY,
+                "body-unavailable" => Verdict::NotSent { pause: Duration::from_secs(15) },
+                "not-sent" => Verdict::NotSent { pause: Duration::from_secs(1) },
+                "connection-refused"
+                | "connection-reset"
+                | "connect-timeout"
+                | "connect-failed"
+                | "read-timeout"
+                | "tls-handshake-timeout"
+                | "tls-handshake"
+                | "malformed-answer"
+                | "body-incomplete"
+                | "interrupted" => RETRY,
+                other => panic!("no verdict is expected for {other}"),
             };
             assert_eq!(error(kind), expected, "{kind:?}");
         }
@@ -209,9 +261,11 @@ mod tests {
         for (verdict, expected) in [
             (Verdict::Success, Outcome::Success),
             (RETRY, Outcome::Retryable),
+            (Verdict::Retry { after: None, cause: Cause::Dns }, Outcome::Retryable),
+            (OVERLOADED, Outcome::Overloaded),
             (Verdict::Never, Outcome::Permanent),
             (Verdict::BodyLost, Outcome::Permanent),
-            (Verdict::NotSent, Outcome::Retryable),
+            (Verdict::NotSent { pause: LOCAL_PAUSE }, Outcome::Retryable),
         ] {
             assert_eq!(verdict.outcome(), expected);
         }

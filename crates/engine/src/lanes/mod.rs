@@ -1,233 +1,175 @@
-//! Lanes: how much room each has, when its next task is due, and whose turn it is.
+//! Lanes: one tenant's work for one dependency, the unit of queueing, fairness and protection.
 //!
-//! A lane is one tenant's work for one dependency. What it cannot send now stays in the store: memory holds a few words
-//! per lane, never the backlog. This is an index over the store and may be lost at any moment; the claimer rebuilds it.
+//! This is where the three concepts meet, behind one lock: the *schedule* says which lane has due work and whose turn it is,
+//! *admission* how much each may have now, and the *slots* what is on the wire. A lane in memory is a few words; its backlog
+//! stays in the store. All of it is an index and can be rebuilt from the store at any moment.
 //!
-//! Lanes that have due work *and* room stand in a queue and take turns, so that no lane starves another: a turn is at
-//! most `Steps::turn` tasks. A lane without room, however much is due in it, is not in the queue and costs nothing.
-//!
-//! What a dependency bears at once is the lane's number of *slots*: an attempt holds one while it is on the wire. Tasks
-//! may be claimed a little ahead of that, because a claim waits for its commit, and the slots would stand empty
-//! meanwhile. A lane whose slots are all taken claims nothing ahead: what it cannot send stays in the store.
-//!
-//! This is the place where guards hold a lane back. Today there is one, a fixed limit on concurrency.
+//! | file | its job |
+//! | --- | --- |
+//! | `mod` | what the claimer, the submits and the attempts call |
+//! | `state` | the lanes under the lock, and where each belongs |
+//! | `names` | numbers for lanes and tenants; forgets the ones that were idle for longest |
+//! | `seat` | a task's place in its lane, from its claim until it is settled |
 
+mod names;
+mod seat;
+mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::latency::{ESTIMATE_FOR, Latency};
-use redrive_core::{Lane, Timestamp};
-use redrive_store::{LaneDue, LaneRoom};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use redrive_core::{Body, Class, Lane, Request, Timestamp};
+use redrive_store::{ClaimRequest, Claimed, Claims, LeaseTerms};
+use tokio::sync::Notify;
 
+pub(crate) use seat::Seat;
+pub(crate) use state::Turns;
+
+use crate::clock::Clock;
 use crate::options::Options;
+use crate::slots::Room;
+use state::{Now, State};
 
 /// How long due work may wait before new tasks have to queue up behind it.
 const FRESH: Duration = Duration::from_secs(1);
-/// The most lanes without work that are remembered for what their calls have been taking.
-const REMEMBERED: usize = 10_000;
+/// What a claimed task takes in memory beside its body, about.
+const TASK_BYTES: usize = 1_024;
 
 /// All lanes with work, and the latest ones without.
-#[derive(Debug)]
 pub(crate) struct Lanes {
     state: Mutex<State>,
+    clock: Arc<dyn Clock>,
     /// Rings when a lane may have come to its turn.
     changed: Notify,
-    lane_concurrency: usize,
-    max_in_flight: usize,
-    turn: usize,
-    lanes_per_claim: usize,
-    ahead: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    lanes: HashMap<Lane, Entry>,
-    /// Lanes with room whose next task is not due yet, by when it is.
-    waiting: BTreeSet<(Timestamp, Lane)>,
-    /// Lanes with room and due work, in turn.
-    queue: VecDeque<Lane>,
-    /// Lanes without work, the one that has been so for longest first.
-    idle: VecDeque<Lane>,
-    in_flight: usize,
+/// When the claimer has to look again, if nothing rings before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextLook {
+    /// A lane waits for its turn.
+    Now,
+    /// At this moment on the wall, or at this elapsed time, whichever comes first.
+    At(Option<Timestamp>, Option<Duration>),
 }
 
-#[derive(Debug)]
-struct Entry {
-    /// New tasks that were claimed ahead and are not on the wire yet.
-    ahead: usize,
-    /// Tasks that the claimer took, or that are on the wire.
-    active: usize,
-    /// What is on the wire at once.
-    slots: Arc<Semaphore>,
-    next_due: Option<Timestamp>,
-    place: Place,
-    latency: Latency,
-    /// When `latency` last learnt something, in the clock's elapsed time.
-    called_at: Duration,
-    /// Whether it stands in `State::idle`.
-    remembered: bool,
+impl NextLook {
+    fn is_sooner_than(self, other: NextLook) -> bool {
+        match (self, other) {
+            (_, NextLook::Now) => false,
+            (NextLook::Now, NextLook::At(..)) => true,
+            (NextLook::At(due, change), NextLook::At(other_due, other_change)) => {
+                is_sooner(due, other_due) || is_sooner(change, other_change)
+            }
+        }
+    }
 }
 
-/// Where a lane stands.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Nowhere: no work, or no room.
-    #[default]
-    Aside,
-    /// In `waiting`, under this time.
-    Waiting(Timestamp),
-    /// In `queue`.
-    Queued,
-    /// A claim for it is under way; its `next_due` is what was noted since.
-    Claiming,
-}
-
-/// Room for one attempt in a lane; dropping it gives the room back.
-#[derive(Debug)]
-pub(crate) struct Room {
-    lanes: Arc<Lanes>,
-    lane: Lane,
-    slots: Arc<Semaphore>,
-    hold: Hold,
-}
-
-/// What a room counts as.
-#[derive(Debug)]
-enum Hold {
-    /// A new task, claimed ahead.
-    Ahead,
-    /// A task that the claimer took, without a slot yet.
-    Claimed,
-    /// On the wire.
-    Slot { _permit: OwnedSemaphorePermit },
+fn is_sooner<T: Ord>(one: Option<T>, other: Option<T>) -> bool {
+    one.is_some_and(|one| other.is_none_or(|other| one < other))
 }
 
 impl Lanes {
-    pub(crate) fn new(options: &Options) -> Arc<Self> {
-        let Options { lane_concurrency, max_in_flight, ref steps, .. } = *options;
-        Arc::new(Lanes {
-            state: Mutex::default(),
-            changed: Notify::new(),
-            lane_concurrency,
-            max_in_flight,
-            turn: steps.turn,
-            lanes_per_claim: steps.lanes_per_claim,
-            ahead: steps.ahead.max(lane_concurrency),
+    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, changed: Notify::new() })
+    }
+
+    /// A seat for a new task that is due now, if its lane has room and nothing older is waiting for it. `is_last` says that
+    /// the task has no second attempt.
+    pub(crate) fn reserve(self: &Arc<Self>, lane: &Lane, request: &Request, is_last: bool) -> Option<Seat> {
+        let bytes = bytes(request);
+        self.with(|state, now| {
+            let id = state.id(lane);
+            let first = state.schedule.due(id, Class::First);
+            let overtakes = first.is_some_and(|due| now.wall.since(due) > FRESH);
+            if overtakes || state.is_full() {
+                return None;
+            }
+            let room = state.reserve(id, is_last, now)?;
+            state.slots.keep_bytes(id, bytes);
+            Some(Seat::new(self, id, room, bytes))
         })
     }
 
-    /// Room for a new task that is due now, if the lane has some and nothing older is waiting for it.
-    pub(crate) fn reserve(self: &Arc<Self>, lane: &Lane, now: Timestamp) -> Option<Room> {
-        let mut state = self.lock();
-        if state.in_flight >= self.max_in_flight {
-            return None;
-        }
-        let entry = self.entry(&mut state, lane);
-        let jumps_the_queue = entry.next_due.is_some_and(|due| now.since(due) > FRESH);
-        if jumps_the_queue || entry.ahead >= self.ahead {
-            return None;
-        }
-        entry.ahead += 1;
-        let slots = entry.slots.clone();
-        state.in_flight += 1;
-        Some(Room { lanes: self.clone(), lane: lane.clone(), slots, hold: Hold::Ahead })
-    }
-
-    /// Notes that a task of this lane is due at `due`.
-    pub(crate) fn note_due(&self, lane: &Lane, due: Timestamp) {
-        let mut state = self.lock();
-        let entry = self.entry(&mut state, lane);
-        if entry.next_due.is_none_or(|known| due < known) {
-            entry.next_due = Some(due);
-            if self.place(&mut state, lane) {
-                self.changed.notify_one();
+    /// Notes that a task of this class of the lane is due at `due`.
+    pub(crate) fn note_due(&self, lane: &Lane, class: Class, due: Timestamp) {
+        self.with(|state, now| {
+            let id = state.id(lane);
+            if state.schedule.note(id, class, due) {
+                state.place(id, now);
             }
-        }
+        });
     }
 
-    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their room.
+    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their seats.
     pub(crate) fn forget_due(&self) {
-        let mut state = self.lock();
-        state.waiting.clear();
-        state.queue.clear();
-        #[expect(
-            clippy::disallowed_methods,
-            clippy::iter_over_hash_type,
-            reason = "every lane alike, in whatever order"
-        )]
-        for entry in state.lanes.values_mut() {
-            entry.next_due = None;
-            if entry.place != Place::Claiming {
-                entry.place = Place::Aside;
-            }
-        }
+        self.with(|state, now| {
+            state.schedule.forget();
+            state.slots.unreserve_all(now.elapsed);
+        });
     }
 
     /// Takes the next lanes whose turn it is, each with the room that it gets; the room is taken until
-    /// [`Lanes::claimed`] says how much of it was needed.
-    pub(crate) fn take_turns(&self, now: Timestamp) -> Vec<LaneRoom> {
-        let mut state = self.lock();
-        while let Some((due, _)) = state.waiting.first()
-            && *due <= now
-            && let Some((_, lane)) = state.waiting.pop_first()
-        {
-            if let Some(entry) = state.lanes.get_mut(&lane) {
-                entry.place = Place::Queued;
-            }
-            state.queue.push_back(lane);
-        }
-        let mut turns = Vec::new();
-        while turns.len() < self.lanes_per_claim && state.in_flight < self.max_in_flight {
-            let Some(lane) = state.queue.pop_front() else { break };
-            let free = self.max_in_flight - state.in_flight;
-            let Some(entry) = state.lanes.get_mut(&lane) else { continue };
-            let room = entry.room(self.lane_concurrency, self.ahead).min(self.turn).min(free);
-            if room == 0 {
-                // New tasks took what there was; the lane is placed again when one of them gives it back.
-                entry.place = Place::Aside;
-                continue;
-            }
-            entry.active += room;
-            entry.place = Place::Claiming;
-            entry.next_due = None;
-            state.in_flight += room;
-            turns.push(LaneRoom { lane, room });
-        }
-        turns
+    /// [`Lanes::claimed`] or [`Lanes::claim_failed`] says what became of the claim.
+    pub(crate) fn take_turns(&self, lease: LeaseTerms) -> Option<(Turns, ClaimRequest)> {
+        self.with(|state, now| {
+            let turns = state.take_turns(now);
+            let request = state.request(&turns, lease, now.wall);
+            (!turns.is_empty()).then_some((turns, request))
+        })
     }
 
-    /// Ends a turn: `needed` of the room that was taken holds attempts now, the rest is given back, and `next_due` is
-    /// what the store says is left.
-    pub(crate) fn claimed(self: &Arc<Self>, turn: &LaneRoom, needed: usize, left: &LaneDue) -> Vec<Room> {
-        let mut state = self.lock();
-        let unused = turn.room.saturating_sub(needed);
-        state.in_flight = state.in_flight.saturating_sub(unused);
-        let entry = self.entry(&mut state, &turn.lane);
-        let slots = entry.slots.clone();
-        entry.active = entry.active.saturating_sub(unused);
-        entry.place = Place::Aside;
-        // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
-        entry.next_due = [entry.next_due, left.next_due].into_iter().flatten().min();
-        self.place(&mut state, &turn.lane);
-        let room = || Room { lanes: self.clone(), lane: turn.lane.clone(), slots: slots.clone(), hold: Hold::Claimed };
-        std::iter::repeat_with(room).take(needed.min(turn.room)).collect()
+    /// Ends turns with what the store answered after `took`: every claimed task gets its seat.
+    pub(crate) fn claimed(self: &Arc<Self>, turns: &Turns, claims: Claims, took: Duration) -> Vec<(Claimed, Seat)> {
+        let Claims { claimed, lanes } = claims;
+        let mut claimed = claimed.into_iter().peekable();
+        let mut seated = Vec::with_capacity(claimed.len());
+        self.with(|state, now| {
+            state.horizon.record(took);
+            for (at, (room, &id)) in turns.rooms.iter().zip(&turns.lanes).enumerate() {
+                // A store may have a task under another class than its attempts say, if an older program wrote it: the
+                // last room of a lane takes what is left of it.
+                let is_last = turns.lanes.get(at + 1) != Some(&id);
+                let is_of =
+                    |claimed: &Claimed| claimed.task.lane == room.lane && (is_last || class_of(claimed) == room.class);
+                let tasks: Vec<Claimed> = std::iter::from_fn(|| claimed.next_if(is_of)).collect();
+                let used = state.claimed(id, room, tasks.len(), state::left(&lanes, at, room), now);
+                for (number, task) in tasks.into_iter().enumerate() {
+                    let slots = usize::from(number < used.slots);
+                    let bytes = bytes(&task.request);
+                    state.slots.keep_bytes(id, bytes);
+                    seated.push((task, Seat::new(self, id, Room { slots, ahead: 1 - slots }, bytes)));
+                }
+            }
+            turns.lanes.iter().for_each(|lane| state.place(*lane, now));
+            debug_assert!(claimed.peek().is_none(), "a task was claimed of a lane that was not asked for");
+        });
+        seated
     }
 
-    /// When the claimer has to look again, if nothing rings before: at once if a lane is queued and there is room.
-    pub(crate) fn next_turn(&self) -> Option<Timestamp> {
-        let state = self.lock();
-        if state.in_flight >= self.max_in_flight {
-            return None;
-        }
-        if !state.queue.is_empty() {
-            return Some(Timestamp::default());
-        }
-        state.waiting.first().map(|(due, _)| *due)
+    /// Ends turns whose claim failed: the lanes have as much due as before.
+    pub(crate) fn claim_failed(&self, turns: &Turns, is_due: bool) {
+        self.with(|state, now| {
+            for (room, &id) in turns.rooms.iter().zip(&turns.lanes) {
+                state.claimed(id, room, 0, is_due.then_some(now.wall), now);
+            }
+            turns.lanes.iter().for_each(|lane| state.place(*lane, now));
+        });
+    }
+
+    /// Ends turns and keeps the room that they took, as a planted bug does.
+    pub(crate) fn claim_lost(&self, turns: &Turns) {
+        self.with(|state, now| {
+            for (room, &id) in turns.rooms.iter().zip(&turns.lanes) {
+                state.claimed(id, room, room.slots + room.ahead, Some(now.wall), now);
+            }
+        });
+    }
+
+    /// When the claimer has to look again, if nothing rings before.
+    pub(crate) fn next_look(&self) -> NextLook {
+        self.with(|state, _| state.next_look())
     }
 
     /// Ends when a lane may have come to its turn since the last call.
@@ -235,77 +177,26 @@ impl Lanes {
         self.changed.notified().await;
     }
 
-    /// What a call of this lane's dependency has been taking lately. After [`ESTIMATE_FOR`] without a call nothing is
-    /// known: else one slow spell could turn away every later task with a short budget, and nobody would find out that
-    /// the dependency has recovered.
-    pub(crate) fn estimate(&self, lane: &Lane, elapsed: Duration) -> Duration {
-        self.lock().lanes.get(lane).map_or(Duration::ZERO, |entry| {
-            let age = elapsed.saturating_sub(entry.called_at);
-            if age > ESTIMATE_FOR { Duration::ZERO } else { entry.latency.estimate() }
-        })
+    /// What a call of this lane's dependency has been taking lately; zero if nothing is known.
+    pub(crate) fn estimate(&self, lane: &Lane) -> Duration {
+        let elapsed = self.clock.elapsed();
+        self.lock().estimate(lane, elapsed)
     }
 
-    /// Notes what a call took.
-    pub(crate) fn record_latency(&self, lane: &Lane, took: Duration, elapsed: Duration) {
-        if let Some(entry) = self.lock().lanes.get_mut(lane) {
-            if elapsed.saturating_sub(entry.called_at) > ESTIMATE_FOR {
-                entry.latency = Latency::default();
-            }
-            entry.latency.record(took);
-            entry.called_at = elapsed;
+    /// Changes the lanes, and lets the claimer look if it has to do so sooner than before.
+    fn with<R>(&self, change: impl FnOnce(&mut State, Now) -> R) -> R {
+        let now = Now { wall: self.clock.now(), elapsed: self.clock.elapsed() };
+        let mut state = self.lock();
+        let before = state.next_look();
+        state.slots.advance(now.elapsed);
+        let result = change(&mut state, now);
+        state.place_served(now);
+        let rings = state.next_look().is_sooner_than(before);
+        drop(state);
+        if rings {
+            self.changed.notify_one();
         }
-    }
-
-    /// Puts a lane where it belongs; says whether the claimer has to look.
-    fn place(&self, state: &mut State, lane: &Lane) -> bool {
-        let Some(entry) = state.lanes.get_mut(lane) else { return false };
-        let has_room = entry.room(self.lane_concurrency, self.ahead) > 0;
-        match (entry.place, entry.next_due) {
-            (Place::Claiming | Place::Queued, _) => false,
-            (Place::Waiting(under), Some(due)) if has_room && under == due => false,
-            (place, due) => {
-                if let Place::Waiting(under) = place {
-                    entry.place = Place::Aside;
-                    state.waiting.remove(&(under, lane.clone()));
-                }
-                match due {
-                    Some(due) if has_room => {
-                        entry.place = Place::Waiting(due);
-                        let is_first = state.waiting.first().is_none_or(|(first, _)| due < *first);
-                        state.waiting.insert((due, lane.clone()));
-                        is_first
-                    }
-                    Some(_) => false,
-                    None => {
-                        self.remember(state, lane);
-                        false
-                    }
-                }
-            }
-        }
-    }
-
-    /// A lane without work is remembered for a while, for what its calls have been taking; the oldest are forgotten.
-    fn remember(&self, state: &mut State, lane: &Lane) {
-        let Some(entry) = state.lanes.get_mut(lane) else { return };
-        if entry.is_busy() || entry.remembered {
-            return;
-        }
-        entry.remembered = true;
-        state.idle.push_back(lane.clone());
-        if state.idle.len() > REMEMBERED
-            && let Some(oldest) = state.idle.pop_front()
-            && let Some(entry) = state.lanes.get_mut(&oldest)
-        {
-            entry.remembered = false;
-            if !entry.is_busy() && entry.next_due.is_none() && entry.place == Place::Aside {
-                state.lanes.remove(&oldest);
-            }
-        }
-    }
-
-    fn entry<'a>(&self, state: &'a mut State, lane: &Lane) -> &'a mut Entry {
-        state.lanes.entry(lane.clone()).or_insert_with(|| Entry::new(self.lane_concurrency))
+        result
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -313,77 +204,16 @@ impl Lanes {
     }
 }
 
-impl Entry {
-    fn new(lane_concurrency: usize) -> Self {
-        Entry {
-            ahead: 0,
-            active: 0,
-            slots: Arc::new(Semaphore::new(lane_concurrency.min(Semaphore::MAX_PERMITS))),
-            next_due: None,
-            place: Place::Aside,
-            latency: Latency::default(),
-            called_at: Duration::ZERO,
-            remembered: false,
-        }
-    }
-
-    /// How many tasks the claimer may take now.
-    fn room(&self, lane_concurrency: usize, ahead: usize) -> usize {
-        let ahead = if self.slots.available_permits() > 0 { ahead } else { 0 };
-        (lane_concurrency + ahead).saturating_sub(self.active)
-    }
-
-    fn is_busy(&self) -> bool {
-        self.ahead + self.active > 0
-    }
+/// The class that a claimed task was claimed from: its attempt is counted already.
+fn class_of(claimed: &Claimed) -> Class {
+    if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
 }
 
-impl Room {
-    /// Whether the attempt may go on the wire.
-    pub(crate) fn has_slot(&self) -> bool {
-        matches!(self.hold, Hold::Slot { .. })
-    }
-
-    /// Takes a slot if one is free and nobody waits for it.
-    pub(crate) fn try_slot(&mut self) -> bool {
-        let permit = self.slots.clone().try_acquire_owned();
-        permit.map(|permit| self.take(permit)).is_ok()
-    }
-
-    /// Waits for a slot; who came first goes first.
-    pub(crate) async fn slot(&mut self) {
-        // An error would mean that somebody closed the lane's slots, which nobody does.
-        if let Ok(permit) = self.slots.clone().acquire_owned().await {
-            self.take(permit);
-        }
-    }
-
-    fn take(&mut self, permit: OwnedSemaphorePermit) {
-        if matches!(self.hold, Hold::Ahead)
-            && let Some(entry) = self.lanes.lock().lanes.get_mut(&self.lane)
-        {
-            entry.ahead = entry.ahead.saturating_sub(1);
-            entry.active += 1;
-        }
-        self.hold = Hold::Slot { _permit: permit };
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let mut state = self.lanes.lock();
-        let was_full = state.in_flight >= self.lanes.max_in_flight;
-        state.in_flight = state.in_flight.saturating_sub(1);
-        if let Some(entry) = state.lanes.get_mut(&self.lane) {
-            let held = if matches!(self.hold, Hold::Ahead) { &mut entry.ahead } else { &mut entry.active };
-            *held = held.saturating_sub(1);
-        }
-        // Free before the lane is looked at: a free slot is what it may wait for.
-        self.hold = Hold::Claimed;
-        let ring = self.lanes.place(&mut state, &self.lane);
-        drop(state);
-        if ring || was_full {
-            self.lanes.changed.notify_one();
-        }
-    }
+/// What a task takes in memory while it is claimed, about.
+fn bytes(request: &Request) -> usize {
+    let body = match &request.body {
+        Body::Inline(bytes) => bytes.len(),
+        Body::Stored(_) => 0,
+    };
+    TASK_BYTES + body
 }

@@ -1,12 +1,104 @@
-use redrive_core::{Dependency, TenantId};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Waker};
 
+use redrive_core::{Dependency, IdempotencyKey, PolicyId, Status, Task, TaskId, TenantId, task};
+use redrive_store::{LaneDue, LaneRoom, Lease, Token};
+
+use super::names::REMEMBERED;
 use super::*;
+use crate::admission::pace::AttemptEnd;
+use crate::clock::Sleep;
 
-const TURN: usize = 256;
-const AHEAD: usize = 256;
+/// A clock that stands still until the test sets it.
+#[derive(Default)]
+struct Stopped(AtomicU64);
 
-fn lanes(lane_concurrency: usize, max_in_flight: usize) -> Arc<Lanes> {
-    Lanes::new(&Options { lane_concurrency, max_in_flight, ..Options::default() })
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        at(self.0.load(Ordering::Relaxed))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn sleep(&self, _: Duration) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct World {
+    lanes: Arc<Lanes>,
+    clock: Arc<Stopped>,
+}
+
+const LEASE: LeaseTerms = LeaseTerms { margin: Duration::from_secs(15) };
+
+impl World {
+    fn new(lane_concurrency: usize, max_in_flight: usize) -> Self {
+        let clock = Arc::<Stopped>::default();
+        let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
+        World { lanes: Lanes::new(&options, clock.clone()), clock }
+    }
+
+    fn set(&self, millis: u64) {
+        self.clock.0.store(millis, Ordering::Relaxed);
+    }
+
+    fn reserve(&self, name: &str) -> Option<Seat> {
+        self.lanes.reserve(&lane(name), &request(0), false)
+    }
+
+    /// A new task that is on the wire.
+    fn begin(&self, name: &str) -> Seat {
+        let mut seat = self.reserve(name).unwrap();
+        assert!(is_ready(pin!(seat.slot())));
+        seat.begin();
+        seat
+    }
+
+    fn due(&self, name: &str, class: Class, millis: u64) {
+        self.lanes.note_due(&lane(name), class, at(millis));
+    }
+
+    /// Lets the lane make this many quick attempts, so that it is known as fast.
+    fn learn(&self, name: &str, attempts: usize) {
+        for _ in 0..attempts {
+            let mut seat = self.begin(name);
+            seat.end(AttemptEnd::Heard, None);
+        }
+    }
+
+    /// The rooms of the next claim, as (lane, class, slots, ahead).
+    fn turns(&self) -> (Turns, Vec<(String, Class, usize, usize)>) {
+        let (turns, request) = self.lanes.take_turns(LEASE).unwrap_or_else(|| {
+            let now = self.clock.now();
+            (Turns::default(), ClaimRequest { rooms: vec![], most: 0, due_by: now, lease: LEASE, now })
+        });
+        let room = |room: LaneRoom| (room.lane.dependency.to_string(), room.class, room.slots, room.ahead);
+        (turns, request.rooms.into_iter().map(room).collect())
+    }
+
+    /// Ends turns: as many tasks were claimed in each room, and this is due next.
+    fn claimed(&self, turns: &Turns, counts: &[usize], next_due: Option<u64>) -> Vec<Seat> {
+        let mut claims = Claims::default();
+        for (room, count) in turns.rooms.iter().zip(counts) {
+            claims.claimed.extend((0..*count).map(|_| task(room)));
+            let LaneRoom { lane, class, .. } = room.clone();
+            claims.lanes.push(LaneDue { lane, class, next_due: next_due.map(at) });
+        }
+        let seated = self.lanes.claimed(turns, claims, Duration::ZERO);
+        seated.into_iter().map(|(_, seat)| seat).collect()
+    }
+
+    fn held(&self) -> usize {
+        self.lanes.lock().slots.held()
+    }
+}
+
+fn is_ready(future: Pin<&mut impl Future<Output = ()>>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
 fn lane(name: &str) -> Lane {
@@ -17,154 +109,286 @@ fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn left(name: &str, next_due: Option<u64>) -> LaneDue {
-    LaneDue { lane: lane(name), next_due: next_due.map(at) }
+fn request(bytes: usize) -> Request {
+    Request {
+        target_url: "http://a.test/".into(),
+        method: "POST".into(),
+        headers: Vec::new(),
+        body: vec![0; bytes].into(),
+        overrides: None,
+        labels: Default::default(),
+    }
 }
 
-fn names(turns: &[LaneRoom]) -> Vec<(&str, usize)> {
-    turns.iter().map(|turn| (turn.lane.dependency.as_str(), turn.room)).collect()
-}
-
-#[test]
-fn no_more_is_on_the_wire_than_the_lane_has_slots() {
-    let lanes = lanes(2, 1_000);
-    let mut rooms: Vec<_> = (0..3).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
-    assert_eq!(rooms.iter_mut().map(Room::try_slot).collect::<Vec<_>>(), [true, true, false]);
-    assert!(lanes.reserve(&lane("b"), at(0)).unwrap().try_slot(), "a full lane costs the others nothing");
-    rooms.remove(0);
-    assert!(rooms[1].try_slot());
-}
-
-#[test]
-fn new_tasks_are_claimed_ahead_up_to_a_bound() {
-    let lanes = lanes(2, 1_000);
-    let mut rooms: Vec<_> = (0..AHEAD).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
-    assert!(lanes.reserve(&lane("a"), at(0)).is_none());
-    assert!(rooms[0].try_slot());
-    assert!(lanes.reserve(&lane("a"), at(0)).is_some(), "what is on the wire is not ahead any more");
-}
-
-#[test]
-fn all_lanes_together_stay_within_the_total_limit() {
-    let lanes = lanes(2, 3);
-    let rooms: Vec<_> = ["a", "a", "b", "c"].map(|name| lanes.reserve(&lane(name), at(0))).into();
-    assert_eq!(rooms.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
-    lanes.note_due(&lane("d"), at(0));
-    assert_eq!(lanes.next_turn(), None, "with no room at all nobody's turn comes");
-    drop(rooms);
-    assert_eq!(lanes.next_turn(), Some(at(0)));
-}
-
-#[test]
-fn a_new_task_does_not_overtake_what_has_been_due_for_long() {
-    let lanes = lanes(2, 100);
-    lanes.note_due(&lane("a"), at(1_000));
-    assert!(lanes.reserve(&lane("a"), at(2_000)).is_some(), "the claimer is about to take it");
-    assert!(lanes.reserve(&lane("a"), at(2_001)).is_none());
+fn task(room: &LaneRoom) -> Claimed {
+    let task = Task {
+        id: TaskId::from_parts(1, 1),
+        lane: room.lane.clone(),
+        idempotency_key: IdempotencyKey::try_new("key").unwrap(),
+        policy: task::PolicyRef { id: PolicyId::default_policy(), version: 1 },
+        status: Status::InFlight,
+        reason: None,
+        attempt_number: if room.class == Class::First { 1 } else { 2 },
+        run: 1,
+        attempts_before: 0,
+        max_attempts: 6,
+        attempt_timeout: Duration::from_secs(30),
+        created_at: at(0),
+        run_started_at: at(0),
+        deadline_at: at(1_000_000),
+        next_attempt_at: Some(at(0)),
+        ended_at: None,
+        backoff: None,
+        dns_failures: 0,
+        cancel_requested: false,
+        last_error: None,
+    };
+    let lease = Lease { token: Token(1), since: at(0), until: at(45_000) };
+    Claimed { task, request: Arc::new(request(0)), lease }
 }
 
 #[test]
-fn a_turn_comes_when_the_earliest_task_is_due() {
-    let lanes = lanes(2, 1_000);
-    lanes.note_due(&lane("a"), at(2_000));
-    lanes.note_due(&lane("a"), at(1_000));
-    lanes.note_due(&lane("a"), at(3_000));
-    lanes.note_due(&lane("b"), at(1_500));
-    assert_eq!(lanes.next_turn(), Some(at(1_000)));
-    assert_eq!(names(&lanes.take_turns(at(999))), []);
-    assert_eq!(names(&lanes.take_turns(at(1_500))), [("a", TURN), ("b", TURN)]);
+fn a_new_lane_has_two_slots_and_claims_nothing_ahead() {
+    let world = World::new(20, 1_000);
+    let seats: Vec<_> = (0..3).map(|_| world.reserve("a")).collect();
+    assert_eq!(seats.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+    assert!(world.reserve("b").unwrap().has_slot(), "a full lane costs the others nothing");
+    drop(seats);
+    assert_eq!(world.held(), 0);
+}
+
+#[test]
+fn a_fast_lane_claims_ahead_and_hands_its_slots_on_in_order() {
+    let world = World::new(1, 1_000);
+    world.learn("a", 5);
+    let mut first = world.begin("a");
+    let [mut second, mut third] = [(); 2].map(|()| world.reserve("a").unwrap());
+    assert!(!second.has_slot() && !third.has_slot());
+    {
+        let mut waits = pin!(second.slot());
+        assert!(!is_ready(waits.as_mut()));
+        let mut later = pin!(third.slot());
+        assert!(!is_ready(later.as_mut()));
+        first.end(AttemptEnd::Heard, None);
+        assert!(!is_ready(later.as_mut()), "it is not its turn");
+        assert!(is_ready(waits.as_mut()));
+    }
+    assert!(second.has_slot() && !third.has_slot());
+    drop(second);
+    assert!(third.has_slot(), "a slot that was given while nothing waited for it is found");
+    drop((first, third));
+    assert_eq!(world.held(), 0);
+}
+
+#[test]
+fn a_task_without_a_second_attempt_is_claimed_only_into_a_slot() {
+    let world = World::new(1, 1_000);
+    world.learn("a", 5);
+    let last = || world.lanes.reserve(&lane("a"), &request(0), true);
+    let mut seat = last().unwrap();
+    assert!(seat.has_slot() && last().is_none());
+    assert!(world.reserve("a").is_some(), "one that has a second attempt may go ahead");
+    drop(seat);
+    assert!(last().is_some());
+}
+
+#[test]
+fn a_new_task_does_not_overtake_first_attempts_that_have_been_due_for_long() {
+    let world = World::new(4, 100);
+    world.set(1_000);
+    world.due("a", Class::First, 1_000);
+    world.due("b", Class::Retry, 1_000);
+    world.set(2_000);
+    assert!(world.reserve("a").is_some(), "the claimer is about to take it");
+    world.set(2_001);
+    assert!(world.reserve("a").is_none());
+    assert!(world.reserve("b").is_some(), "retries do not stand in front of first attempts");
+}
+
+#[test]
+fn a_turn_comes_shortly_before_the_earliest_task_is_due() {
+    let world = World::new(4, 1_000);
+    for (name, due) in [("a", 2_000), ("a", 1_000), ("a", 3_000), ("b", 1_002), ("c", 1_006)] {
+        world.due(name, Class::First, due);
+    }
+    assert_eq!(world.lanes.next_look(), NextLook::At(Some(at(997)), None));
+    world.set(994);
+    assert_eq!(world.turns().1, []);
+    world.set(997);
+    let (_, rooms) = world.turns();
+    let first = |name: &str| (name.to_owned(), Class::First, 2, 0);
+    assert_eq!(rooms, [first("a"), first("b")], "all that is due within the window of 5 ms");
+}
+
+#[test]
+fn room_is_split_between_first_attempts_and_retries() {
+    let world = World::new(9, 1_000);
+    world.learn("a", 10);
+    world.due("a", Class::First, 0);
+    world.due("a", Class::Retry, 1);
+    world.set(10);
+    let (turns, rooms) = world.turns();
+    assert_eq!(rooms, [("a".into(), Class::First, 4, 0), ("a".into(), Class::Retry, 4, 0)]);
+    assert_eq!(world.claimed(&turns, &[4, 1], Some(10)).len(), 5);
+    let (_, rooms) = world.turns();
+    assert_eq!(rooms.iter().map(|room| room.1).collect::<Vec<_>>(), [Class::First, Class::Retry]);
+}
+
+#[test]
+fn a_lane_asks_for_more_while_it_finds_all_that_it_asks_for() {
+    let world = World::new(1_000, 100_000);
+    world.learn("a", 1_000);
+    let mut asked = Vec::new();
+    for _ in 0..7 {
+        world.due("a", Class::First, 0);
+        let (turns, rooms) = world.turns();
+        asked.push(rooms[0].2 + rooms[0].3);
+        drop(world.claimed(&turns, &[rooms[0].2 + rooms[0].3], None));
+    }
+    assert_eq!(asked, [8, 16, 32, 64, 128, 256, 256]);
+    world.due("a", Class::First, 0);
+    let (turns, _) = world.turns();
+    drop(world.claimed(&turns, &[20], None));
+    world.due("a", Class::First, 0);
+    assert_eq!(world.turns().1[0].2, 40);
 }
 
 #[test]
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
-    let lanes = lanes(1, 1_000);
-    let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
-    assert!(room.try_slot());
-    lanes.note_due(&lane("a"), at(5));
-    assert_eq!(lanes.next_turn(), None);
-    assert_eq!(names(&lanes.take_turns(at(10))), []);
-    drop(room);
-    assert_eq!(names(&lanes.take_turns(at(10))), [("a", TURN)]);
+    let world = World::new(1, 1_000);
+    let mut seat = world.reserve("a").unwrap();
+    seat.begin();
+    world.due("a", Class::First, 0);
+    assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
+    seat.end(AttemptEnd::Heard, None);
+    assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::Now, 1));
 }
 
 #[test]
-fn room_that_a_claim_did_not_need_is_given_back() {
-    let lanes = lanes(3, 100);
-    lanes.note_due(&lane("a"), at(0));
-    let turns = lanes.take_turns(at(0));
-    let rooms = lanes.claimed(&turns[0], 1, &left("a", Some(0)));
-    assert_eq!((rooms.len(), lanes.lock().in_flight), (1, 1));
+fn a_lane_whose_next_task_is_its_last_attempt_waits_for_a_slot() {
+    let world = World::new(1, 1_000);
+    world.learn("a", 5);
+    let mut seat = world.begin("a");
+    world.due("a", Class::First, 0);
+    let (turns, rooms) = world.turns();
+    assert_eq!((rooms[0].2, rooms[0].3 > 0), (0, true), "room ahead only");
+    assert!(world.claimed(&turns, &[0], Some(0)).is_empty(), "the store found nothing that may go ahead");
+    assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
+    seat.end(AttemptEnd::Heard, None);
+    assert_eq!(world.turns().1[0].2, 1);
+}
+
+#[test]
+fn room_that_a_claim_did_not_need_or_that_failed_is_given_back() {
+    let world = World::new(8, 100);
+    world.learn("a", 8);
+    world.due("a", Class::First, 0);
+    let (turns, _) = world.turns();
+    let seats = world.claimed(&turns, &[1], Some(0));
+    assert_eq!((seats.len(), world.held()), (1, 1));
+    drop(seats);
+    let (turns, _) = world.turns();
+    world.lanes.claim_failed(&turns, true);
+    assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::Now), "as much is due as before");
+}
+
+#[test]
+fn a_task_that_a_store_has_under_another_class_is_not_lost() {
+    let world = World::new(8, 100);
+    world.learn("a", 8);
+    world.due("a", Class::First, 0);
+    let (turns, _) = world.turns();
+    let retry = LaneRoom { class: Class::Retry, ..turns.rooms[0].clone() };
+    let left = LaneDue { lane: lane("a"), class: Class::First, next_due: None };
+    let claims = Claims { claimed: vec![task(&retry); 20], lanes: vec![left] };
+    let seated = world.lanes.claimed(&turns, claims, Duration::ZERO);
+    assert_eq!((seated.len(), world.held()), (20, 8), "also if they are more than was asked for");
+    drop(seated);
+    assert_eq!((world.held(), world.lanes.lock().is_full()), (0, false));
 }
 
 #[test]
 fn what_is_noted_during_a_claim_is_not_lost() {
-    let lanes = lanes(3, 100);
-    lanes.note_due(&lane("a"), at(0));
-    let turns = lanes.take_turns(at(0));
-    lanes.note_due(&lane("a"), at(7));
-    lanes.claimed(&turns[0], 0, &left("a", Some(9)));
-    assert_eq!(lanes.next_turn(), Some(at(7)));
+    let world = World::new(3, 100);
+    world.due("a", Class::First, 0);
+    let (turns, _) = world.turns();
+    world.due("a", Class::First, 700);
+    world.claimed(&turns, &[0], Some(900));
+    assert_eq!(world.lanes.next_look(), NextLook::At(Some(at(697)), None));
 }
 
 #[test]
 fn lanes_with_a_backlog_take_turns() {
-    let lanes = lanes(TURN * 4, TURN);
-    lanes.note_due(&lane("a"), at(0));
-    lanes.note_due(&lane("b"), at(1));
+    let world = World::new(1_000, 10);
+    world.due("a", Class::First, 0);
+    world.due("b", Class::First, 0);
     let mut order = Vec::new();
-    for _ in 0..4 {
-        let turns = lanes.take_turns(at(10));
-        for turn in turns {
-            order.push(turn.lane.dependency.to_string());
-            let backlog = LaneDue { lane: turn.lane.clone(), next_due: Some(at(0)) };
-            drop(lanes.claimed(&turn, TURN, &backlog));
-        }
+    for _ in 0..2 {
+        let (turns, rooms) = world.turns();
+        order.extend(rooms.into_iter().map(|room| room.0));
+        drop(world.claimed(&turns, &vec![1; turns.rooms.len()], Some(0)));
     }
     assert_eq!(order, ["a", "b", "a", "b"]);
 }
 
 #[test]
-fn an_estimate_is_forgotten_when_nobody_has_called_for_a_while() {
-    let lanes = lanes(1, 1);
-    drop(lanes.reserve(&lane("a"), at(0)));
-    let second = Duration::from_secs(1);
-    lanes.record_latency(&lane("a"), second * 20, second);
-    assert_eq!(lanes.estimate(&lane("a"), second * 2), second * 20);
-    assert_eq!(lanes.estimate(&lane("a"), second + ESTIMATE_FOR + second), Duration::ZERO);
-    lanes.record_latency(&lane("a"), second, second * 100);
-    assert_eq!(lanes.estimate(&lane("a"), second * 100), second, "an old estimate does not weigh on a new one");
+fn an_estimate_is_forgotten_after_half_a_minute_without_a_call() {
+    let world = World::new(1, 10);
+    let call = |took| {
+        let mut seat = world.reserve("a").unwrap();
+        seat.begin();
+        seat.end(AttemptEnd::Heard, Some(Duration::from_secs(took)));
+    };
+    call(20);
+    world.set(30_000);
+    assert_eq!(world.lanes.estimate(&lane("a")), Duration::from_secs(20));
+    world.set(30_001);
+    assert_eq!(world.lanes.estimate(&lane("a")), Duration::ZERO);
+    call(1);
+    assert_eq!(world.lanes.estimate(&lane("a")), Duration::from_secs(1), "an old estimate does not weigh on a new one");
 }
 
 #[test]
 fn lanes_without_work_are_forgotten_in_the_end() {
-    let lanes = lanes(1, 1);
+    let world = World::new(1, 10);
     for number in 0..REMEMBERED + 50 {
-        drop(lanes.reserve(&lane(&format!("dependency-{number}")), at(0)));
+        drop(world.reserve(&format!("dependency-{number}")));
     }
-    assert_eq!(lanes.lock().lanes.len(), REMEMBERED);
-}
-
-#[tokio::test]
-async fn room_given_back_rings_when_work_waits_for_it() {
-    let lanes = lanes(1, 1_000);
-    let mut room = lanes.reserve(&lane("a"), at(0)).unwrap();
-    assert!(room.try_slot());
-    lanes.note_due(&lane("a"), at(0));
-    assert_eq!(lanes.next_turn(), None);
-    drop(room);
-    lanes.changed().await;
-    assert_eq!(names(&lanes.take_turns(at(0))), [("a", TURN)]);
+    assert_eq!(world.lanes.lock().names.count(), REMEMBERED);
 }
 
 #[test]
-fn a_lane_whose_slots_are_all_taken_claims_nothing_ahead() {
-    let lanes = lanes(2, 1_000);
-    let mut on_the_wire: Vec<_> = (0..2).map(|_| lanes.reserve(&lane("a"), at(0)).unwrap()).collect();
-    assert!(on_the_wire[0].try_slot());
-    lanes.note_due(&lane("a"), at(0));
-    assert_eq!(lanes.next_turn(), Some(at(0)), "a slot is free");
-    assert!(on_the_wire[1].try_slot());
-    assert_eq!(names(&lanes.take_turns(at(0))), []);
-    on_the_wire.pop();
-    assert_eq!(names(&lanes.take_turns(at(0))), [("a", TURN)]);
+fn room_given_back_rings_when_work_waits_for_it() {
+    let world = World::new(1, 1_000);
+    let seat = world.reserve("a").unwrap();
+    world.due("a", Class::First, 0);
+    let mut rings = pin!(world.lanes.changed());
+    assert!(!is_ready(rings.as_mut()));
+    drop(seat);
+    assert!(is_ready(rings.as_mut()));
+}
+
+#[test]
+fn large_bodies_in_memory_hold_claims_back() {
+    let clock = Arc::<Stopped>::default();
+    let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
+    let lanes = Lanes::new(&options, clock);
+    let large = request(1024 * 1024);
+    let seats: Vec<Seat> =
+        (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();
+    assert_eq!(seats.len(), 4, "unknown lanes have a quarter of it");
+    drop(seats);
+    assert!(lanes.reserve(&lane("later"), &large, false).is_some());
+}
+
+#[test]
+fn a_lost_schedule_keeps_no_slots_reserved() {
+    let world = World::new(1, 4);
+    let seats: Vec<Seat> = ["a", "b"].iter().filter_map(|name| world.reserve(name)).collect();
+    for name in ["c", "d"] {
+        world.due(name, Class::First, 0);
+    }
+    drop(seats);
+    world.lanes.forget_due();
+    assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::At(None, None)));
 }

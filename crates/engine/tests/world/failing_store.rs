@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp,
+};
 use redrive_store::memory::MemoryStore;
 use redrive_store::*;
 use tokio::sync::Notify;
@@ -142,7 +144,7 @@ macro_rules! passed_on {
 
 passed_on! {
     submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
-    claim(lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Claims;
+    claim(request: ClaimRequest) -> Claims;
     settle(ends: Vec<Settlement>) -> Vec<Settled>;
     cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
     bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
@@ -150,7 +152,8 @@ passed_on! {
     unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
     announced(dead_letters: Vec<Announced>) -> ();
     expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
-    pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
+    end_overdue(now: Timestamp, limit: usize) -> Overdue;
+    pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
     task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
     by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
     tasks(query: TaskQuery) -> TaskPage;

@@ -9,7 +9,7 @@ mod scripted;
 
 pub use alert_log::AlertLog;
 pub use failing_store::{FailingStore, Hold};
-pub use scripted::{Reply, Scripted};
+pub use scripted::{Reply, Scripted, Wire};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprinter;
-use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{
+    Class, Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+};
 use redrive_engine::clock::{Clock, Sleep};
 use redrive_engine::entropy::Entropy;
 use redrive_engine::{Draft, Handle, Options, Parts, Submission};
-use redrive_store::{Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore};
+use redrive_store::{ClaimRequest, Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore};
 
 /// The start of every world, in epoch milliseconds.
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -99,7 +101,7 @@ impl World {
             entropy: Arc::new(Half(AtomicU64::new(1))),
             spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
             store: store.clone(),
-            transport: dependency.clone(),
+            transport: Arc::new(Wire(dependency.clone())),
             bodies: None,
         };
         let engine = redrive_engine::start(parts, options.clone()).await.unwrap();
@@ -133,6 +135,20 @@ impl World {
             request: Arc::new(request),
             not_before: None,
         }
+    }
+
+    /// A task for this dependency.
+    pub async fn submit_to(&self, dependency: &str, key: &str, overrides: Spec) -> Task {
+        let mut draft = self.draft(key, overrides).await;
+        draft.lane = lane(dependency);
+        self.submit_draft(draft).await
+    }
+
+    /// A task that is due in a while.
+    pub async fn submit_in(&self, wait: Duration, key: &str, overrides: Spec) -> Task {
+        let mut draft = self.draft(key, overrides).await;
+        draft.not_before = Some(self.clock.now().after(wait));
+        self.submit_draft(draft).await
     }
 
     pub async fn submit(&self, key: &str, overrides: Spec) -> Task {
@@ -183,9 +199,10 @@ pub fn attempts(max: u32) -> Spec {
 
 /// Claims one task as a worker does that dies right after, or is paused.
 pub async fn claim_as_another(store: &FailingStore, now: Timestamp) -> Claimed {
-    let lanes = vec![LaneRoom { lane: lane("dependency"), room: 1 }];
-    let terms = LeaseTerms { margin: Duration::from_secs(15) };
-    store.claim(lanes, terms, now).await.unwrap().claimed.remove(0)
+    let room = |class| LaneRoom { lane: lane("dependency"), class, slots: 1, ahead: 0 };
+    let lease = LeaseTerms { margin: Duration::from_secs(15) };
+    let request = ClaimRequest { rooms: Class::ALL.map(room).into(), most: 1, due_by: now, lease, now };
+    store.claim(request).await.unwrap().claimed.remove(0)
 }
 
 /// A world that stopped before its pending task was claimed, so that another worker can claim it.

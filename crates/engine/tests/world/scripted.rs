@@ -1,6 +1,7 @@
 //! A dependency that does what the test says, and remembers every send.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub enum Reply {
     After(Duration, Box<Reply>),
     /// The reply once the test lets it go with [`Scripted::release`].
     Held(Box<Reply>),
+    /// The connection stands once the test lets it go with [`Scripted::connect`]; then the reply.
+    Connecting(Box<Reply>),
 }
 
 /// One send as the dependency saw it.
@@ -38,6 +41,9 @@ pub struct Scripted {
     sends: Mutex<Vec<SeenSend>>,
     arrived: Notify,
     gate: Arc<Semaphore>,
+    connecting: Arc<Semaphore>,
+    asked: Notify,
+    withdrawn: AtomicUsize,
 }
 
 impl Scripted {
@@ -48,7 +54,25 @@ impl Scripted {
             sends: Mutex::default(),
             arrived: Notify::new(),
             gate: Arc::new(Semaphore::new(0)),
+            connecting: Arc::new(Semaphore::new(0)),
+            asked: Notify::new(),
+            withdrawn: AtomicUsize::new(0),
         }
+    }
+
+    /// Ends when a connection is asked for after this call.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// Lets `count` connections stand.
+    pub fn connect(&self, count: usize) {
+        self.connecting.add_permits(count);
+    }
+
+    /// Sends that were withdrawn when their connection stood.
+    pub fn withdrawn(&self) -> usize {
+        self.withdrawn.load(Ordering::Relaxed)
     }
 
     /// The replies to the next sends to `dependency`, in order; when they are used up it answers 200.
@@ -77,19 +101,32 @@ impl Scripted {
     }
 }
 
-impl Transport for Scripted {
+/// The dependency as a transport: a world's own, so that a send can come back to it.
+pub struct Wire(pub Arc<Scripted>);
+
+impl Transport for Wire {
     fn send(&self, outbound: Outbound) -> Sending {
+        let scripted = self.0.clone();
         let reply =
-            self.replies.lock().unwrap().get_mut(outbound.lane.dependency.as_str()).and_then(VecDeque::pop_front);
+            scripted.replies.lock().unwrap().get_mut(outbound.lane.dependency.as_str()).and_then(VecDeque::pop_front);
+        let mut reply = reply.unwrap_or(Reply::Status(200));
         let timeout = outbound.attempt_timeout;
-        self.sends.lock().unwrap().push(SeenSend { at: self.clock.now(), outbound });
-        self.arrived.notify_waiters();
-        let gate = self.gate.clone();
+        scripted.asked.notify_one();
+        let exchange = async move {
+            if let Reply::Connecting(then) = reply {
+                scripted.connecting.acquire().await.unwrap().forget();
+                reply = *then;
+            }
+            if outbound.gate.open().is_err() {
+                scripted.withdrawn.fetch_add(1, Ordering::Relaxed);
+                return Err(error(ErrorType::NotSent));
+            }
+            scripted.sends.lock().unwrap().push(SeenSend { at: scripted.clock.now(), outbound });
+            scripted.arrived.notify_waiters();
+            answer(reply, scripted.gate.clone()).await
+        };
         Box::pin(async move {
-            let reply = reply.unwrap_or(Reply::Status(200));
-            tokio::time::timeout(timeout, answer(reply, gate))
-                .await
-                .unwrap_or_else(|_| Err(error(ErrorType::ReadTimeout)))
+            tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| Err(error(ErrorType::ReadTimeout)))
         })
     }
 }
@@ -104,6 +141,7 @@ async fn answer(mut reply: Reply, gate: Arc<Semaphore>) -> Result<Answer, SendEr
                 tokio::time::sleep(wait).await;
                 reply = *then;
             }
+            Reply::Connecting(then) => reply = *then,
             Reply::Held(then) => {
                 gate.acquire().await.unwrap().forget();
                 reply = *then;

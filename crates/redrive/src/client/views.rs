@@ -38,7 +38,7 @@ pub struct Task {
     pub deadline_at: u64,
     /// When it ended.
     pub ended_at: Option<u64>,
-    /// Whether it was taken back while an attempt was under way.
+    /// Whether a cancel came while an attempt was claimed or under way.
     #[serde(default)]
     pub cancel_requested: bool,
     /// What it calls.
@@ -99,9 +99,12 @@ impl Task {
         self.attempt_number.saturating_sub(self.attempts_in_run())
     }
 
-    /// ` (run 2)` of a task that was replayed, nothing of one that was not.
+    /// ` (run 2, 8 in all)` of a task that was replayed, nothing of one that was not.
     pub fn run_text(&self) -> String {
-        if self.run > 1 { format!(" (run {})", self.run) } else { String::new() }
+        match self.run {
+            0 | 1 => String::new(),
+            run => format!(" (run {run}, {} in all)", self.attempt_number),
+        }
     }
 
     /// Whether nothing more will happen to it.
@@ -159,12 +162,16 @@ pub struct Response {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// Its number, from 1.
+    /// Its number among all attempts of the task, from 1.
     pub attempt_number: u32,
-    /// When it began.
+    /// Its number within its run, from 1 in every run; an older server does not say.
+    pub attempt_in_run: Option<u32>,
+    /// The most attempts that the task may make in one run; an older server does not say.
+    pub max_attempts: Option<u32>,
+    /// When its first byte went out.
     #[serde(default)]
     pub started_at: u64,
-    /// How long it took.
+    /// How long it took, connecting included.
     pub duration_ms: Option<u64>,
     /// What it meant.
     #[serde(default)]
@@ -177,6 +184,26 @@ pub struct Attempt {
     pub error_message: Option<String>,
     /// The wait before the next attempt.
     pub backoff_ms: Option<u64>,
+}
+
+impl Attempt {
+    /// Its number within its run.
+    pub fn number_in_run(&self) -> u32 {
+        self.attempt_in_run.unwrap_or(self.attempt_number)
+    }
+
+    /// `2/6`; only `8` of one that was logged before attempts were counted within their run.
+    pub fn number_text(&self) -> String {
+        match (self.number_in_run(), self.max_attempts) {
+            (in_run, Some(at_most)) if in_run <= at_most => format!("{in_run}/{at_most}"),
+            (in_run, _) => in_run.to_string(),
+        }
+    }
+
+    /// Whether it was made in a run after the first.
+    pub fn is_of_later_run(&self) -> bool {
+        self.number_in_run() != self.attempt_number
+    }
 }
 
 /// A policy; its fields are shown by the names that the server gives them.

@@ -49,7 +49,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 28] = [
+pub static SETTINGS: [Setting; 29] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -182,6 +182,18 @@ pub static SETTINGS: [Setting; 28] = [
         repeats: false,
         read: |config, given| given.count(1..=1_000_000).map(|count| config.engine.max_in_flight = count),
         show: |config| count(config.engine.max_in_flight),
+    },
+    Setting {
+        key: "engine.max_body_bytes",
+        variable: "REDRIVE_ENGINE_MAX_BODY_BYTES",
+        flag: "max-body-memory",
+        value_name: "BYTES",
+        meaning: "the most bytes of bodies in memory, of tasks that are claimed, for each node on its own; other tasks wait in the store",
+        repeats: false,
+        read: |config, given| {
+            given.count(Options::MIN_BODY_BYTES..=1_099_511_627_776).map(|bytes| config.engine.max_body_bytes = bytes)
+        },
+        show: |config| count(config.engine.max_body_bytes),
     },
     Setting {
         key: "engine.lease_margin",

@@ -98,24 +98,27 @@ fn attempt_line(output: Output, task: &Task, attempt: &Attempt) -> String {
     // A status says all; where there is none, the message comes last because it may be long.
     let why = attempt.error_message.as_ref().filter(|_| attempt.response_status.is_none());
     let why = why.map(|message| format!(" ({})", printable(message))).unwrap_or_default();
-    format!("attempt {}: {}{took}{next}{why}", number_text(task, attempt.attempt_number), output.paint(&what, colour))
+    format!("attempt {}: {}{took}{next}{why}", number_text(task, attempt), output.paint(&what, colour))
 }
 
-/// `2/6`, of a task that was replayed `2/6 (run 2)`, and of its attempts before that `2 (earlier run)`
-fn number_text(task: &Task, number: u32) -> String {
-    match number.checked_sub(task.attempts_before()) {
-        None | Some(0) => format!("{number} (earlier run)"),
-        Some(in_run) => format!("{in_run}/{}{}", task.max_attempts, task.run_text()),
+/// `2/6`, of a task that was replayed `2/6 (run 2, 8 in all)`, and of its attempts before that `2/6 (earlier run)`
+fn number_text(task: &Task, attempt: &Attempt) -> String {
+    let (total, before, at_most) = (attempt.attempt_number, task.attempts_before(), task.max_attempts);
+    let in_all = if attempt.is_of_later_run() { format!(", {total} in all") } else { String::new() };
+    match total.checked_sub(before) {
+        None | Some(0) => format!("{} (earlier run{in_all})", attempt.number_text()),
+        Some(in_run) if before == 0 => format!("{in_run}/{at_most}"),
+        Some(in_run) => format!("{in_run}/{at_most} (run {}, {total} in all)", task.run),
     }
 }
 
-/// `SUCCEEDED after 3 attempts in 2.6s`
+/// `SUCCEEDED after 3 attempts in 2.6s`, of a task that was replayed `SUCCEEDED after 2 attempts (run 2, 8 in all) in 1h`
 fn ended_line(output: Output, task: &Task) -> String {
     let status = output.paint(&task.status_text(), status_colour(&task.status));
-    let attempts = if task.attempt_number == 1 { "attempt" } else { "attempts" };
+    let attempts = if task.attempts_in_run() == 1 { "attempt" } else { "attempts" };
     let took = task.ended_at.map(|ended| Duration::from_millis(ended.saturating_sub(task.created_at)));
     let took = took.map(|took| format!(" in {}", duration(took))).unwrap_or_default();
-    format!("{status} after {} {attempts}{}{took}", task.attempt_number, task.run_text())
+    format!("{status} after {} {attempts}{}{took}", task.attempts_in_run(), task.run_text())
 }
 
 /// Tenths of a second: enough to see that something moves, not so much that it flickers.
@@ -178,17 +181,35 @@ mod tests {
 
     #[test]
     fn attempts_are_numbered_within_their_run() {
-        let replayed = task(json!({"attemptNumber": 8, "run": 2, "attemptInRun": 2}));
-        for (number, expected) in
-            [(1, "1 (earlier run)"), (6, "6 (earlier run)"), (7, "1/6 (run 2)"), (8, "2/6 (run 2)")]
-        {
-            assert_eq!(number_text(&replayed, number), expected);
+        let attempt = |number: u32, in_run: u32| {
+            serde_json::from_value(json!({"attemptNumber": number, "attemptInRun": in_run, "maxAttempts": 6})).unwrap()
+        };
+        let replayed = task(json!({"attemptNumber": 9, "run": 3, "attemptInRun": 2}));
+        for (number, in_run, expected) in [
+            (1, 1, "1/6 (earlier run)"),
+            (6, 6, "6/6 (earlier run)"),
+            (7, 1, "1/6 (earlier run, 7 in all)"),
+            (8, 1, "1/6 (run 3, 8 in all)"),
+            (9, 2, "2/6 (run 3, 9 in all)"),
+        ] {
+            assert_eq!(number_text(&replayed, &attempt(number, in_run)), expected);
         }
         assert_eq!(View::Lines(PLAIN).waiting(&replayed, 500), "attempt 3/6 is due");
         let ended = task(json!({"status": "SUCCEEDED", "attemptNumber": 8, "run": 2, "attemptInRun": 2}));
-        assert_eq!(ended_line(PLAIN, &ended), "SUCCEEDED after 8 attempts (run 2)");
-        // A server that knows no replays says neither.
-        assert_eq!(number_text(&task(json!({"attemptNumber": 3})), 3), "3/6");
+        assert_eq!(ended_line(PLAIN, &ended), "SUCCEEDED after 2 attempts (run 2, 8 in all)");
+    }
+
+    #[test]
+    fn a_server_that_counts_only_in_all_is_understood() {
+        let attempt = serde_json::from_value(json!({"attemptNumber": 3})).unwrap();
+        assert_eq!(number_text(&task(json!({"attemptNumber": 3})), &attempt), "3/6");
+        // Logged in the second of three runs, before attempts were counted within their run.
+        let old = serde_json::from_value(json!({"attemptNumber": 7, "attemptInRun": 7, "maxAttempts": 6})).unwrap();
+        let twice = task(json!({"attemptNumber": 9, "run": 3, "attemptInRun": 1}));
+        assert_eq!(number_text(&twice, &old), "7 (earlier run)");
+        // It knows replays, but does not say which attempt of its run each was.
+        let replayed = task(json!({"attemptNumber": 4, "run": 2, "attemptInRun": 2}));
+        assert_eq!(number_text(&replayed, &attempt), "1/6 (run 2, 3 in all)");
     }
 
     #[test]

@@ -77,6 +77,12 @@ fn what_makes_no_sense_does_not_start_and_says_why() {
             &[],
             "c.toml:2: engine.lane_concurrency = 0: must be a whole number from 1 to 100000",
         ),
+        (
+            "",
+            ("", ""),
+            &["--max-body-memory", "16777215"],
+            "--max-body-memory: engine.max_body_bytes = \"16777215\": must be a whole number from 16777216 to ",
+        ),
         ("[engine]\nlane_concurrency = \"5\"", ("", ""), &[], "without quotes"),
         ("[engine]\nlease_margin = 5000", ("", ""), &[], "must be a duration with its unit, in quotes: \"5000ms\""),
         ("[engine]\nlease_margin = \"500ms\"", ("", ""), &[], "engine.lease_margin = \"500ms\": must be from 1s to 1h"),

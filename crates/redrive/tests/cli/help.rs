@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 use redrive::cli;
+use redrive_core::{Outcome, Reason};
 
 #[test]
 fn every_command_has_examples_and_clap_accepts_all_of_them() {
@@ -35,6 +36,22 @@ fn every_help_lists_the_exit_codes_and_fits_a_terminal() {
             assert!(line.chars().count() <= 98, "{}: {line}", command.get_name());
         }
     });
+}
+
+#[test]
+fn every_reason_and_every_outcome_is_in_a_help() {
+    let help = |name: &str| {
+        let command = cli::command();
+        let tasks = command.find_subcommand("tasks").unwrap();
+        tasks.find_subcommand(name).unwrap().get_after_help().map(ToString::to_string).unwrap_or_default()
+    };
+    let has = |text: &str, name: &str| text.split([' ', ',', ';', '.', '\n']).any(|word| word == name);
+    for reason in Reason::ALL.into_iter().filter(|reason| *reason != Reason::Cancelled) {
+        assert!(has(&help("list"), reason.as_str()), "{}", reason.as_str());
+    }
+    for outcome in Outcome::ALL {
+        assert!(has(&help("attempts"), outcome.as_str()), "{}", outcome.as_str());
+    }
 }
 
 #[test]

@@ -30,17 +30,22 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
         "--json",
     ];
     let task = service.run(&words).with(3).json()["taskId"].as_str().unwrap().to_owned();
+    service.run(&["tasks", "replay", &task]).with(0);
+    service.run(&["tasks", "watch", &task]).with(3);
     let ended = service.stop().with(0);
 
     let events: Vec<Value> = ended.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let failed: Vec<&Value> = events.iter().filter(|event| event["message"] == "attempt failed").collect();
-    assert_eq!(failed.len(), 2, "{}", ended.stderr);
-    for (number, event) in (1..).zip(&failed) {
+    assert_eq!(failed.len(), 4, "{}", ended.stderr);
+    // run, attempt within it, attempt in all
+    for ((run, number, total), event) in [(1, 1, 1), (1, 2, 2), (2, 1, 3), (2, 2, 4)].into_iter().zip(&failed) {
         for (field, expected) in [
             ("correlation_id", Value::from(task.as_str())),
             ("dependency", "billing".into()),
             ("attempt", number.into()),
             ("max_attempts", 2.into()),
+            ("run", run.into()),
+            ("total_attempts", total.into()),
             ("error_type", "http-status".into()),
             ("idempotency_key", "order-7".into()),
         ] {

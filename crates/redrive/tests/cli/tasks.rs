@@ -32,11 +32,19 @@ fn show_tells_all_that_is_known_of_a_task() {
 fn attempts_are_a_table_and_json() {
     let (service, target) = (Service::start(), Target::answering(&[503, 200]));
     let id = service.send(&[&target.url, "--wait", "--set", "initialDelayMs=1"]);
-    service.run(&["tasks", "attempts", &id]).with(0).says(&["retryable", "503", "success", "200", "http-status: "]);
+    service.run(&["tasks", "attempts", &id]).with(0).says(&[
+        "ATTEMPT  OUTCOME",
+        "1/6      retryable",
+        "503",
+        "2/6      success",
+        "200",
+        "http-status: ",
+    ]);
     let document = service.run(&["tasks", "attempts", &id, "--json"]).with(0).json();
     let outcomes: Vec<_> =
         document["attempts"].as_array().unwrap().iter().map(|attempt| attempt["outcome"].clone()).collect();
     assert_eq!(outcomes, [json!("retryable"), json!("success")]);
+    assert!(document["attempts"].as_array().unwrap().iter().all(|attempt| attempt["taskId"] == *id), "{document:#}");
 }
 
 #[test]
@@ -69,11 +77,25 @@ fn replay_puts_a_dead_letter_back_to_work() {
     let task = service.run(&["tasks", "replay", &id, "--json"]).with(0).json();
     assert_eq!((&task["taskId"], &task["run"], &task["attemptInRun"]), (&json!(id), &json!(2), &json!(0)));
     service.run(&["tasks", "watch", &id]).with(0).says(&[
-        "attempt 1 (earlier run): 404 Not Found",
-        "attempt 1/6 (run 2): 503 Service Unavailable",
-        "attempt 2/6 (run 2): 200 OK",
-        "SUCCEEDED after 3 attempts (run 2)",
+        "attempt 1/6 (earlier run): 404 Not Found",
+        "attempt 1/6 (run 2, 2 in all): 503 Service Unavailable",
+        "attempt 2/6 (run 2, 3 in all): 200 OK",
+        "SUCCEEDED after 2 attempts (run 2, 3 in all)",
     ]);
+    service.run(&["tasks", "attempts", &id]).with(0).says(&[
+        "ATTEMPT  IN ALL  OUTCOME",
+        "1/6      1       permanent",
+        "1/6      2       retryable",
+        "2/6      3       success",
+    ]);
+    let document = service.run(&["tasks", "attempts", &id, "--json"]).with(0).json();
+    let numbers: Vec<_> = document["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| (attempt["attemptNumber"].as_u64().unwrap(), attempt["attemptInRun"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(numbers, [(1, 1), (2, 1), (3, 2)]);
     service.run(&["tasks", "show", &id]).with(0).says(&["SUCCEEDED", "2 of 6 in run 2, 3 in all", "order-7"]);
     service.run(&["tasks", "replay", &id]).with(1).says(&["error: The task is not a dead letter", "is SUCCEEDED"]);
 }
@@ -83,7 +105,7 @@ fn replay_says_where_the_task_stands_in_a_line() {
     let (service, target) = (Service::start(), Target::answering(&[404, 200]));
     let id = service.send(&[&target.url]);
     service.run(&["tasks", "watch", &id]).with(3);
-    service.run(&["tasks", "replay", &id]).with(0).says(&[&format!("{id} PENDING, attempt 0 of 6 (run 2)")]);
+    service.run(&["tasks", "replay", &id]).with(0).says(&[&format!("{id} PENDING, attempt 0 of 6 (run 2, 1 in all)")]);
     service.run(&["tasks", "watch", &id]).with(0);
 }
 

@@ -241,6 +241,7 @@ fn in_words(reason: Reason) -> &'static str {
         Reason::NotRetryable => "never to be retried",
         Reason::BodyLost => "body lost",
         Reason::Attempts => "all attempts used",
+        Reason::DnsAttempts => "name not resolved",
         Reason::Deadline => "out of time",
         Reason::RetryAfter => "asked to wait too long",
         Reason::OutcomeUnknown => "outcome unknown",

@@ -1,7 +1,7 @@
--- What every script on a lane begins with. KEYS[1] is the book of the lane's partition, KEYS[2] the lane's due tasks,
--- ARGV[1] the lane's name.
+-- What every script on a class of a lane begins with. KEYS[1] is the book of the lane's partition, KEYS[2] the due tasks
+-- of that class, ARGV[1] what the book calls it.
 --
--- The book counts what the lane holds. What holds less than it should has lost something (it was evicted), and then
+-- The book counts what each class of a lane holds. What holds less than it should has lost something (it was evicted), and then
 -- nobody can say what: the partition is not complete any more, and whoever is rebuilding it has to begin again.
 local book, due, lane = KEYS[1], KEYS[2], ARGV[1]
 

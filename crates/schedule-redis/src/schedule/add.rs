@@ -1,12 +1,12 @@
 use redrive_store::Waiting;
 
-use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_lane};
+use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_queue};
 use crate::failure::Failure;
-use crate::keys::Partition;
+use crate::keys::{Partition, in_book};
 use crate::member;
 use crate::script::{ADD, Call};
 
-/// Tasks of one lane that may not be in the index.
+/// Tasks of one class of a lane that may not be in the index.
 #[derive(Debug, Clone)]
 pub struct NotAdded {
     /// The tasks.
@@ -19,7 +19,7 @@ impl Schedule {
     /// Adds tasks; one that is there already keeps the earlier of both due times. Answers those that may not have come
     /// in; adding them again is harmless.
     pub async fn add(&self, tasks: Vec<Waiting>) -> Vec<NotAdded> {
-        let sorted = by_lane(tasks.into_iter().map(|task| (task.lane.clone(), task)));
+        let sorted = by_queue(tasks.into_iter().map(|task| ((task.lane.clone(), task.class), task)));
         let mut pieces: Vec<Vec<Waiting>> = Vec::new();
         for tasks in sorted.into_values() {
             pieces.extend(tasks.chunks(TASKS_PER_CALL).map(<[Waiting]>::to_vec));
@@ -35,11 +35,11 @@ impl Schedule {
         missing
     }
 
-    /// The call for tasks of one lane.
+    /// The call for tasks of one class of a lane.
     fn add_call(&self, tasks: &[Waiting]) -> Option<Call> {
-        let lane = &tasks.first()?.lane;
-        let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane)];
-        let mut call = Call::script(&ADD, &keys).arg(lane.to_string());
+        let Waiting { lane, class, .. } = tasks.first()?;
+        let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane, *class)];
+        let mut call = Call::script(&ADD, &keys).arg(in_book(lane, *class));
         for task in tasks {
             call = call.arg(member::score(task.due)).arg(member::encode(task.id, task.token));
         }

@@ -1,15 +1,17 @@
 use redis::Value;
-use redrive_core::{Lane, Timestamp};
+use redrive_core::{Class, Lane, Timestamp};
 
 use super::{CALL_TIMEOUT, Schedule, parse_score};
 use crate::failure::Failure;
 use crate::script::Call;
 
 impl Schedule {
-    /// When each lane's earliest task is due, as far as the index knows; `None` if it knows of none.
-    pub async fn heads(&self, lanes: &[Lane]) -> Vec<Result<Option<Timestamp>, Failure>> {
-        let calls =
-            lanes.iter().map(|lane| Call::command("ZRANGE").arg(self.keys.due(lane)).arg(&[0, 0]).arg("WITHSCORES"));
+    /// When the earliest task of each class of a lane is due, as far as the index knows; `None` if it knows of none.
+    pub async fn heads(&self, queues: &[(Lane, Class)]) -> Vec<Result<Option<Timestamp>, Failure>> {
+        let call = |(lane, class): &(Lane, Class)| {
+            Call::command("ZRANGE").arg(self.keys.due(lane, *class)).arg(&[0, 0]).arg("WITHSCORES")
+        };
+        let calls = queues.iter().map(call);
         let answers = self.link.call(calls.collect(), CALL_TIMEOUT).await;
         let parse = |answer: Value| match &answer {
             Value::Array(parts) => match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! The index in Redis: the pending tasks of each lane by when they are due.
+//! The index in Redis: the pending tasks of each class of each lane by when they are due.
 //!
 //! This side knows nothing of the store. It keeps what it is told, gives each task away at most once, and says whether it
 //! still has all that it was told. Every operation takes many items, sends them together, and answers item by item: in a
@@ -10,6 +10,7 @@
 //! does not show: tasks that nobody told it of, and tasks that it gave away to somebody who died with them.
 
 mod add;
+mod count_due;
 mod epoch;
 mod heads;
 mod lock;
@@ -20,12 +21,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::Value;
-use redrive_core::Lane;
+use redrive_core::{Class, Lane};
 
 pub use add::NotAdded;
 pub use epoch::Builder;
 pub use remove::Gone;
-pub use take::{Take, Taken};
+pub use take::{Take, Taken, Turn};
 
 use crate::address::Address;
 use crate::connect::Connector;
@@ -61,14 +62,17 @@ impl Schedule {
     }
 }
 
-/// Sorts items by lane.
-fn by_lane<T>(items: impl IntoIterator<Item = (Lane, T)>) -> BTreeMap<Lane, Vec<T>> {
-    let mut sorted: BTreeMap<Lane, Vec<T>> = BTreeMap::new();
-    for (lane, item) in items {
-        sorted.entry(lane).or_default().push(item);
+/// Sorts items by class of a lane.
+fn by_queue<T>(items: impl IntoIterator<Item = (Queue, T)>) -> BTreeMap<Queue, Vec<T>> {
+    let mut sorted: BTreeMap<Queue, Vec<T>> = BTreeMap::new();
+    for (queue, item) in items {
+        sorted.entry(queue).or_default().push(item);
     }
     sorted
 }
+
+/// A class of a lane.
+pub(crate) type Queue = (Lane, Class);
 
 /// A due time as Redis writes scores.
 pub(crate) fn parse_score(value: &Value) -> Option<redrive_core::Timestamp> {

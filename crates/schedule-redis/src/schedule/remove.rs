@@ -1,10 +1,10 @@
 use redis::Value;
-use redrive_core::{Lane, TaskId};
+use redrive_core::{Class, Lane, TaskId};
 use redrive_store::Token;
 
-use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, by_lane};
+use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, by_queue};
 use crate::failure::Failure;
-use crate::keys::Partition;
+use crate::keys::{Partition, in_book};
 use crate::member;
 use crate::script::{Call, REMOVE};
 
@@ -13,6 +13,8 @@ use crate::script::{Call, REMOVE};
 pub struct Gone {
     /// Its lane.
     pub lane: Lane,
+    /// Its class in that lane.
+    pub class: Class,
     /// Which task.
     pub id: TaskId,
     /// The token that it was waiting with.
@@ -22,11 +24,12 @@ pub struct Gone {
 impl Schedule {
     /// Removes tasks. Answers how many of them were there.
     pub async fn remove(&self, tasks: Vec<Gone>) -> Result<usize, Failure> {
-        let sorted = by_lane(tasks.into_iter().map(|gone| (gone.lane, member::encode(gone.id, gone.token))));
+        let sorted =
+            by_queue(tasks.into_iter().map(|gone| ((gone.lane, gone.class), member::encode(gone.id, gone.token))));
         let mut calls = Vec::new();
-        for (lane, members) in sorted {
-            let keys = [self.keys.book(Partition::of(&lane)), self.keys.due(&lane)];
-            let call = |members: &[Vec<u8>]| Call::script(&REMOVE, &keys).arg(lane.to_string()).arg(members);
+        for ((lane, class), members) in sorted {
+            let keys = [self.keys.book(Partition::of(&lane)), self.keys.due(&lane, class)];
+            let call = |members: &[Vec<u8>]| Call::script(&REMOVE, &keys).arg(in_book(&lane, class)).arg(members);
             calls.extend(members.chunks(TASKS_PER_CALL).map(call));
         }
         let mut removed = 0;

@@ -1,14 +1,25 @@
 use redis::Value;
-use redrive_core::{Lane, Timestamp};
-use redrive_store::{LaneRoom, Waiting};
+use redrive_core::{Class, Lane, Timestamp};
+use redrive_store::Waiting;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, parse_score};
 use crate::failure::Failure;
-use crate::keys::Partition;
+use crate::keys::{Partition, in_book};
 use crate::member;
 use crate::script::{Call, TAKE};
 
-/// What came of a lane's turn.
+/// How many tasks of one class of a lane are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// The lane.
+    pub lane: Lane,
+    /// The class.
+    pub class: Class,
+    /// How many at most.
+    pub tasks: usize,
+}
+
+/// What came of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Take {
     /// The lane's partition has lost something or was never filled: nothing was taken, and there may be more in the
@@ -23,26 +34,26 @@ pub enum Take {
 pub struct Taken {
     /// The tasks, earliest due first.
     pub tasks: Vec<Waiting>,
-    /// When the lane's next one is due; `None` if it has none.
+    /// When the next one of the same class of the lane is due; `None` if there is none.
     pub next_due: Option<Timestamp>,
 }
 
 impl Schedule {
-    /// Takes up to `room` tasks of each lane that are due by `now`, earliest first, and answers for each lane in order.
-    /// A lane whose call failed may have lost tasks: they were taken, but the answer did not arrive.
-    pub async fn take(&self, lanes: &[LaneRoom], now: Timestamp) -> Vec<Result<Take, Failure>> {
-        let calls = lanes.iter().map(|turn| {
-            let keys = [self.keys.book(Partition::of(&turn.lane)), self.keys.due(&turn.lane)];
-            let room = turn.room.min(TASKS_PER_CALL);
-            Call::script(&TAKE, &keys).arg(turn.lane.to_string()).arg(member::score(now)).arg(room)
+    /// Takes tasks that are due by `due_by`, earliest first, and answers for each turn in order. A turn whose call failed
+    /// may have lost tasks: they were taken, but the answer did not arrive.
+    pub async fn take(&self, turns: &[Turn], due_by: Timestamp) -> Vec<Result<Take, Failure>> {
+        let calls = turns.iter().map(|Turn { lane, class, tasks }| {
+            let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane, *class)];
+            let most = (*tasks).min(TASKS_PER_CALL);
+            Call::script(&TAKE, &keys).arg(in_book(lane, *class)).arg(member::score(due_by)).arg(most)
         });
         let answers = self.link.call(calls.collect(), CALL_TIMEOUT).await;
-        let answers = lanes.iter().zip(answers);
-        answers.map(|(turn, answer)| parse(&turn.lane, &answer?).ok_or(Failure::Unexpected("a take"))).collect()
+        let answers = turns.iter().zip(answers);
+        answers.map(|(turn, answer)| parse(turn, &answer?).ok_or(Failure::Unexpected("a take"))).collect()
     }
 }
 
-fn parse(lane: &Lane, answer: &Value) -> Option<Take> {
+fn parse(turn: &Turn, answer: &Value) -> Option<Take> {
     let (next, tasks) = match answer {
         Value::Nil => return Some(Take::Incomplete),
         Value::Array(parts) => match parts.as_slice() {
@@ -60,7 +71,8 @@ fn parse(lane: &Lane, answer: &Value) -> Option<Take> {
         let [Value::BulkString(member), score] = pair else { return None };
         // What is no task of ours has no business here, and is gone now.
         let Some((id, token)) = member::decode(member) else { continue };
-        taken.tasks.push(Waiting { lane: lane.clone(), id, token, due: parse_score(score)? });
+        let (lane, class) = (turn.lane.clone(), turn.class);
+        taken.tasks.push(Waiting { lane, class, id, token, due: parse_score(score)? });
     }
     Some(Take::Taken(taken))
 }

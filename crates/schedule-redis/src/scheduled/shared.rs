@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{Claimed, Error, Guards, Heartbeat, Known, LaneDue, LeaseTerms, Node, PlaceId, Shared, Waiting};
+use redrive_store::{Claimed, Error, Guards, Heartbeat, KnownRequest, News, Node, PlaceId, Shared, Waiting};
 
 use super::Scheduled;
 
@@ -13,7 +13,7 @@ impl Scheduled {
 
 #[async_trait]
 impl Shared for Scheduled {
-    async fn heard(&self) -> Vec<LaneDue> {
+    async fn heard(&self) -> Vec<News> {
         self.state.news.heard().await
     }
 
@@ -29,8 +29,8 @@ impl Shared for Scheduled {
         self.inner()?.nodes().await
     }
 
-    async fn claim_known(&self, known: Vec<Known>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error> {
-        self.inner()?.claim_known(known, lease, now).await
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error> {
+        self.inner()?.claim_known(request).await
     }
 
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {

@@ -3,7 +3,8 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp,
+    policy,
 };
 use redrive_store::*;
 
@@ -21,14 +22,20 @@ impl Scheduled {
 
     /// Tells the index of a task that waits again.
     async fn note_retry(&self, retry: Retry) {
-        let Retry { tenant, id, token, due, is_due } = retry;
+        let Retry { tenant, id, token, due, is_due, is_counted } = retry;
         let task = match self.state.underway.forget(id) {
-            Some(lane) if lane.tenant == tenant => Some(Waiting { lane, id, token, due }),
+            Some((lane, class)) if lane.tenant == tenant => {
+                let class = if is_counted { Class::Retry } else { class };
+                Some(Waiting { lane, class, id, token, due })
+            }
             _ => self.state.look_up(&tenant, id).await,
         };
         self.state.note(task.map(|task| Change::Waiting { task, is_due }));
     }
 }
+
+/// How many claims of a task that were given back are reckoned with when it ends by its deadline.
+const MOST_GIVEN_BACK: u64 = 8;
 
 /// A task that is to wait again, if the settlement takes effect.
 struct Retry {
@@ -37,13 +44,16 @@ struct Retry {
     token: Token,
     due: Timestamp,
     is_due: bool,
+    /// Whether an attempt was made. A claim that is given back leaves the task in the class that it was claimed from.
+    is_counted: bool,
 }
 
 impl Retry {
     fn of(end: &Settlement) -> Option<Self> {
         let Next::RetryAt { at, .. } = end.next else { return None };
         let Settlement { ref tenant, id, token, .. } = *end;
-        Some(Retry { tenant: tenant.clone(), id, token, due: at, is_due: at <= end.at })
+        let is_counted = end.attempt.is_some();
+        Some(Retry { tenant: tenant.clone(), id, token, due: at, is_due: at <= end.at, is_counted })
     }
 }
 
@@ -59,9 +69,9 @@ impl Store for Scheduled {
         let mut changes = Vec::new();
         for ((lane, id, due, now), submitted) in outlines.into_iter().zip(&submitted) {
             match submitted {
-                Submitted::Created(Some(_)) => self.state.underway.remember(id, lane),
+                Submitted::Created(Some(_)) => self.state.underway.remember(id, (lane, Class::First)),
                 Submitted::Created(None) => {
-                    let task = Waiting { lane, id, token: Token(0), due };
+                    let task = Waiting { lane, class: Class::First, id, token: Token(0), due };
                     changes.push(Change::Waiting { task, is_due: due <= now });
                 }
                 Submitted::Replayed(_) | Submitted::KeyReused(_) | Submitted::PolicyGone | Submitted::BodyGone => {}
@@ -71,11 +81,11 @@ impl Store for Scheduled {
         Ok(submitted)
     }
 
-    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        claim::claim(&self.state, lanes, lease, now).await
+        claim::claim(&self.state, request).await
     }
 
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
@@ -94,11 +104,14 @@ impl Store for Scheduled {
     /// out of date stays in the index, and is left out when it is taken.
     async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
         let waiting = self.state.look_up(&tenant, id).await;
-        let cancelled = self.state.store.cancel(tenant, id, now).await?;
-        if let (Some(Waiting { lane, token, .. }), Cancelled::Done(task)) = (waiting, &cancelled)
-            && task.status == Status::Cancelled
-        {
-            self.state.note([Change::Gone(Gone { lane, id, token })]);
+        let cancelled = self.state.store.cancel(tenant.clone(), id, now).await?;
+        let Cancelled::Done(task) = &cancelled else { return Ok(cancelled) };
+        match (waiting, task.status) {
+            (_, Status::InFlight) => self.state.news.say_cancel(tenant, id),
+            (Some(Waiting { lane, class, token, .. }), Status::Cancelled) => {
+                self.state.note([Change::Gone(Gone { lane, class, id, token })]);
+            }
+            _ => {}
         }
         Ok(cancelled)
     }
@@ -130,13 +143,27 @@ impl Store for Scheduled {
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
         let expired = self.state.store.expired(now, limit).await?;
         for Claimed { task, .. } in &expired {
-            self.state.underway.remember(task.id, task.lane.clone());
+            self.state.underway.remember(task.id, claim::claimed_from(task));
         }
         Ok(expired)
     }
 
+    /// The store does not say with which tokens the tasks waited. A token is the number of claims: the attempts, and a few
+    /// that were given back. What is not removed is out of date, and is left out when it is taken.
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        let overdue = self.state.store.end_overdue(now, limit).await?;
+        let gone = |task: &Task| {
+            let (lane, class, id) = (task.lane.clone(), task.class(), task.id);
+            let claims = u64::from(task.attempt_number);
+            let tokens = (claims..=claims + MOST_GIVEN_BACK).map(Token);
+            tokens.map(move |token| Change::Gone(Gone { lane: lane.clone(), class, id, token }))
+        };
+        self.state.note(overdue.ended.iter().flat_map(gone));
+        Ok(overdue)
+    }
+
     /// What the store says, compared with the index on the way: see the module `suspects`.
-    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         let lanes = self.state.store.pending_lanes(after, limit).await?;
         self.state.look(&lanes).await;
         Ok(lanes)

@@ -7,9 +7,9 @@ pub(crate) mod scheduled;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use redrive_core::{Dependency, Lane, TaskId, TenantId, Timestamp};
-use redrive_schedule_redis::{Builder, Failure, Options, Partition, Schedule, Take, Taken};
-use redrive_store::{LaneRoom, Token, Waiting};
+use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
+use redrive_schedule_redis::{Builder, Failure, Options, Partition, Schedule, Take, Taken, Turn};
+use redrive_store::{Token, Waiting};
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -24,11 +24,17 @@ pub(crate) fn at(millis: u64) -> Timestamp {
 }
 
 pub(crate) fn task(lane_name: &str, number: u64, due: u64) -> Waiting {
-    Waiting { lane: lane(lane_name), id: TaskId::from_parts(number, 7), token: Token(0), due: at(due) }
+    Waiting {
+        lane: lane(lane_name),
+        class: Class::First,
+        id: TaskId::from_parts(number, 7),
+        token: Token(0),
+        due: at(due),
+    }
 }
 
-pub(crate) fn turn(lane_name: &str, room: usize) -> LaneRoom {
-    LaneRoom { lane: lane(lane_name), room }
+pub(crate) fn turn(lane_name: &str, tasks: usize) -> Turn {
+    Turn { lane: lane(lane_name), class: Class::First, tasks }
 }
 
 /// An index at this address, connected, and complete though empty.
@@ -93,13 +99,13 @@ fn partition_of(lane: &Lane) -> u64 {
 }
 
 pub(crate) fn book_of(lane_name: &str) -> String {
-    format!("redrive:{{{}}}:book", partition(lane_name))
+    format!("redrive:2:{{{}}}:book", partition(lane_name))
 }
 
 pub(crate) fn due_of(lane_name: &str) -> String {
-    due_of_lane(&lane(lane_name))
+    due_of_lane(&lane(lane_name), Class::First)
 }
 
-pub(crate) fn due_of_lane(lane: &Lane) -> String {
-    format!("redrive:{{{}}}:due:{lane}", partition_of(lane))
+pub(crate) fn due_of_lane(lane: &Lane, class: Class) -> String {
+    format!("redrive:2:{{{}}}:due:{}:{lane}", partition_of(lane), class.code())
 }

@@ -1,4 +1,4 @@
-//! Takes a task back.
+//! Cancels a task.
 
 use redrive_core::{TaskId, TenantId};
 use redrive_store::{Cancelled, TaskDetail};
@@ -7,8 +7,8 @@ use super::get_task::get_task;
 use crate::app::App;
 use crate::failure::Failure;
 
-/// Takes a task back: no attempt begins once this has answered. The task has ended CANCELLED, or is still in flight with
-/// `cancel_requested` and ends once the attempt under way does.
+/// Cancels a task. One that has ended CANCELLED sends nothing any more. One that is still in flight, with
+/// `cancel_requested`, ends once its attempt does, which may still reach the dependency.
 pub async fn cancel_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.cancel(tenant.clone(), id).await? {
         // As it was when it was cancelled: the attempt under way may have ended it by now.

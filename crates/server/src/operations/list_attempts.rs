@@ -2,12 +2,15 @@
 
 use redrive_core::{Attempt, TaskId, TenantId};
 
+use super::get_task::get_task;
 use crate::app::App;
 use crate::failure::Failure;
 
 /// A page of a task's attempts, oldest first.
 #[derive(Debug, Clone)]
 pub struct AttemptPage {
+    /// The most attempts that the task may make in one run.
+    pub max_attempts: u32,
     /// The attempts.
     pub attempts: Vec<Attempt>,
     /// The number behind which the next page begins, if there is one.
@@ -22,6 +25,7 @@ pub async fn list_attempts(
     after: u32,
     limit: Option<usize>,
 ) -> Result<AttemptPage, Failure> {
+    let max_attempts = get_task(app, tenant, id).await?.task.max_attempts;
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
     let found = app.engine.store().attempts(tenant.clone(), id, after, limit + 1).await?;
@@ -29,5 +33,5 @@ pub async fn list_attempts(
     let more = attempts.len() > limit;
     attempts.truncate(limit);
     let next = attempts.last().filter(|_| more).map(|last| last.number);
-    Ok(AttemptPage { attempts, next })
+    Ok(AttemptPage { max_attempts, attempts, next })
 }

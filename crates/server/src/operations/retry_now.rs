@@ -7,7 +7,8 @@ use super::get_task::get_task;
 use crate::app::App;
 use crate::failure::Failure;
 
-/// Makes a waiting task due now. Its guards still hold: it is sent as soon as they let it.
+/// Makes a waiting task due now. Its guards still hold: it is sent as soon as they let it. A task that is claimed and
+/// held until its due time is in flight already; its attempt begins now.
 pub async fn retry_now(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.bring_forward(tenant.clone(), id).await? {
         // As it was when it was brought forward: it may be on its way by now.

@@ -2,22 +2,33 @@
 
 use std::time::Duration;
 
-use redrive_core::Attempt;
+use redrive_core::{Attempt, TaskId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schema;
+use super::task::as_text;
 
 /// One send of a task over the wire.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Attempt")]
 pub struct ShownAttempt<'a> {
-    /// Its number, from 1.
+    /// The task that it is an attempt of.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "schema::Uuid")]
+    pub task_id: TaskId,
+    /// Its number among all attempts of the task, from 1. It grows over all runs.
     pub attempt_number: u32,
-    /// When it began, in epoch milliseconds.
+    /// Its number within its run, from 1 in every run: what `maxAttempts` limits. In an attempt that was logged before
+    /// this was kept, the same as `attemptNumber`.
+    pub attempt_in_run: u32,
+    /// The most attempts that the task may make in one run.
+    pub max_attempts: u32,
+    /// When its first byte went out, in epoch milliseconds. If none did, when it began to connect; if a crash cut it off,
+    /// when it was claimed.
     pub started_at: u64,
-    /// How long it took, in milliseconds; nothing if a crash cut it off.
+    /// How long the whole attempt took in milliseconds, connecting included; nothing if a crash cut it off.
     pub duration_ms: Option<u64>,
     /// What it meant.
     #[schemars(with = "schema::AttemptOutcome")]
@@ -33,10 +44,14 @@ pub struct ShownAttempt<'a> {
     pub backoff_ms: Option<u64>,
 }
 
-impl<'a> From<&'a Attempt> for ShownAttempt<'a> {
-    fn from(attempt: &'a Attempt) -> Self {
+impl<'a> ShownAttempt<'a> {
+    /// An attempt of a task that may make `max_attempts` in one run.
+    pub fn new(task_id: TaskId, max_attempts: u32, attempt: &'a Attempt) -> Self {
         ShownAttempt {
+            task_id,
             attempt_number: attempt.number,
+            attempt_in_run: attempt.number_in_run,
+            max_attempts,
             started_at: attempt.started_at.as_millis(),
             duration_ms: attempt.duration.map(millis),
             outcome: attempt.outcome.as_str(),

@@ -6,7 +6,7 @@ use redrive_core::{ErrorType, Outcome, Reason, Status};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 macro_rules! one_of {
-    ($name:ident, $description:literal, $all:expr) => {
+    ($name:ident, $description:literal, $type:ident, $meaning:ident) => {
         #[doc = $description]
         #[derive(Debug)]
         pub enum $name {}
@@ -17,17 +17,78 @@ macro_rules! one_of {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let names: Vec<&str> = $all.iter().map(|each| each.as_str()).collect();
-                json_schema!({ "type": "string", "description": $description, "enum": names })
+                let names = $type::ALL.map($type::as_str);
+                let meanings = $type::ALL.map(|each| format!("`{}`: {}", each.as_str(), $meaning(each))).join("; ");
+                let description = format!("{} {meanings}.", $description);
+                json_schema!({ "type": "string", "description": description, "enum": names })
             }
         }
     };
 }
 
-one_of!(TaskStatus, "Where a task stands.", Status::ALL);
-one_of!(StatusReason, "Why a task ended as it did.", Reason::ALL);
-one_of!(AttemptOutcome, "What an attempt meant; `unknown` if a crash cut it off.", Outcome::ALL);
-one_of!(ErrorKind, "What kind of thing went wrong.", ErrorType::ALL);
+one_of!(TaskStatus, "Where a task stands.", Status, status);
+one_of!(StatusReason, "Why a task ended as it did.", Reason, reason);
+one_of!(AttemptOutcome, "What an attempt meant for its task.", Outcome, outcome);
+one_of!(ErrorKind, "What kind of error an attempt met.", ErrorType, error);
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "it waits for its next attempt",
+        Status::InFlight => "an attempt is claimed or under way",
+        Status::Succeeded => "the dependency accepted it",
+        Status::Failed => "an attempt failed in a way that no retry can mend",
+        Status::Exhausted => "its attempts or its time ran out",
+        Status::Cancelled => "it was cancelled, and nothing of it is sent any more",
+    }
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotRetryable => "FAILED, the answer or error is of a kind that is never retried",
+        Reason::BodyLost => "FAILED, the stored body is gone or damaged",
+        Reason::Attempts => "EXHAUSTED, all attempts of the run were used",
+        Reason::DnsAttempts => {
+            "EXHAUSTED, two attempts of the run failed because the dependency's name could not be resolved"
+        }
+        Reason::Deadline => "EXHAUSTED, one more attempt would not have fitted into the total time budget",
+        Reason::RetryAfter => "EXHAUSTED, the dependency asked for a longer wait than the task may take",
+        Reason::OutcomeUnknown => "EXHAUSTED, a crash cut the last attempt off: it may have been delivered or not",
+        Reason::Cancelled => "CANCELLED, the caller cancelled it",
+    }
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Success => "the dependency accepted it",
+        Outcome::Retryable => "it failed in a way that a later attempt may not",
+        Outcome::Overloaded => "a 429 that is retried, the dependency asks for fewer requests",
+        Outcome::Permanent => "it failed in a way that no retry can mend",
+        Outcome::Unknown => "a crash cut it off, and it may have been delivered or not",
+    }
+}
+
+fn error(kind: ErrorType) -> &'static str {
+    match kind {
+        ErrorType::HttpStatus => "an answer whose status is not a success",
+        ErrorType::ConnectionRefused => "the connection was refused",
+        ErrorType::ConnectionReset => "the connection was closed or reset before the answer was complete",
+        ErrorType::ConnectTimeout => "no connection within the connect timeout",
+        ErrorType::ConnectFailed => "no connection for another reason, such as an unreachable network",
+        ErrorType::ReadTimeout => "no complete answer within the attempt timeout",
+        ErrorType::Dns => "the name could not be resolved",
+        ErrorType::TlsHandshakeTimeout => "the TLS handshake did not end in time",
+        ErrorType::TlsCertificate => "the certificate is not trusted",
+        ErrorType::TlsHandshake => "the TLS handshake failed for another reason",
+        ErrorType::MalformedAnswer => "the answer is not HTTP",
+        ErrorType::InvalidRequest => "the request cannot be put on the wire",
+        ErrorType::BodyMissing => "the stored body is gone, and nothing was sent",
+        ErrorType::BodyDamaged => "the stored body is damaged, and only a part of it was sent",
+        ErrorType::BodyUnavailable => "the stored body could not be read, and nothing was sent",
+        ErrorType::BodyIncomplete => "the stored body could not be read to its end, and only a part of it was sent",
+        ErrorType::NotSent => "nothing was sent, because the send was withdrawn or this node ran short of resources",
+        ErrorType::Interrupted => "the process stopped while the attempt was under way",
+    }
+}
 
 /// A UUID, as text.
 #[derive(Debug)]

@@ -45,7 +45,8 @@ pub struct Task<'a> {
     pub deadline_at: u64,
     /// When it ended.
     pub ended_at: Option<u64>,
-    /// Whether it was taken back while an attempt was under way.
+    /// Whether a cancel came while an attempt was claimed or under way: that attempt may still reach the dependency, no
+    /// further one is made. Only the status CANCELLED promises that nothing is sent any more.
     pub cancel_requested: bool,
     /// The URL that it calls; a password in it is shown as `***`.
     pub target_url: Cow<'a, str>,
@@ -238,7 +239,8 @@ impl From<&Counts> for StatusCounts {
     }
 }
 
-fn as_text<S: Serializer>(id: &TaskId, serializer: S) -> Result<S::Ok, S::Error> {
+/// A task's id as text.
+pub(super) fn as_text<S: Serializer>(id: &TaskId, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(id)
 }
 

@@ -94,6 +94,25 @@ fn every_schema_says_what_it_is() {
 }
 
 #[test]
+fn every_value_of_an_enum_is_explained() {
+    let document = redrive_server::rest::openapi_document();
+    for (name, value) in [
+        ("TaskStatus", "IN_FLIGHT"),
+        ("StatusReason", "dns-attempts"),
+        ("AttemptOutcome", "overloaded"),
+        ("ErrorKind", "not-sent"),
+    ] {
+        let schema = &document["components"]["schemas"][name];
+        let values = schema["enum"].as_array().unwrap();
+        assert!(values.contains(&value.into()), "{name} {value}");
+        for value in values {
+            let explained = format!("`{}`: ", value.as_str().unwrap());
+            assert!(schema["description"].as_str().unwrap().contains(&explained), "{name}: {explained}");
+        }
+    }
+}
+
+#[test]
 fn every_path_parameter_is_declared_and_every_declared_one_is_in_the_path() {
     let document = redrive_server::rest::openapi_document();
     for (path, method, operation) in operations(&document) {

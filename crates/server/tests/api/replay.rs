@@ -1,5 +1,7 @@
 //! Replaying dead letters.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::world::{Ask, Plan, World, answer};
@@ -18,7 +20,7 @@ async fn a_dead_letter_is_put_back_to_work() {
         (dead["status"].as_str(), dead["run"].as_u64(), dead["attemptInRun"].as_u64()),
         (Some("FAILED"), Some(1), Some(1))
     );
-    world.clock.advance(std::time::Duration::from_millis(5_000));
+    world.clock.advance(Duration::from_millis(5_000));
 
     let answer = world.ask(Ask::new("POST", &format!("/retry-tasks/{id}/replay"))).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -44,10 +46,28 @@ async fn a_dead_letter_is_put_back_to_work() {
         (Some("SUCCEEDED"), Some(2), Some(1))
     );
     assert_eq!(ended["idempotencyKey"], "order-1");
+}
+
+#[tokio::test]
+async fn the_log_of_a_replayed_task_shows_each_attempt_within_its_run_and_in_all() {
+    let world = World::start().await;
+    for status in [503, 400, 200] {
+        world.target.plan(Plan::Answer(answer(status, "")));
+    }
+    let id = world.submit(r#"{"targetUrl":"https://example.com/","policy":{"maxAttempts":2}}"#).await;
+    world.until(&id, |task| task["status"] == "PENDING").await;
+    world.clock.advance(Duration::from_millis(500));
+    assert_eq!(world.ended(&id).await["status"], "FAILED");
+    assert_eq!(world.ask(Ask::new("POST", &format!("/retry-tasks/{id}/replay"))).await.status, 200);
+    assert_eq!(world.ended(&id).await["status"], "SUCCEEDED");
+
     let log = world.get(&format!("/retry-tasks/{id}/attempts")).await.json();
-    let numbers: Vec<_> =
-        log["attempts"].as_array().unwrap().iter().map(|attempt| attempt["attemptNumber"].clone()).collect();
-    assert_eq!(numbers, [1, 2]);
+    let numbers =
+        log["attempts"].as_array().unwrap().iter().map(|attempt| {
+            ["attemptNumber", "attemptInRun", "maxAttempts"].map(|field| attempt[field].as_u64().unwrap())
+        });
+    assert_eq!(numbers.collect::<Vec<_>>(), [[1, 1, 2], [2, 2, 2], [3, 1, 2]]);
+    assert!(log["attempts"].as_array().unwrap().iter().all(|attempt| attempt["taskId"] == *id), "{log:#}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Cancelling, and bringing forward.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::world::{Ask, World};
@@ -54,4 +56,54 @@ async fn a_waiting_task_is_brought_forward() {
     assert_eq!(answer.json()["nextAttemptAt"], START);
     assert_eq!(world.ended(&id).await["status"], "SUCCEEDED");
     assert_eq!(world.target.sends(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_cancelled_before_its_first_byte_never_leaves() {
+    let world = World::start().await;
+    let (connecting, connected) = world.target.hold_connection();
+    let id = world.submit(r#"{"targetUrl":"https://example.com/"}"#).await;
+    connecting.await.unwrap();
+    let answer = world.delete(&format!("/retry-tasks/{id}")).await;
+    let task = answer.json();
+    assert_eq!((answer.status, &task["status"], &task["cancelRequested"]), (202, &json!("IN_FLIGHT"), &json!(true)));
+
+    connected.send(()).unwrap();
+    let ended = world.ended(&id).await;
+    assert_eq!((&ended["status"], &ended["attemptNumber"]), (&json!("CANCELLED"), &json!(0)));
+    assert_eq!(world.get(&format!("/retry-tasks/{id}/attempts")).await.json()["attempts"], json!([]));
+    assert_eq!(world.target.sent(), 0);
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_held_until_it_is_due_can_be_brought_forward() {
+    let world = World::start().await;
+    let id = held(&world).await;
+    let answer = world.ask(Ask::new("POST", &format!("/retry-tasks/{id}/retry-now"))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let task = answer.json();
+    assert_eq!((&task["taskId"], &task["status"], &task["attemptInRun"]), (&json!(id), &json!("IN_FLIGHT"), &json!(1)));
+    // The clock stands still, before the due time.
+    assert_eq!(world.ended(&id).await["status"], "SUCCEEDED");
+    let log = world.get(&format!("/retry-tasks/{id}/attempts")).await.json();
+    assert_eq!(log["attempts"][0]["startedAt"], START + 999);
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_held_until_it_is_due_can_be_cancelled() {
+    let world = World::start().await;
+    let id = held(&world).await;
+    let answer = world.delete(&format!("/retry-tasks/{id}")).await;
+    assert_eq!((answer.status, &answer.json()["cancelRequested"]), (202, &json!(true)));
+    let ended = world.ended(&id).await;
+    assert_eq!((&ended["status"], &ended["attemptNumber"]), (&json!("CANCELLED"), &json!(0)));
+    assert_eq!(world.target.sent(), 0);
+}
+
+/// A task that is due in a millisecond: it is claimed already, and held until then.
+async fn held(world: &World) -> String {
+    let id = world.submit(r#"{"targetUrl":"https://example.com/","delayMs":1000}"#).await;
+    world.clock.advance(Duration::from_millis(999));
+    world.clock.somebody_sleeps(Duration::from_millis(1)).await;
+    id
 }

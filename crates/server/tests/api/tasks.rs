@@ -39,17 +39,17 @@ async fn a_task_is_seen_through_its_whole_life() {
     let expected = json!({
         "attempts": [
             {
-                "attemptNumber": 1, "startedAt": START, "durationMs": 0, "outcome": "retryable", "responseStatus": 503,
-                "errorType": "http-status", "errorMessage": log["attempts"][0]["errorMessage"], "backoffMs": 500,
+                "taskId": id, "attemptNumber": 1, "attemptInRun": 1, "maxAttempts": 6, "startedAt": START,
+                "durationMs": 0, "outcome": "retryable", "responseStatus": 503, "errorType": "http-status", "errorMessage": log["attempts"][0]["errorMessage"], "backoffMs": 500,
             },
             {
-                "attemptNumber": 2, "startedAt": START + 500, "durationMs": 0, "outcome": "retryable",
-                "responseStatus": null, "errorType": "connection-reset", "errorMessage": "as planned",
+                "taskId": id, "attemptNumber": 2, "attemptInRun": 2, "maxAttempts": 6, "startedAt": START + 500,
+                "durationMs": 0, "outcome": "retryable", "responseStatus": null, "errorType": "connection-reset", "errorMessage": "as planned",
                 "backoffMs": 1_000,
             },
             {
-                "attemptNumber": 3, "startedAt": START + 1_500, "durationMs": 0, "outcome": "success",
-                "responseStatus": 201, "errorType": null, "errorMessage": null, "backoffMs": null,
+                "taskId": id, "attemptNumber": 3, "attemptInRun": 3, "maxAttempts": 6, "startedAt": START + 1_500,
+                "durationMs": 0, "outcome": "success", "responseStatus": 201, "errorType": null, "errorMessage": null, "backoffMs": null,
             },
         ],
         "nextCursor": null,

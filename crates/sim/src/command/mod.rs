@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOURS", value_parser = positive)]
     hours: Option<f64>,
     /// The families of faults that may occur: all, none, or a list of crash, stop, pause, clock, store, dependency,
-    /// client, schedule
+    /// client, schedule; with neighbours, every world is a crowd of dependencies
     #[arg(long, value_name = "FAMILIES", conflicts_with = "profile")]
     faults: Option<Families>,
     /// A family of faults by itself, with what makes it bite

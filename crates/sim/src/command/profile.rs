@@ -26,6 +26,8 @@ pub(crate) enum Profile {
     Client,
     /// Schedules are lost
     Schedule,
+    /// Many dependencies with backlogs, most of them slow or dead, and few slots
+    Neighbours,
     /// Everything, for days: retention and cleaning
     Long,
 }
@@ -45,6 +47,7 @@ impl Profile {
             Profile::Dependency => Families::of([Family::Dependency]),
             Profile::Client => Families::of([Family::Client]),
             Profile::Schedule => with(Family::Schedule),
+            Profile::Neighbours => Families::of([Family::Neighbours]),
             Profile::Long => Families::all(),
         };
         Ask { families: Some(families), hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }

@@ -25,21 +25,30 @@ pub enum Asker {
     Replay,
 }
 
-/// One send, as it left its process.
+/// One send, from its connection on.
 #[derive(Debug, Clone)]
 pub struct Departure {
     /// Who sent it.
     pub whose: Whose,
     /// What it carried as `Redrive-Attempt`.
     pub attempt: u32,
-    /// When it began.
+    /// When it began to connect.
     pub at: Moment,
+    /// When its first byte left.
+    pub left: Option<Moment>,
     /// When the process was through with it, one way or another.
     pub over: Option<Moment>,
     /// What the dependency was heard to say.
     pub said: Option<Said>,
     /// What the attempt log says of it.
     pub logged: Option<Outcome>,
+}
+
+impl Departure {
+    /// Whether it was an attempt: a byte left, or the dependency was not to be reached.
+    pub fn counts(&self) -> bool {
+        self.left.is_some() || self.said.is_some()
+    }
 }
 
 /// What a dependency says, judged by the standard's table.
@@ -49,6 +58,8 @@ pub enum Said {
     Yes,
     /// It may accept later, not before this moment.
     Later(Moment),
+    /// It asks for fewer requests, not before this moment if it says when.
+    TooMany(Option<Moment>),
     /// Its name was not found: that is tried twice at most.
     NoSuchName,
     /// It will never accept.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::{Attempt, Reason, Status, Task, TaskId, TenantId};
+use redrive_core::{Attempt, ErrorType, Reason, Status, Task, TaskId, TenantId};
 use redrive_store::Counts;
 
 use super::Model;
@@ -109,10 +109,18 @@ impl Model {
         });
         self.gave_up_rightly(task);
         let in_run = task.attempt_number.saturating_sub(task.attempts_before);
-        let last = attempts.last().and_then(|attempt| attempt.error.as_ref()).map(|error| error.kind);
-        let used_up = in_run == task.max_attempts || (last == Some(redrive_core::ErrorType::Dns) && in_run >= 2);
-        self.must(task.reason != Some(Reason::Attempts) || used_up, 1, id, || {
-            format!("{name} gave up after {in_run} of {} attempts", task.max_attempts)
+        let by_dns = |attempt: &&Attempt| attempt.error.as_ref().is_some_and(|error| error.kind == ErrorType::Dns);
+        let run = || attempts.iter().filter(|attempt| attempt.number > task.attempts_before);
+        let (dns, is_last_dns) = (run().filter(by_dns).count(), run().next_back().as_ref().is_some_and(by_dns));
+        let most = task.max_attempts;
+        let holds = match task.reason {
+            Some(Reason::Attempts) => in_run == most,
+            Some(Reason::DnsAttempts) => dns == 2 && is_last_dns,
+            _ => true,
+        };
+        self.must(holds, 1, id, || {
+            let reason = task.reason.map_or("nothing", Reason::as_str);
+            format!("{name} gave up for {reason} after {in_run} of {most} attempts, of which {dns} failed by DNS")
         });
     }
 
@@ -136,7 +144,7 @@ impl Model {
             // What such a policy says about Retry-After is not known here.
             (Some(Reason::RetryAfter), _) if item.document.policy_id == Some(SHIFTING) => true,
             (Some(Reason::RetryAfter), _) if last.is_some_and(is_late) => true,
-            (Some(Reason::RetryAfter), Some((Said::Later(asked), heard))) => {
+            (Some(Reason::RetryAfter), Some((Said::Later(asked) | Said::TooMany(Some(asked)), heard))) => {
                 let is_impatient = |most| asked.since(heard) + Duration::from_secs(1) + self.rules.slack > most;
                 item.policy.retry_after_max.is_some_and(is_impatient) || asked.after(slop) >= deadline
             }

@@ -1,24 +1,47 @@
 //! What the store was asked for: leases, tokens, the attempt log.
 
-use redrive_core::{Outcome, Reason, Status, TaskId, Timestamp};
-use redrive_store::{Lease, Next, Settled, Settlement};
+use std::time::Duration;
+
+use redrive_core::{Outcome, Reason, Status, TaskId};
+use redrive_store::{Claimed, Next, Settled, Settlement};
 
 use super::Model;
 use super::facts::End;
+use crate::moment::Moment;
+
+/// Tasks are claimed no longer than this before they are due.
+const CLAIMS_AHEAD: Duration = Duration::from_millis(50);
 
 impl Model {
-    /// The store gave a lease, by the asker's clock at `asked`.
-    pub fn leased(&mut self, id: TaskId, lease: Lease, attempt_timeout: std::time::Duration, asked: Timestamp) {
+    /// The store gave a lease.
+    pub fn leased(&mut self, claimed: &Claimed) {
+        let (id, lease, task) = (claimed.task.id, claimed.lease, &claimed.task);
+        let due = task.next_attempt_at.unwrap_or(lease.since);
+        self.must(due <= lease.since.after(CLAIMS_AHEAD), 6, id, || {
+            format!("a task was claimed {:?} before it is due", due.since(lease.since))
+        });
+        self.leases.insert(id, Some((task.attempt_number, lease.until)));
         let before = self.tokens.insert(id, (lease.token, false));
         if let Some((token, _)) = before {
             self.must(lease.token > token, 5, id, || {
                 format!("token {:?} was given after token {token:?}", lease.token)
             });
         }
-        let least = asked.after(attempt_timeout).after(self.rules.lease_margin);
+        let least = lease.since.max(due).after(task.attempt_timeout).after(self.rules.lease_margin);
         self.must(lease.until >= least, 7, id, || {
             let short = least.since(lease.until);
             format!("a lease is {short:?} shorter than its attempt's timeout and the margin")
+        });
+    }
+
+    /// Invariant 7: a send leaves under a lease that holds.
+    pub(super) fn is_leased(&mut self, id: TaskId, attempt: u32) {
+        let Some(lease) = self.leases.get(&id).copied() else { return };
+        let (now, slack) = (self.now, self.rules.slack);
+        let holds = |(of, until): (u32, _)| of == attempt && now <= Moment::of_wall(until).after(slack);
+        let name = self.item(id).unwrap_or("a task").to_owned();
+        self.must(lease.is_some_and(holds), 7, id, || {
+            format!("{name}: attempt {attempt} was sent under a lease that had run out or been taken over")
         });
     }
 
@@ -28,6 +51,7 @@ impl Model {
         if settled == Settled::LeaseLost {
             return;
         }
+        self.leases.insert(id, None);
         let known = self.tokens.get(&id).copied();
         if let Some((token, was_settled)) = known {
             self.must(settlement.token == token, 5, id, || {
@@ -40,9 +64,10 @@ impl Model {
             self.ended(settlement, status);
         }
         match &settlement.attempt {
-            Some(attempt) => self.logged(id, attempt.number, attempt.outcome),
+            Some(attempt) => self.logged(id, attempt),
             None => self.is_taken_back_unsent(id),
         }
+        self.waits_again(settlement, settled);
         if settlement.attempt.as_ref().is_some_and(|attempt| attempt.outcome == Outcome::Unknown) {
             let undisturbed = self.rules.is_undisturbed;
             self.must(!undisturbed, 8, id, || {
@@ -68,10 +93,16 @@ impl Model {
 
     /// A claim is taken back only if nothing was sent under it: its number will be used again.
     fn is_taken_back_unsent(&mut self, id: TaskId) {
-        let Some(facts) = self.tasks.get(&id) else { return };
-        let unsettled = facts.sends.last().filter(|send| send.logged.is_none()).map(|send| send.attempt);
-        if let Some(attempt) = unsettled {
-            self.broken(2, Some(id), format!("attempt {attempt} was sent and then taken back as if it had not been"));
+        let Some(facts) = self.tasks.get_mut(&id) else { return };
+        let Some(last) = facts.sends.last().filter(|send| send.logged.is_none()) else { return };
+        let (attempt, counts) = (last.attempt, last.counts());
+        if counts {
+            return self.broken(
+                2,
+                Some(id),
+                format!("attempt {attempt} was sent and then taken back as if it had not been"),
+            );
         }
+        facts.sends.pop();
     }
 }

@@ -11,6 +11,7 @@
 //! | `sends` | what goes on the wire: how often (2), what (3), when (4, 6), how much at once (7, 8) |
 //! | `views` | what reads show: ends are final (1), tenants are apart (12) |
 //! | `leases` | what the store was asked for: fencing (5), the length of leases (7) |
+//! | `waits` | what waits to be sent: fairness and last attempts (8), deadlines (13) |
 //! | `finish` | what is left when everything is well again (1, 9, 11, 13) |
 //!
 //! Not here: what is done to Redrive (`plan`, `world`).
@@ -22,19 +23,21 @@ mod rules;
 mod sends;
 mod submits;
 mod views;
+mod waits;
 
 pub use facts::{Asker, Departure, Said, Whose};
-pub use rules::Rules;
+pub use rules::{Fairness, Rules};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use redrive_core::{Lane, TaskId};
+use redrive_core::{Lane, TaskId, TenantId, Timestamp};
 use redrive_store::Token;
 
 use crate::moment::Moment;
 use crate::plan::Item;
 use facts::{Facts, Wanted};
+use waits::{Queue, Waiting};
 
 /// An invariant that was broken.
 #[derive(Debug, Clone)]
@@ -76,8 +79,25 @@ pub struct Model {
     alerts: BTreeSet<(TaskId, u32)>,
     /// What is on the wire, by process and lane.
     on_wire: BTreeMap<(Whose, Lane), usize>,
+    on_wire_in_all: BTreeMap<Whose, usize>,
     /// The newest token of each task, and whether it has been settled.
     tokens: BTreeMap<TaskId, (Token, bool)>,
+    /// What has not ended, and what waits of it by deadline and by lane.
+    waiting: BTreeMap<TaskId, Waiting>,
+    deadlines: BTreeSet<(Moment, TaskId)>,
+    queues: BTreeMap<Lane, Queue>,
+    /// How many lanes each tenant has.
+    lanes_of: BTreeMap<TenantId, usize>,
+    /// How many lanes are quick.
+    quick_lanes: usize,
+    /// Last attempts that are claimed and not yet begun.
+    last_claims: BTreeMap<(Whose, Lane), BTreeSet<TaskId>>,
+    /// When everything that waits was last looked at.
+    looked: Moment,
+    /// The tasks of each item.
+    by_name: BTreeMap<String, Vec<TaskId>>,
+    /// The newest lease of each task: for which attempt, and until when; none once it is settled.
+    leases: BTreeMap<TaskId, Option<(u32, Timestamp)>>,
     /// When a process last stood still, or died.
     disturbed: BTreeMap<Whose, Moment>,
     violation: Option<Violation>,
@@ -94,7 +114,17 @@ impl Model {
             tasks: BTreeMap::new(),
             alerts: BTreeSet::new(),
             on_wire: BTreeMap::new(),
+            on_wire_in_all: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            queues: BTreeMap::new(),
+            lanes_of: BTreeMap::new(),
+            quick_lanes: 0,
+            last_claims: BTreeMap::new(),
+            looked: Moment::default(),
+            by_name: BTreeMap::new(),
+            leases: BTreeMap::new(),
             disturbed: BTreeMap::new(),
             violation: None,
         }
@@ -108,6 +138,7 @@ impl Model {
     /// What time it is: told before every fact.
     pub fn at(&mut self, now: Moment) -> &mut Self {
         self.now = now;
+        self.look_at_waits();
         self
     }
 

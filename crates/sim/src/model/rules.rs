@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Family, Shape};
+use crate::plan::{Family, Mood, Shape};
 
 /// The numbers that the model measures with.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct Rules {
     pub lane_concurrency: usize,
     /// How many in all.
     pub max_in_flight: usize,
+    /// The longest that an attempt takes.
+    pub longest_attempt: Duration,
     /// The least that a lease is longer than its attempt.
     pub lease_margin: Duration,
     /// How long ended tasks and their keys are kept at least.
@@ -23,30 +25,77 @@ pub struct Rules {
     pub alerts_within: Duration,
     /// Whether nothing in this world can leave an attempt's outcome unknown.
     pub is_undisturbed: bool,
+    /// How long a lane may wait; unknown where a fault may explain a longer wait.
+    pub fairness: Option<Fairness>,
+}
+
+/// How long a lane with due work may have nothing on the wire, whatever the others do (`engine/src/admission`).
+#[derive(Debug, Clone)]
+pub struct Fairness {
+    /// The slots that the fast, or those of which nothing is known, have at least: a quarter of all.
+    slots: usize,
+    tenants: usize,
+    longest_attempt: Duration,
+    /// Whether one process makes all attempts: what a lane's attempts take, each process has to learn for itself.
+    is_alone: bool,
+}
+
+impl Fairness {
+    /// What claims and commits may take.
+    const OVERHEAD: Duration = Duration::from_secs(1);
+    /// How long a slot rests after a failure.
+    const REST: Duration = Duration::from_secs(1);
+    /// The longest attempt of a quick lane.
+    const QUICK_ATTEMPT: Duration = Duration::from_millis(50);
+
+    /// The bound for a lane that is known to be quick, as one of `lanes` such lanes.
+    pub fn quick_within(&self, lanes: usize) -> Option<Duration> {
+        self.is_alone.then(|| Self::OVERHEAD + Self::QUICK_ATTEMPT * rounds(lanes, self.slots))
+    }
+
+    /// The bound for any lane of a tenant with `lanes` lanes: tenants take turns.
+    pub fn any_within(&self, lanes: usize) -> Duration {
+        let rounds = rounds(lanes * self.tenants, self.slots) + 2;
+        Self::OVERHEAD + (self.longest_attempt + Self::REST + Self::OVERHEAD / 10) * rounds
+    }
+}
+
+fn rounds(lanes: usize, slots: usize) -> u32 {
+    u32::try_from(lanes.div_ceil(slots)).unwrap_or(u32::MAX)
 }
 
 impl Rules {
     /// The numbers for this world.
     pub fn of(shape: &Shape) -> Self {
         let engine = &shape.engine;
-        let longest_attempt = Duration::from_secs(60);
         let disturbing = [Family::Crash, Family::Stop, Family::Pause, Family::Store, Family::Clock];
+        let is_undisturbed = !disturbing.iter().any(|family| shape.families.has(*family));
+        let is_steady = !shape.families.has(Family::Dependency) && !shape.dependencies.contains(&Mood::Fickle);
+        let is_judged = is_undisturbed && is_steady && shape.families.has(Family::Neighbours);
+        let fairness = Fairness {
+            slots: (engine.max_in_flight / 4).max(1),
+            tenants: shape.tenants,
+            longest_attempt: shape.longest_attempt,
+            is_alone: shape.nodes == 1,
+        };
         Rules {
             slack: 2 * shape.clock_bound + Duration::from_millis(2),
             lane_concurrency: engine.lane_concurrency,
             max_in_flight: engine.max_in_flight,
+            longest_attempt: shape.longest_attempt,
             lease_margin: engine.lease_margin,
             retention: engine.retention,
             // A lease that was taken at the last moment runs out, is found, and what it held waits for its turn; nodes
             // that were down come back meanwhile.
-            settles_within: longest_attempt
+            settles_within: shape.longest_attempt.max(Duration::from_secs(60))
                 + 2 * engine.lease_margin
                 + 3 * engine.rescue_every
                 + 3 * engine.look_around_every
                 + 2 * shape.clock_bound
                 + Duration::from_secs(120),
             alerts_within: Duration::from_secs(600),
-            is_undisturbed: !disturbing.iter().any(|family| shape.families.has(*family)),
+            is_undisturbed,
+            fairness: is_judged.then_some(fairness),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
-use redrive_core::{Lane, Outcome, Policy, TaskId};
+use redrive_core::{Attempt, Lane, Outcome, Policy, TaskId};
 use redrive_engine::transport::Outbound;
 
 use super::Model;
@@ -14,8 +14,8 @@ use crate::moment::Moment;
 use crate::plan::Item;
 
 impl Model {
-    /// A process puts an attempt on the wire.
-    pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
+    /// A process begins an attempt: it connects.
+    pub fn connects(&mut self, whose: Whose, outbound: &Outbound) {
         let (id, attempt, at) = (outbound.task, outbound.attempt, self.now);
         let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, inline(&outbound.request.body)) else {
             let body = String::from_utf8_lossy(inline(&outbound.request.body)).into_owned();
@@ -25,22 +25,42 @@ impl Model {
         let Some(item) = self.wanted.get(&name).map(|wanted| wanted.item.clone()) else { return };
         self.sends_what_was_asked(&item, is_other, outbound);
         self.sends_no_more_than_allowed(&item, id, attempt);
-        self.sends_nothing_that_ended(id, whose, attempt);
-        self.sends_in_time(&item, id);
         self.sends_one_at_a_time(id, attempt);
+        self.begins(whose, &outbound.lane, id);
         let Some(facts) = self.tasks.get_mut(&id) else { return };
-        facts.sends.push(Departure { whose, attempt, at, over: None, said: None, logged: None });
+        facts.sends.push(Departure { whose, attempt, at, left: None, over: None, said: None, logged: None });
         let of_lane = self.on_wire.entry((whose, outbound.lane.clone())).or_default();
         *of_lane += 1;
         let (of_lane, limit) = (*of_lane, self.rules.lane_concurrency);
         self.must(of_lane <= limit, 8, id, || {
             format!("{of_lane} attempts of one lane are on the wire at once, not {limit}")
         });
-        let all: usize = self.on_wire.iter().filter(|((other, _), _)| *other == whose).map(|(_, count)| count).sum();
-        let limit = self.rules.max_in_flight;
+        let all = self.on_wire_in_all.entry(whose).or_default();
+        *all += 1;
+        let (all, limit) = (*all, self.rules.max_in_flight);
         self.must(all <= limit, 8, id, || {
             format!("{all} attempts of one process are on the wire at once, not {limit}")
         });
+    }
+
+    /// The first byte of an attempt leaves.
+    pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
+        let (id, attempt, now) = (outbound.task, outbound.attempt, self.now);
+        let Some(item) = self.tasks.get(&id).and_then(|facts| self.wanted.get(&facts.name)).map(|it| it.item.clone())
+        else {
+            return;
+        };
+        self.sends_nothing_that_ended(id, whose, attempt);
+        self.is_leased(id, attempt);
+        self.sends_in_time(&item, id, whose, attempt);
+        if let Some(send) = self.send_of(whose, id, attempt) {
+            send.left = Some(now);
+        }
+    }
+
+    /// An attempt is taken back before its first byte: it was none.
+    pub fn withdrawn(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32) {
+        self.over(whose, lane, id, attempt, None);
     }
 
     /// A process is through with an attempt: it has heard what the dependency said, or listens no more.
@@ -48,19 +68,40 @@ impl Model {
         if let Some(count) = self.on_wire.get_mut(&(whose, lane.clone())) {
             *count = count.saturating_sub(1);
         }
-        let now = self.now;
-        let sends = self.tasks.get_mut(&id).map(|facts| facts.sends.iter_mut()).into_iter().flatten();
-        for send in sends.filter(|send| send.whose == whose && send.attempt == attempt) {
-            send.over = Some(now);
-            send.said = said;
+        if let Some(count) = self.on_wire_in_all.get_mut(&whose) {
+            *count = count.saturating_sub(1);
         }
+        let now = self.now;
+        let Some(send) = self.send_of(whose, id, attempt) else { return };
+        send.over = Some(now);
+        send.said = said;
+        let begun = send.at;
+        self.is_through(lane, begun, said);
+    }
+
+    /// The attempt of this process that is under way.
+    fn send_of(&mut self, whose: Whose, id: TaskId, attempt: u32) -> Option<&mut Departure> {
+        let mut sends = self.tasks.get_mut(&id)?.sends.iter_mut().rev();
+        sends.find(|send| send.whose == whose && send.attempt == attempt && send.over.is_none())
     }
 
     /// The attempt log has a line for this attempt.
-    pub(super) fn logged(&mut self, id: TaskId, attempt: u32, outcome: Outcome) {
+    pub(super) fn logged(&mut self, id: TaskId, attempt: &Attempt) {
+        let (number, outcome, slack) = (attempt.number, attempt.outcome, self.rules.slack);
         let sends = self.tasks.get_mut(&id).map(|facts| facts.sends.iter_mut()).into_iter().flatten();
-        for send in sends.filter(|send| send.attempt == attempt) {
+        let mut wrong = None;
+        for send in sends.filter(|send| send.attempt == number) {
             send.logged = Some(outcome);
+            let began = send.left.unwrap_or(send.at);
+            let said = Moment::of_wall(attempt.started_at);
+            let is_right = said.after(slack) >= began && said <= began.after(slack);
+            if outcome != Outcome::Unknown && !is_right {
+                wrong = Some((said, began));
+            }
+        }
+        if let Some((said, began)) = wrong {
+            let what = format!("the log says that attempt {number} began at {said}, and it did at {began}");
+            self.broken(1, Some(id), what);
         }
     }
 
@@ -89,16 +130,18 @@ impl Model {
     fn sends_no_more_than_allowed(&mut self, item: &Item, id: TaskId, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let most = item.policy.max_attempts;
-        let in_all = facts.sends.len() as u32 + 1;
+        let sends = || facts.sends.iter().filter(|send| send.counts());
+        let in_all = sends().count() as u32 + 1;
         let runs = 1 + facts.replays_asked;
-        let in_run = facts.sends.iter().filter(|send| send.attempt > facts.attempts_before).count() as u32 + 1;
+        let in_run = sends().filter(|send| send.attempt > facts.attempts_before).count() as u32 + 1;
         let runs_since = 1 + facts.replays_unknown;
-        let last = facts.sends.iter().map(|send| send.attempt).max().unwrap_or(0);
-        let again = facts.sends.iter().any(|send| send.attempt == attempt);
-        let is_nameless = facts.sends.last().is_some_and(|last| {
-            let is_second = last.attempt >= facts.attempts_before + 2 && last.logged == Some(Outcome::Retryable);
-            last.said == Some(Said::NoSuchName) && is_second && facts.is_of_this_run(last)
-        });
+        let last = sends().map(|send| send.attempt).max().unwrap_or(0);
+        let again = sends().any(|send| send.attempt == attempt);
+        let by_dns = |send: &&Departure| {
+            let is_written = send.logged == Some(Outcome::Retryable);
+            send.said == Some(Said::NoSuchName) && is_written && facts.is_of_this_run(send)
+        };
+        let is_nameless = sends().filter(by_dns).count() >= 2;
         let name = &item.name;
         self.must(!is_nameless, 2, id, || format!("{name}: attempt {attempt} was sent to a name that is not found"));
         self.must(!again, 2, id, || format!("{name}: attempt {attempt} was sent a second time"));
@@ -133,7 +176,7 @@ impl Model {
     }
 
     /// Invariant 6.
-    fn sends_in_time(&mut self, item: &Item, id: TaskId) {
+    fn sends_in_time(&mut self, item: &Item, id: TaskId, whose: Whose, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let (now, slack, name) = (self.now, self.rules.slack, &item.name);
         let late = facts.deadline_at.map(Moment::of_wall).filter(|deadline| now > deadline.after(slack));
@@ -144,33 +187,42 @@ impl Model {
                 early.get_or_insert((moment, why));
             }
         };
+        let is_other = |send: &&Departure| send.whose != whose || send.attempt != attempt;
+        let last = facts.sends.iter().rev().find(is_other);
         let is_hurried_since = |moment: Moment| hurried.is_some_and(|asked| asked >= moment);
         let asked = self.wanted.get(name).and_then(|wanted| wanted.first_asked);
-        if let (Some(delay), Some(asked), true) = (item.document.delay, asked, facts.sends.is_empty())
+        if let (Some(delay), Some(asked), true) = (item.document.delay, asked, last.is_none())
             && !is_hurried_since(Moment::default())
             && facts.replays_asked == 0
         {
             not_before(asked.after(delay), "its delay");
         }
-        if let Some(last) = facts.sends.last()
+        if let Some(last) = last
             // An answer that was heard and never written down is forgotten with the process that heard it.
-            && matches!(last.logged, Some(Outcome::Retryable))
+            && matches!(last.logged, Some(Outcome::Retryable | Outcome::Overloaded))
             && let Some(heard) = last.over
             && !is_hurried_since(last.at)
             && facts.is_of_this_run(last)
         {
             let retry = last.attempt - facts.attempts_before;
-            not_before(heard.after(shortest_wait(&item.policy, retry)), "the policy's backoff");
-            if let Some(Said::Later(asked)) = last.said {
+            // Too many requests, and no word of when to come back: twice the wait.
+            let factor = if last.said == Some(Said::TooMany(None)) { 2 } else { 1 };
+            not_before(heard.after(factor * shortest_wait(&item.policy, retry)), "the policy's backoff");
+            if let Some(Said::Later(asked) | Said::TooMany(Some(asked))) = last.said {
                 not_before(asked, "the dependency's Retry-After");
             }
         }
         if let Some((due, shown)) = facts.due_shown
             && !is_hurried_since(shown)
             && facts.replays_asked == 0
-            && facts.sends.last().is_none_or(|last| last.at < shown)
+            && last.is_none_or(|last| last.at < shown)
         {
             not_before(Moment::of_wall(due), "the due time that was shown");
+        }
+        if let Some(waiting) = self.waiting.get(&id)
+            && !is_hurried_since(waiting.written)
+        {
+            not_before(Moment::of_wall(waiting.due), "its due time in the store");
         }
         if let Some(deadline) = late {
             self.broken(6, Some(id), format!("{name} was sent after its deadline, {deadline}"));

@@ -100,9 +100,9 @@ impl Model {
         let Some(wanted) = self.wanted.get(name) else { return };
         let was_asked = if is_other { wanted.asked_other } else { wanted.asked };
         let has_key = wanted.item.document.key.is_some();
-        let mine = self.tasks.iter().filter(|(_, facts)| facts.name == name);
-        let still_kept: Vec<TaskId> =
-            mine.filter(|(_, facts)| !self.may_be_cleaned(facts)).map(|(id, _)| *id).collect();
+        let mine = self.by_name.get(name).into_iter().flatten();
+        let is_kept = |id: &&TaskId| self.tasks.get(id).is_some_and(|facts| !self.may_be_cleaned(facts));
+        let still_kept: Vec<TaskId> = mine.filter(is_kept).copied().collect();
         if has_key {
             self.must(still_kept.is_empty(), 10, id, || {
                 format!("the key of {name} belongs to task {} and now to {id} as well", still_kept[0])
@@ -116,6 +116,7 @@ impl Model {
         self.must(was_asked > 0, 1, id, || format!("{name} is a task, and nobody asked for it"));
         let facts = Facts { name: name.to_owned(), is_other, key: key.to_owned(), ..Facts::default() };
         self.tasks.insert(id, facts);
+        self.by_name.entry(name.to_owned()).or_default().push(id);
     }
 
     /// Whether so much time has passed since the task may have ended that it may have been cleaned away.

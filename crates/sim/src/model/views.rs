@@ -73,6 +73,7 @@ impl Model {
             (Status::Succeeded, None) => succeeded,
             (Status::Failed, Some(Reason::NotRetryable)) => refused,
             (Status::Cancelled, Some(Reason::Cancelled)) => cancelled,
+            (Status::Exhausted, Some(Reason::DnsAttempts)) => heard(|said| *said == Said::NoSuchName),
             (Status::Exhausted, Some(reason)) => !matches!(reason, Reason::NotRetryable | Reason::Cancelled),
             (Status::Pending | Status::InFlight, None) => true,
             _ => false,
@@ -207,6 +208,7 @@ impl Model {
             (Outcome::Unknown, _)
                 | (Outcome::Success, Some(Some(Said::Yes)))
                 | (Outcome::Retryable, Some(Some(Said::Later(_) | Said::NoSuchName)))
+                | (Outcome::Overloaded, Some(Some(Said::TooMany(_))))
                 | (Outcome::Permanent, Some(Some(Said::Never)))
         );
         self.must(holds, 1, id, || {

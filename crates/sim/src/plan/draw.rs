@@ -9,7 +9,7 @@ use super::errand::{Errand, FollowUp, Step};
 use super::family::Family;
 use super::fault::{Fault, Kind, Mood, Trouble};
 use super::shape::{Ask, Shape};
-use super::{Plan, policies};
+use super::{Plan, crowd, policies};
 use crate::moment::Moment;
 use crate::random::Random;
 
@@ -22,12 +22,16 @@ const FAULTS: u64 = 3;
 pub fn draw(seed: u64, ask: &Ask) -> Plan {
     let shape = Shape::draw(&mut Random::stream(seed, SHAPE), ask);
     let faults = faults(&mut Random::stream(seed, FAULTS), &shape);
-    let errands = errands(&mut Random::stream(seed, ERRANDS), &shape, &faults);
+    let random = &mut Random::stream(seed, ERRANDS);
+    let errands = match shape.families.has(Family::Neighbours) {
+        true => crowd::errands(random, &shape),
+        false => errands(random, &shape, &faults),
+    };
     Plan { seed, luck: 0, bug: ask.bug, shape, errands, faults }
 }
 
 /// The tenant with this number.
-fn tenant(number: usize) -> TenantId {
+pub(super) fn tenant(number: usize) -> TenantId {
     match number {
         0 => TenantId::default_tenant(),
         _ => TenantId::try_new(format!("tenant-{number}")).unwrap_or_else(|_| TenantId::default_tenant()),
@@ -68,7 +72,7 @@ fn errand(random: &mut Random, shape: &Shape, number: usize, at: Moment, keys: &
 }
 
 fn item(random: &mut Random, shape: &Shape, name: &str, whose: usize, keys: &mut [usize]) -> Item {
-    let dependency = random.below(shape.dependencies);
+    let dependency = random.below(shape.dependencies.len());
     // Tenants count their keys alike: the same key of another tenant is another key.
     let key = random.chance(0.9).then(|| {
         keys[whose] += 1;
@@ -102,7 +106,7 @@ fn item(random: &mut Random, shape: &Shape, name: &str, whose: usize, keys: &mut
     Item { name: name.to_owned(), document, policy }
 }
 
-fn follow_ups(random: &mut Random, shape: &Shape, items: &[Item]) -> Vec<FollowUp> {
+pub(super) fn follow_ups(random: &mut Random, shape: &Shape, items: &[Item]) -> Vec<FollowUp> {
     let mild = [Step::Look, Step::LookAtAttempts, Step::Wait, Step::List, Step::Look];
     let wild = [
         Step::Again,
@@ -188,8 +192,8 @@ fn fault(random: &mut Random, shape: &Shape, family: Family) -> (Kind, Duration)
             let chance = *random.pick(&[0.02, 0.1, 0.3, 0.7, 1.0]);
             (Kind::Store { node, trouble, chance }, random.duration(second / 10, second * 240))
         }
-        Family::Dependency | Family::Client => {
-            let dependency = random.below(shape.dependencies);
+        Family::Dependency | Family::Client | Family::Neighbours => {
+            let dependency = random.below(shape.dependencies.len());
             let mood = *random.pick(&Mood::BAD);
             (Kind::Dependency { dependency, mood }, random.duration(second, second * 1_200))
         }

@@ -23,11 +23,13 @@ pub enum Family {
     Client,
     /// The schedule in memory is lost.
     Schedule,
+    /// Many dependencies with backlogs beside one another, most of them slow or dead all the time, and little capacity.
+    Neighbours,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 8] = [
+    pub const ALL: [Family; 9] = [
         Family::Crash,
         Family::Stop,
         Family::Pause,
@@ -36,6 +38,7 @@ impl Family {
         Family::Dependency,
         Family::Client,
         Family::Schedule,
+        Family::Neighbours,
     ];
 
     /// Its name on the command line.
@@ -49,6 +52,7 @@ impl Family {
             Family::Dependency => "dependency",
             Family::Client => "client",
             Family::Schedule => "schedule",
+            Family::Neighbours => "neighbours",
         }
     }
 }
@@ -58,9 +62,9 @@ impl Family {
 pub struct Families(BTreeSet<Family>);
 
 impl Families {
-    /// All of them.
+    /// All faults. Neighbours are not among them: they make another kind of world.
     pub fn all() -> Self {
-        Families(Family::ALL.into())
+        Families::of(Family::ALL.into_iter().filter(|family| *family != Family::Neighbours))
     }
 
     /// None: a world in which nothing goes wrong.
@@ -71,6 +75,12 @@ impl Families {
     /// These.
     pub fn of(families: impl IntoIterator<Item = Family>) -> Self {
         Families(families.into_iter().collect())
+    }
+
+    /// These and this one.
+    pub fn and(mut self, family: Family) -> Self {
+        self.0.insert(family);
+        self
     }
 
     /// Whether this one may occur.

@@ -116,11 +116,21 @@ pub enum Mood {
     Nameless,
     /// Its certificate is not to be trusted.
     Untrusted,
+    /// It answers, but it takes long to connect to, and sometimes too long.
+    SlowToConnect,
+    /// It answers after a few seconds.
+    Slow,
+    /// It answers within milliseconds.
+    Quick,
+    /// It refuses every connection at once.
+    Closed,
+    /// It mostly answers within milliseconds, and sometimes not at all.
+    Fickle,
 }
 
 impl Mood {
-    /// Every mood but the good one.
-    pub const BAD: [Mood; 11] = [
+    /// Every mood that a fault may put a dependency in.
+    pub const BAD: [Mood; 13] = [
         Mood::Mixed,
         Mood::Down,
         Mood::Stalls,
@@ -132,5 +142,10 @@ impl Mood {
         Mood::Resets,
         Mood::Nameless,
         Mood::Untrusted,
+        Mood::SlowToConnect,
+        Mood::Slow,
     ];
+    /// How the bad dependencies of a crowd are, all the time.
+    pub const NEIGHBOURS: [Mood; 7] =
+        [Mood::Slow, Mood::Slow, Mood::Stalls, Mood::Stalls, Mood::Closed, Mood::Resets, Mood::Nameless];
 }

@@ -5,6 +5,7 @@
 //!
 //! Not here: running it (`world`), judging what happens (`model`).
 
+mod crowd;
 mod document;
 mod draw;
 mod errand;

@@ -6,6 +6,7 @@ use redrive_core::planted::Bug;
 use redrive_engine::{Options, Steps};
 
 use super::family::{Families, Family};
+use super::fault::Mood;
 use crate::random::Random;
 
 /// What is asked of the plans that are drawn.
@@ -40,8 +41,10 @@ pub struct Shape {
     pub clock_bound: Duration,
     /// How many tenants.
     pub tenants: usize,
-    /// How many dependencies.
-    pub dependencies: usize,
+    /// How each dependency is, unless a fault changes that.
+    pub dependencies: Vec<Mood>,
+    /// The longest that an attempt may take.
+    pub longest_attempt: Duration,
     /// How many errands.
     pub errands: usize,
     /// How patient clients are.
@@ -49,12 +52,14 @@ pub struct Shape {
 }
 
 /// So small that everything has a second page.
-fn small_steps(random: &mut Random) -> Steps {
+pub(super) fn small_steps(random: &mut Random) -> Steps {
     let mut few = || random.within(1..=3) as usize;
     Steps {
         turn: few(),
+        claim: few(),
         lanes_per_claim: few(),
         ahead: few(),
+        overdue: few(),
         rescue: few(),
         rebuild: few(),
         clean: few(),
@@ -66,12 +71,30 @@ fn small_steps(random: &mut Random) -> Steps {
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
+/// How many of all worlds are crowds. They take more work than others.
+const CROWDS: f64 = 0.12;
+
 impl Shape {
-    pub(super) fn draw(random: &mut Random, ask: &Ask) -> Self {
-        // Not every family in every world: what one hides, another world shows.
+    /// Not every family in every world: what one hides, another world shows.
+    fn draw_families(random: &mut Random) -> Families {
+        if random.chance(CROWDS) {
+            // Fairness is judged where nothing else can explain a wait.
+            let families = if random.chance(0.8) {
+                Families::of([Family::Client, Family::Schedule].into_iter().filter(|_| random.chance(0.3)))
+            } else {
+                Families::of(Families::all().iter().filter(|_| random.chance(0.3)))
+            };
+            return families.and(Family::Neighbours);
+        }
         let everything = random.chance(0.15);
-        let drawn = Families::of(Families::all().iter().filter(|_| everything || random.chance(0.6)));
-        let families = ask.families.clone().unwrap_or(drawn);
+        Families::of(Families::all().iter().filter(|_| everything || random.chance(0.6)))
+    }
+
+    pub(super) fn draw(random: &mut Random, ask: &Ask) -> Self {
+        let families = ask.families.clone().unwrap_or_else(|| Self::draw_families(random));
+        if families.has(Family::Neighbours) {
+            return Self::draw_crowd(random, families, ask);
+        }
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 4, 5])).clamp(1, 5);
         let is_alone = random.chance(0.75);
         let exclusive = nodes == 1 && ask.exclusive.unwrap_or(is_alone);
@@ -91,6 +114,7 @@ impl Shape {
         let engine = Options {
             lane_concurrency,
             max_in_flight: lane_concurrency * *random.pick(&[1, 2, 16]),
+            max_body_bytes: Options::MIN_BODY_BYTES,
             lease_margin: seconds(random, 1, 30),
             shutdown_grace: random.duration(Duration::from_millis(100), Duration::from_secs(20)),
             retention: 24 * HOUR,
@@ -99,7 +123,8 @@ impl Shape {
             blob_grace: 24 * HOUR,
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
-            beat_every: Options::default().beat_every,
+            // Nobody in this world looks at heartbeats.
+            beat_every: HOUR,
             presence: redrive_engine::Presence::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
@@ -110,6 +135,7 @@ impl Shape {
             true => engine.lease_margin.mul_f64(random.unit() * 0.2),
             false => Duration::ZERO,
         };
+        let usual = if families.has(Family::Dependency) { Mood::Mixed } else { Mood::Well };
         let busy = trouble.as_secs_f64().powf(0.9) / 30.0;
         Shape {
             nodes,
@@ -117,7 +143,8 @@ impl Shape {
             trouble,
             clock_bound,
             tenants: *random.pick(&[1, 2, 3]),
-            dependencies: *random.pick(&[1, 2, 3, 5]),
+            dependencies: vec![usual; *random.pick(&[1, 2, 3, 5])],
+            longest_attempt: MINUTE,
             errands: ((busy * (0.3 + 1.4 * random.unit())) as usize).clamp(1, 400),
             patience: random.duration(Duration::from_millis(200), Duration::from_secs(20)),
             families,

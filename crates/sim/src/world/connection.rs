@@ -8,7 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
-use redrive_core::{Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp,
+};
 use redrive_store::*;
 use tokio::sync::oneshot;
 
@@ -110,16 +112,56 @@ macro_rules! calls {
                 self.call("submit", |store| Box::pin(async move { store.submit(tasks).await }), seen).await
             }
 
-            async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<Claims> {
-                    Box::pin(async move { store.claim(lanes, lease, now).await })
-                };
-                self.call("claim", work, saw_claim).await
+            async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+                self.call("claim", |store| Box::pin(async move { store.claim(request).await }), saw_claim).await
             }
 
             async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
                 let seen = saw_settle(ends.clone());
                 self.call("settle", |store| Box::pin(async move { store.settle(ends).await }), seen).await
+            }
+
+            async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
+                let work = move |store: Arc<dyn Store>| -> Work<Cancelled> {
+                    Box::pin(async move { store.cancel(tenant, id, now).await })
+                };
+                self.call("cancel", work, saw_cancel).await
+            }
+
+            async fn bring_forward(
+                &self,
+                tenant: TenantId,
+                id: TaskId,
+                now: Timestamp,
+            ) -> Result<BroughtForward, Error> {
+                let work = move |store: Arc<dyn Store>| -> Work<BroughtForward> {
+                    Box::pin(async move { store.bring_forward(tenant, id, now).await })
+                };
+                let seen = |world: &Arc<World>, _, brought: &BroughtForward| {
+                    if let BroughtForward::Done(task) = brought {
+                        world.observer().model.waits(task);
+                    }
+                };
+                self.call("bring_forward", work, seen).await
+            }
+
+            async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
+                let work = move |store: Arc<dyn Store>| -> Work<Replay> {
+                    Box::pin(async move { store.replay(tenant, id, now).await })
+                };
+                let seen = |world: &Arc<World>, _, replay: &Replay| {
+                    if let Replay::Done(task) = replay {
+                        world.observer().model.waits(task);
+                    }
+                };
+                self.call("replay", work, seen).await
+            }
+
+            async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+                let work = move |store: Arc<dyn Store>| -> Work<Overdue> {
+                    Box::pin(async move { store.end_overdue(now, limit).await })
+                };
+                self.call("end_overdue", work, saw_overdue).await
             }
 
             async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
@@ -134,18 +176,19 @@ macro_rules! calls {
                 self.world.database.is_exclusive()
             }
 
+            fn shared(&self) -> Option<&dyn Shared> {
+                if self.is_exclusive() { None } else { Some(self) }
+            }
+
             async fn close(&self) {}
         }
     };
 }
 
 calls! {
-    cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
-    bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
-    replay(tenant: TenantId, id: TaskId, now: Timestamp) -> Replay;
     unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
     announced(dead_letters: Vec<Announced>) -> ();
-    pending_lanes(after: Option<Lane>, limit: usize) -> Vec<LaneDue>;
+    pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
     task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
     by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
     tasks(query: TaskQuery) -> TaskPage;
@@ -187,6 +230,7 @@ fn saw_submit(tasks: Vec<NewTask>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Submi
                 let now = world.now();
                 let mut observer = world.observer();
                 observer.created(now, whose, &new);
+                observer.model.waits(&new.task);
                 if let Some(lease) = *lease {
                     let mut task = new.task;
                     task.attempt_number += 1;
@@ -208,5 +252,20 @@ fn saw_settle(ends: Vec<Settlement>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Set
         for (settlement, settled) in ends.iter().zip(settled) {
             world.observer().settled(world.now(), whose, settlement, *settled);
         }
+    }
+}
+
+fn saw_cancel(world: &Arc<World>, whose: Whose, cancelled: &Cancelled) {
+    let Cancelled::Done(task) = cancelled else { return };
+    if task.status.is_ended() {
+        world.observer().model.ended_unsent(task);
+    } else {
+        world.announce_cancel(whose, &task.lane.tenant, task.id);
+    }
+}
+
+fn saw_overdue(world: &Arc<World>, whose: Whose, overdue: &Overdue) {
+    for task in &overdue.ended {
+        world.observer().ended_overdue(world.now(), whose, task);
     }
 }

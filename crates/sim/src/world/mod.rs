@@ -5,7 +5,8 @@
 //! | `machine` | a machine's clock, which may be wrong within bounds |
 //! | `node` | a process on it: started, killed, paused, stopped |
 //! | `database`, `connection` | the store that they share, what can be wrong with it, and the way there |
-//! | `network` | dependencies, and how a send fares |
+//! | `news` | what nodes tell one another, some of which is lost |
+//! | `network`, `wire` | dependencies, and how a send fares |
 //! | `client` | errands: submitting, asking again, taking back |
 //! | `trouble` | the plan's faults, as they happen |
 //! | `closing` | when everything is well again: reading what is left |
@@ -20,9 +21,11 @@ mod connection;
 mod database;
 mod machine;
 mod network;
+mod news;
 mod node;
 mod observer;
 mod trouble;
+mod wire;
 
 pub use observer::{Observer, Told, Witness};
 
@@ -43,14 +46,17 @@ use crate::tally::Tally;
 use crate::trace::{Line, Trace};
 use database::Database;
 use network::Network;
+use news::Mailboxes;
 use node::Node;
 
 /// The streams that a world draws from; those of a plan have lower numbers.
 mod streams {
     pub(super) const EXECUTOR: u64 = 10;
     pub(super) const DATABASE: u64 = 11;
-    pub(super) const NETWORK: u64 = 100;
-    pub(super) const NODES: u64 = 1_000;
+    pub(super) const NEWS: u64 = 12;
+    pub(super) const SOCKETS: u64 = 13;
+    pub(super) const NODES: u64 = 100;
+    pub(super) const NETWORK: u64 = 1_000;
     pub(super) const FAULTS: u64 = 10_000;
     pub(super) const ERRANDS: u64 = 1_000_000;
 }
@@ -138,6 +144,7 @@ struct World {
     nodes: Vec<Node>,
     database: Database,
     network: Network,
+    mailboxes: Mailboxes,
     tenants: Vec<TenantId>,
     /// Whether the time of trouble is over.
     is_well: AtomicBool,
@@ -160,6 +167,7 @@ impl World {
             nodes: (0..shape.nodes).map(|number| Node::new(number, seed, shape)).collect(),
             database: Database::new(store, Random::stream(seed, streams::DATABASE), shape.exclusive),
             network: Network::new(seed, shape),
+            mailboxes: Mailboxes::new(shape.nodes, Random::stream(seed, streams::NEWS)),
             tenants,
             is_well: AtomicBool::new(false),
             observer: Mutex::new(Observer { model, trace: Trace::new(keeps_lines), tally: Tally::default(), witness }),

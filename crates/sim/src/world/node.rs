@@ -10,8 +10,8 @@ use redrive_server::App;
 
 use super::connection::Connection;
 use super::machine::{Machine, MachineClock};
-use super::network::Wire;
 use super::observer::Name;
+use super::wire::Wire;
 use super::{World, lock, streams};
 use crate::executor::{Executor, Group, WORLD};
 use crate::model::Whose;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::hash::Hash;
 
-use redrive_core::{Body, IdempotencyKey, Outcome, Status, TaskId, TenantId};
+use redrive_core::{Body, IdempotencyKey, Outcome, Status, Task, TaskId, TenantId};
 use redrive_engine::transport::Outbound;
 use redrive_store::{Claimed, NewTask, Settled, Settlement};
 
@@ -51,6 +51,35 @@ impl Observer {
         self.trace.note(at, facts, item, |line| *line = text());
     }
 
+    pub(super) fn connects(&mut self, at: Moment, whose: Whose, outbound: &Outbound) {
+        let (task, attempt) = (outbound.task, outbound.attempt);
+        let item = item_of(outbound);
+        self.trace.note(at, (7, whose, task, attempt), item.as_deref(), |line| {
+            let to = &outbound.lane.dependency;
+            write!(line, "{} connects to {to} for attempt {attempt} of {}", Name(whose), Short(task)).ok();
+        });
+        self.model.connects(whose, outbound);
+    }
+
+    pub(super) fn withdrawn(&mut self, at: Moment, whose: Whose, outbound: &Outbound) {
+        self.tally.withdrawn += 1;
+        let (task, attempt) = (outbound.task, outbound.attempt);
+        let item = item_of(outbound);
+        self.trace.note(at, (8, whose, task, attempt), item.as_deref(), |line| {
+            write!(line, "{} withdraws attempt {attempt} of {} before its first byte", Name(whose), Short(task)).ok();
+        });
+        self.model.withdrawn(whose, &outbound.lane, task, attempt);
+    }
+
+    pub(super) fn ended_overdue(&mut self, at: Moment, whose: Whose, task: &Task) {
+        self.tally.overdue += 1;
+        let item = self.model.item(task.id).map(str::to_owned);
+        self.trace.note(at, (9, whose, task.id), item.as_deref(), |line| {
+            write!(line, "{} ends {}, which waited past its deadline", Name(whose), Short(task.id)).ok();
+        });
+        self.model.ended_overdue(task);
+    }
+
     pub(super) fn departed(&mut self, at: Moment, whose: Whose, outbound: &Outbound) {
         self.tally.sends += 1;
         let (task, attempt) = (outbound.task, outbound.attempt);
@@ -96,7 +125,8 @@ impl Observer {
             )
             .ok();
         });
-        self.model.leased(task.id, lease, task.attempt_timeout, lease.since);
+        self.model.leased(claimed);
+        self.model.claimed(whose, claimed);
     }
 
     pub(super) fn settled(&mut self, at: Moment, whose: Whose, settlement: &Settlement, settled: Settled) {
@@ -105,7 +135,7 @@ impl Observer {
         match settled {
             Settled::LeaseLost => self.tally.leases_lost += 1,
             Settled::Done(_) if outcome == Some(Outcome::Unknown) => self.tally.takeovers += 1,
-            Settled::Done(_) => {}
+            Settled::Done(_) => self.tally.given_back += u64::from(settlement.attempt.is_none()),
         }
         let item = self.model.item(id).map(str::to_owned);
         let facts = (4, whose, id, settlement.token.0, format!("{settled:?}"));

@@ -4,14 +4,17 @@
 //! put through the same life says what the one on disk must hold after each call.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use redrive_core::policy::Spec;
-use redrive_core::{Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{Class, Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_sim::random::Random;
 use redrive_store::conformance::samples::{
-    TERMS, at, end, id, lane, policy_id, retry, stored, succeed, task, tenant, unsent,
+    at, end, id, lane, policy_id, request, retry, room, stored, succeed, task, tenant, unsent,
 };
-use redrive_store::{Announced, Blob, Claimed, CleanFrom, Expected, LaneRoom, PutPolicy, Settlement, Store, Submitted};
+use redrive_store::{
+    Announced, Blob, ClaimRequest, Claimed, CleanFrom, Expected, PutPolicy, Settlement, Store, Submitted,
+};
 
 const TENANTS: [&str; 2] = ["acme", "globex"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -77,6 +80,7 @@ impl Life {
             }
             95..96 => self.put_or_delete_spare_policy(store).await,
             96..98 => self.adopt_or_collect(store).await,
+            98 => self.end_overdue(store).await,
             _ => self.rescue(store).await,
         }
     }
@@ -99,6 +103,9 @@ impl Life {
             let uploaded: Vec<_> = self.blobs.iter().filter(|blob| blob.tenant == tenant).collect();
             if !uploaded.is_empty() && self.random.chance(0.2) {
                 sample = sample.stored(uploaded[self.random.below(uploaded.len())].body);
+            }
+            if self.random.chance(0.2) {
+                sample = sample.deadline(self.some_time());
             }
             let due = self.some_time();
             sample = if self.random.chance(0.4) { sample.claimed(self.now()) } else { sample.due(due) };
@@ -131,8 +138,19 @@ impl Life {
     }
 
     async fn claim(&mut self, store: &dyn Store) {
-        let lanes = all_lanes().map(|lane| LaneRoom { lane, room: self.random.within(0..=2) as usize }).collect();
-        self.held.extend(store.claim(lanes, TERMS, self.now()).await.unwrap().claimed);
+        let mut rooms = Vec::new();
+        for (lane, class) in all_lanes().flat_map(|lane| Class::ALL.map(|class| (lane.clone(), class))) {
+            let mut few = || self.random.within(0..=2) as usize;
+            rooms.push(room(lane, class, few(), few()));
+        }
+        let due_by = self.now().after(Duration::from_millis(self.random.within(0..=50)));
+        let request = ClaimRequest { due_by, ..request(rooms, self.now()) };
+        self.held.extend(store.claim(request).await.unwrap().claimed);
+    }
+
+    async fn end_overdue(&mut self, store: &dyn Store) {
+        let limit = self.random.within(1..=5) as usize;
+        store.end_overdue(self.now(), limit).await.unwrap();
     }
 
     async fn settle(&mut self, store: &dyn Store) {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// The columns that [`attempt`] expects, from `log`.
 macro_rules! attempt_columns {
     () => {
-        "log.number, log.started_at, log.duration_us, log.outcome, log.response_status, log.error_kind,
+        "log.number, coalesce(log.number_in_run, log.number), log.started_at, log.duration_us, log.outcome, log.response_status, log.error_kind,
          log.error_message, log.backoff_us"
     };
 }
@@ -20,6 +20,7 @@ pub(crate) fn attempt(row: &Row) -> Result<Attempt, Failure> {
     let mut cells = Cells::of(row);
     Ok(Attempt {
         number: cells.narrow()?,
+        number_in_run: cells.narrow()?,
         started_at: cells.timestamp()?,
         duration: cells.optional_micros()?,
         outcome: cells.parsed(Outcome::from_name)?,

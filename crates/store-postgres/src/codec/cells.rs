@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_core::Timestamp;
+use redrive_core::{Class, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -76,6 +76,12 @@ impl<'a> Cells<'a> {
     pub(crate) fn optional_parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Failure> {
         let text: Option<&str> = self.get()?;
         text.map(|text| parse(text).ok_or_else(|| self.wrong(format_args!("{text:?}")))).transpose()
+    }
+
+    pub(crate) fn class(&mut self) -> Result<Class, Failure> {
+        let code: i16 = self.get()?;
+        let known = u8::try_from(code).ok().and_then(Class::from_code);
+        known.ok_or_else(|| self.wrong(format_args!("class {code}")))
     }
 
     pub(crate) fn task_id(&mut self) -> Result<redrive_core::TaskId, Failure> {

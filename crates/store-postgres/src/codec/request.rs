@@ -53,6 +53,9 @@ macro_rules! request_columns {
 }
 pub(crate) use request_columns;
 
+/// How many columns that is.
+pub(crate) const REQUEST_COLUMN_COUNT: usize = 7;
+
 /// Reads a reference to a stored body and the bytes of an inline one.
 pub(super) fn body(cells: &mut Cells<'_>) -> Result<Body, Failure> {
     let stored = cells.optional_parsed(|record| BodyRef::from_record(record).ok())?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_core::{Status, Timestamp};
+use redrive_core::{Class, Status, Timestamp};
 
 /// Where statuses start: the same numbers as in the embedded store, so that people who know one read the other.
 const FIRST_STATUS: i16 = 2;
@@ -15,6 +15,11 @@ pub(crate) const fn status_code(status: Status) -> i16 {
 /// The status with this number.
 pub(crate) fn status(code: i16) -> Option<Status> {
     Status::ALL.into_iter().find(|status| status_code(*status) == code)
+}
+
+/// The number of a class in the tables.
+pub(crate) fn class_code(class: Class) -> i16 {
+    class.code().into()
 }
 
 pub(crate) fn millis(at: Timestamp) -> i64 {

@@ -18,13 +18,13 @@ macro_rules! live_task {
          (CASE WHEN live.lease_until IS NULL THEN 2 ELSE 3 END)::smallint AS status, NULL::text AS reason,
          live.attempt_number, live.run, live.attempts_before, tasks.max_attempts, tasks.attempt_timeout_ms,
          tasks.created_at, live.run_started_at, live.deadline_at, live.due_at, NULL::bigint AS ended_at, live.backoff_us,
-         live.cancel_requested, live.error_kind, live.error_message, live.token, live.lease_since, live.lease_until"
+         live.dns_failures, live.cancel_requested, live.error_kind, live.error_message, live.token, live.lease_since, live.lease_until"
     };
 }
 pub(crate) use live_task;
 
 /// How many columns that is: where a joined table's begin.
-pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 25;
+pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 26;
 
 /// The same of any task: from `tasks`, `live` if it is live, or else the line of its end, called `ended`; and how these
 /// are joined to `tasks`.
@@ -36,7 +36,8 @@ macro_rules! any_task {
          coalesce(live.attempts_before, ended.attempts_before), tasks.max_attempts, tasks.attempt_timeout_ms,
          tasks.created_at, coalesce(live.run_started_at, ended.run_started_at),
          coalesce(live.deadline_at, ended.deadline_at), live.due_at, ended.ended_at,
-         coalesce(live.backoff_us, ended.task_backoff_us), coalesce(live.cancel_requested, ended.cancel_requested),
+         coalesce(live.backoff_us, ended.task_backoff_us), coalesce(live.dns_failures, ended.dns_failures, 0),
+         coalesce(live.cancel_requested, ended.cancel_requested),
          coalesce(live.error_kind, ended.last_error_kind), coalesce(live.error_message, ended.last_error_message),
          coalesce(live.token, ended.token), live.lease_since, live.lease_until"
     };
@@ -96,6 +97,7 @@ impl TaskRow {
             next_attempt_at: cells.optional_timestamp()?,
             ended_at: cells.optional_timestamp()?,
             backoff: cells.optional_micros()?,
+            dns_failures: cells.narrow()?,
             cancel_requested: cells.get()?,
             last_error: error(cells)?,
         };

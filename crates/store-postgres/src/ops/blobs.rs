@@ -155,9 +155,19 @@ fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>,
     Ok(columns)
 }
 
+/// Each row is found by its key and locked, and then deleted where it is: a DELETE with a join would walk the table whenever
+/// the planner believes that it is small.
 const FORGET: &str = "
-DELETE FROM redrive.blobs USING unnest($1::text[], $2::text[]) AS deleted (tenant, body)
-WHERE blobs.tenant = deleted.tenant AND blobs.body = deleted.body AND blobs.condemned";
+DELETE FROM redrive.blobs
+WHERE ctid = ANY (ARRAY(
+    SELECT found.ctid
+    FROM unnest($1::text[], $2::text[]) AS deleted (tenant, body)
+    CROSS JOIN LATERAL (
+        SELECT blobs.ctid FROM redrive.blobs
+        WHERE blobs.tenant = deleted.tenant AND blobs.body = deleted.body AND blobs.condemned
+        FOR UPDATE
+    ) AS found
+))";
 
 pub(crate) async fn forget(connection: &Connection, blobs: &[Blob]) -> Result<(), Failure> {
     let tenants: Vec<&str> = blobs.iter().map(|blob| blob.tenant.as_str()).collect();

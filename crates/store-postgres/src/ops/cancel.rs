@@ -16,10 +16,10 @@ WITH gone AS (
 ), logged AS (
     INSERT INTO redrive.log (
         tenant, id, token, number, status, reason, ended_at, attempt_number, attempts_before, run, run_started_at,
-        deadline_at, task_backoff_us, cancel_requested, last_error_kind, last_error_message
+        deadline_at, task_backoff_us, dns_failures, cancel_requested, last_error_kind, last_error_message
     )
     SELECT tenant, id, token + 1, attempt_number, 7, $3, $4, attempt_number, attempts_before, run, run_started_at,
-           deadline_at, backoff_us, cancel_requested, error_kind, error_message
+           deadline_at, backoff_us, nullif(dns_failures, 0), cancel_requested, error_kind, error_message
     FROM gone
 )
 INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)

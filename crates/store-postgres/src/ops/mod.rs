@@ -15,6 +15,7 @@ pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod clean;
 pub(crate) mod counts;
+pub(crate) mod end_overdue;
 pub(crate) mod expired;
 pub(crate) mod find;
 pub(crate) mod guards;

@@ -12,18 +12,22 @@ use crate::ops::{find, policies};
 /// Whoever has the note of a dead letter is the one who replays it.
 const LOCK: &str = "SELECT FROM redrive.dead_letters WHERE tenant = $1 AND id = $2 FOR UPDATE";
 
+/// The line of an end that no claim led to has a number below zero. It goes, and its token is that of the next claim.
 const QUEUE: &str = "
 WITH revived AS (
     DELETE FROM redrive.dead_letters WHERE tenant = $1 AND id = $2
 ), let_go AS (
     UPDATE redrive.log SET answer_body_ref = NULL WHERE tenant = $1 AND id = $2 AND answer_body_ref IS NOT NULL
+), unclaimed AS (
+    DELETE FROM redrive.log WHERE tenant = $1 AND id = $2 AND number < 0
 ), queued AS (
     INSERT INTO redrive.live (
         tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
-        attempt_timeout_ms, policy_version, cancel_requested, dependency, policy, error_kind, error_message
+        attempt_timeout_ms, policy_version, cancel_requested, dependency, policy, error_kind, error_message,
+        max_attempts
     )
-    SELECT log.tenant, log.id, $4, log.token, log.attempt_number, log.attempt_number, $5, $4, $6, $7, $8, false, $9, $10,
-           log.last_error_kind, log.last_error_message
+    SELECT log.tenant, log.id, $4, log.token - (log.number < 0)::int, log.attempt_number, log.attempt_number, $5, $4, $6,
+           $7, $8, false, $9, $10, log.last_error_kind, log.last_error_message, $11
     FROM redrive.log
     WHERE log.tenant = $1 AND log.id = $2
     ORDER BY log.token DESC
@@ -65,6 +69,7 @@ pub(crate) async fn replay(
                 (&i64::from(task.policy.version), Type::INT8),
                 (&task.lane.dependency.as_str(), Type::TEXT),
                 (&task.policy.id.as_str(), Type::TEXT),
+                (&i64::from(task.max_attempts), Type::INT8),
             ],
         )
         .await?;

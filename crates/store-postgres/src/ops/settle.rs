@@ -23,6 +23,7 @@ pub(crate) struct Prepared {
     reason: Option<Reason>,
     retry_at: Option<i64>,
     backoff_us: Option<i64>,
+    dns_failures: Option<i64>,
     answer_status: Option<i64>,
     answer_headers: Option<String>,
     answer_truncated: Option<bool>,
@@ -30,9 +31,11 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(end: Settlement) -> Result<Self, Error> {
-        let (status, reason, retry_at, backoff_us) = match &end.next {
-            Next::RetryAt { at, backoff } => (Status::Pending, None, Some(millis(*at)), backoff.map(micros)),
-            Next::End { status, reason, .. } => (*status, *reason, None, None),
+        let (status, reason, retry_at, backoff_us, dns_failures) = match &end.next {
+            Next::RetryAt { at, backoff, dns_failures } => {
+                (Status::Pending, None, Some(millis(*at)), backoff.map(micros), Some(i64::from(*dns_failures)))
+            }
+            Next::End { status, reason, .. } => (*status, *reason, None, None, None),
         };
         let answer = match &end.next {
             Next::End { answer, .. } => answer.as_deref(),
@@ -43,6 +46,7 @@ impl Prepared {
             reason,
             retry_at,
             backoff_us,
+            dns_failures,
             answer_status: answer.map(|answer| answer.status.into()),
             answer_headers: match answer {
                 Some(answer) => json(&answer.headers, answer.headers.is_empty())?,
@@ -100,6 +104,7 @@ WITH stored AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT given.*, live.policy, live.policy_version, live.dependency, live.attempts_before, live.run, live.run_started_at,
            live.deadline_at, live.attempt_timeout_ms, live.cancel_requested,
+           coalesce(given.next_dns_failures, live.dns_failures) AS dns_failures,
            live.attempt_number - (given.outcome IS NULL)::int AS attempts_made,
            CASE WHEN given.retry_at IS NULL THEN live.backoff_us ELSE given.next_backoff_us END AS task_backoff_us,
            given.answer_body_ref IS NULL OR EXISTS (
@@ -112,11 +117,12 @@ WITH stored AS MATERIALIZED (
         $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[],
         $8::bigint[],
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[], $15::text[], $16::text[],
-        $17::bigint[], $18::text[], $19::boolean[], $20::bytea[], $21::text[]
+        $17::bigint[], $18::text[], $19::boolean[], $20::bytea[], $21::text[], $22::bigint[], $23::bigint[]
     ) WITH ORDINALITY AS given (
         tenant, id, token, at, status, reason, retry_at, next_backoff_us,
         number, started_at, duration_us, backoff_us, outcome, response_status, error_kind, error_message,
-        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref, place
+        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref, next_dns_failures,
+        number_in_run, place
     )
     CROSS JOIN LATERAL (
         SELECT * FROM redrive.live
@@ -129,36 +135,38 @@ WITH stored AS MATERIALIZED (
 ), waits AS (
     INSERT INTO redrive.live (
         tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at, attempt_timeout_ms,
-        backoff_us, policy_version, cancel_requested, dependency, policy, error_kind, error_message
+        backoff_us, policy_version, cancel_requested, dependency, policy, error_kind, error_message,
+        class, dns_failures
     )
     SELECT tenant, id, retry_at, token, attempts_made, attempts_before, run, run_started_at, deadline_at,
            attempt_timeout_ms, task_backoff_us, policy_version, cancel_requested, dependency, policy, last_error_kind,
-           last_error_message
+           last_error_message, (attempts_made > attempts_before)::int, dns_failures
     FROM held
     WHERE becomes = 2
     ON CONFLICT (tenant, id) DO UPDATE SET
         due_at = excluded.due_at, lease_since = NULL, lease_until = NULL, node = NULL,
         attempt_number = excluded.attempt_number, backoff_us = excluded.backoff_us,
-        error_kind = excluded.error_kind, error_message = excluded.error_message
+        error_kind = excluded.error_kind, error_message = excluded.error_message, class = excluded.class,
+        dns_failures = excluded.dns_failures
 ), logged AS (
     INSERT INTO redrive.log (
         tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
         error_message, status, reason, ended_at, attempt_number, attempts_before, run, run_started_at, deadline_at,
         task_backoff_us, cancel_requested, last_error_kind, last_error_message,
-        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref
+        answer_status, answer_headers, answer_truncated, answer_body, answer_body_ref, dns_failures, number_in_run
     )
     SELECT tenant, id, token, coalesce(number, attempts_made), started_at, duration_us, backoff_us, outcome,
            response_status, error_kind, error_message, becomes,
            CASE WHEN becomes = status THEN reason ELSE 'cancelled' END, at, attempts_made, attempts_before, run,
            run_started_at, deadline_at, task_backoff_us, cancel_requested, last_error_kind, last_error_message,
            answer_status, answer_headers, answer_truncated OR NOT is_stored, answer_body,
-           CASE WHEN is_stored THEN answer_body_ref END
+           CASE WHEN is_stored THEN answer_body_ref END, nullif(dns_failures, 0), number_in_run
     FROM held
     WHERE becomes <> 2
     UNION ALL
     SELECT tenant, id, token, number, started_at, duration_us, backoff_us, outcome, response_status, error_kind,
            error_message, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL, NULL, NULL
+           NULL, NULL, NULL, NULL, NULL, NULL, number_in_run
     FROM held
     WHERE becomes = 2 AND outcome IS NOT NULL
 ), dead AS (
@@ -238,6 +246,8 @@ async fn run(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<tokio_po
                     &column(ends, |row| row.answer_body().and_then(Body::stored).map(BodyRef::to_record)),
                     Type::TEXT_ARRAY,
                 ),
+                (&column(ends, |row| row.dns_failures), Type::INT8_ARRAY),
+                (&column(ends, |row| row.attempt().map(|attempt| i64::from(attempt.number_in_run))), Type::INT8_ARRAY),
             ],
         )
         .await

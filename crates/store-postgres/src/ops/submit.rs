@@ -31,9 +31,11 @@ impl Prepared {
         let request = EncodedRequest::new(&new.request)?;
         let lease = match new.start {
             Start::Pending => None,
-            Start::Claimed(terms, now) => {
-                Some(Lease { token: Token(1), since: now, until: terms.until(now, new.task.attempt_timeout) })
-            }
+            Start::Claimed(terms, now) => Some(Lease {
+                token: Token(1),
+                since: now,
+                until: terms.until(now, new.task.next_attempt_at, new.task.attempt_timeout),
+            }),
         };
         Ok(Prepared { new, request, lease })
     }
@@ -104,11 +106,12 @@ WITH given AS MATERIALIZED (
 ), queued AS (
     INSERT INTO redrive.live (
         tenant, id, due_at, lease_since, lease_until, token, attempt_number, attempts_before, run, run_started_at,
-        deadline_at, attempt_timeout_ms, backoff_us, policy_version, cancel_requested, dependency, policy, node
+        deadline_at, attempt_timeout_ms, backoff_us, policy_version, cancel_requested, dependency, policy, node,
+        max_attempts
     )
     SELECT tenant, id, due_at, lease_since, lease_until, (lease_until IS NOT NULL)::int, (lease_until IS NOT NULL)::int,
            0, 1, created_at, deadline_at, attempt_timeout_ms, backoff_us, policy_version, false, dependency, policy,
-           CASE WHEN lease_until IS NOT NULL THEN $23::text END
+           CASE WHEN lease_until IS NOT NULL THEN $23::text END, max_attempts
     FROM judged
     WHERE is_pinned AND is_stored AND NOT is_taken
 ), counted AS (

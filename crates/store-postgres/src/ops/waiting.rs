@@ -12,7 +12,7 @@ use crate::ops::pending_lanes::read_lane;
 /// Follows the key. The condition is written so that the index of what is due does not seem to help: it would be read from
 /// end to end for every page.
 const WAITING: &str = "
-SELECT tenant, dependency, id, token, due_at FROM redrive.live
+SELECT tenant, dependency, class, id, token, due_at FROM redrive.live
 WHERE (tenant, id) > ($1, $2) AND num_nulls(lease_until) = 1
 ORDER BY tenant, id
 LIMIT $3";
@@ -30,6 +30,7 @@ pub(crate) async fn waiting(
             let mut cells = Cells::of(row);
             Ok(Waiting {
                 lane: read_lane(&mut cells)?,
+                class: cells.class()?,
                 id: cells.task_id()?,
                 token: Token(cells.unsigned()?),
                 due: cells.timestamp()?,

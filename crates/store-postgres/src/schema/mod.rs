@@ -4,6 +4,8 @@
 //! it happens once and whole. A version says which programs may still use it ([`Version::oldest_program`]): during a
 //! rolling upgrade, those of the version before go on working beside the new ones.
 
+use std::time::Duration;
+
 use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
@@ -19,8 +21,10 @@ struct Version {
 }
 
 /// All steps; the first makes version 1.
-const VERSIONS: [Version; 1] =
-    [Version { oldest_program: 1, sql: concat!(include_str!("v1.sql"), include_str!("enqueue.sql")) }];
+const VERSIONS: [Version; 2] = [
+    Version { oldest_program: 1, sql: concat!(include_str!("v1.sql"), include_str!("enqueue.sql")) },
+    Version { oldest_program: 1, sql: include_str!("v2.sql") },
+];
 
 /// The version that this program was written for.
 pub(crate) const CURRENT: i64 = VERSIONS.len() as i64;
@@ -62,6 +66,11 @@ const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program
 /// Any number does, as long as nobody else uses it for something else.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7266100423114010)";
 
+/// How often a migration asks for a table that other transactions use. It waits for two seconds each time, and lets the
+/// calls that came after it go first in between.
+const LOCK_TRIES: usize = 60;
+const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// Who may not make schemas may have been given one.
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'redrive')";
 
@@ -80,9 +89,19 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
     }
     // Not within the time that other calls have: there may be much to do, here or in the process that does it first.
     let mut lent = pool.lend().await?;
-    lent.begin().await?;
-    let outcome = bring_up_to_date(&lent).await;
-    let outcome = lent.end(outcome).await;
+    let mut tries = 1;
+    let outcome = loop {
+        lent.begin().await?;
+        let outcome = bring_up_to_date(&lent).await;
+        match lent.end(outcome).await {
+            Err(failure) if (failure.is_lock_timeout() || failure.is_conflict()) && tries < LOCK_TRIES => {
+                tracing::warn!(%failure, tries, "a transaction of another process is in the way of the migration");
+                tries += 1;
+                tokio::time::sleep(LOCK_AGAIN_AFTER).await;
+            }
+            outcome => break outcome,
+        }
+    };
     lent.came_to(&outcome);
     outcome
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{node, plain};
+use redrive_core::Class;
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Settled, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore};
@@ -153,7 +154,7 @@ async fn a_claim_whose_answer_was_lost_leaves_leases_that_run_out() {
     world.proxy.lose_answers();
     let claiming = tokio::spawn({
         let store = world.store.clone();
-        async move { store.claim(vec![redrive_store::LaneRoom { lane: billing(), room: 1 }], TERMS, at(5)).await }
+        async move { store.claim(request([room(billing(), Class::First, 1, 0)], at(5))).await }
     });
     until_there(&world, "SELECT FROM redrive.live WHERE lease_until IS NOT NULL").await;
     until_lost(&world.proxy).await;

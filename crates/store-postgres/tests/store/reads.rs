@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use redrive_core::{IdempotencyKey, Reason, Status};
+use redrive_core::{Class, IdempotencyKey, Lane, Reason, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::conformance::workload;
-use redrive_store::{Announced, Blob, Claimed, CleanFrom, Known, LaneRoom, Store, Token};
+use redrive_store::{Announced, Blob, ClaimRequest, Claimed, CleanFrom, Known, KnownRequest, Store, Token};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
 use tokio_postgres::Client;
@@ -26,6 +26,15 @@ const IN_FLIGHT: u64 = 200;
 const DEAD: u64 = 10_000;
 const FIRST_IN_FLIGHT: u64 = PENDING + 1;
 const FIRST_DEAD: u64 = PENDING + IN_FLIGHT + 1;
+/// Further lanes with tasks that wait, behind those: what is different about their rows.
+const LANES: [&str; 4] = [
+    ", 'retries' AS dependency, 1 AS class, 1 AS attempt_number",
+    ", 'last' AS dependency, 1 AS max_attempts",
+    ", 'before' AS dependency, NULL AS max_attempts",
+    ", 'late' AS dependency, 1800000000003 AS deadline_at",
+];
+/// How many tasks each of them has.
+const PER_LANE: u64 = 3_000;
 /// The rows that a call may read for each one that it asks for: a few tables, a few indexes.
 const ROWS_FOR_EACH: i64 = 12;
 /// The pages of indexes that it may read for each: to find it and to change it in a few indexes of up to three levels. A
@@ -85,14 +94,36 @@ fn calls() -> Vec<Call> {
             let tenant = if round == Round::Empty { "nobody" } else { TENANT };
             submit(&*store, (0..20).map(|n| task(500_000 + n).of(tenant))).await
         }),
-        call!("claim", 16, |store, round| {
-            let rooms = vec![LaneRoom { lane: billing(), room: 16 }, LaneRoom { lane: lane(TENANT, "idle"), room: 16 }];
-            let claims = store.claim(rooms, TERMS, at(5)).await.unwrap();
+        call!("claim", 16, |store, round| { claim_of(&store, round, billing(), (16, 0), 16).await }),
+        call!("claim ahead", 16, |store, round| claim_of(&store, round, billing(), (4, 12), 16).await),
+        call!("claim as much as all rooms may", 16, |store, round| {
+            let rooms = Class::ALL.map(|class| room(billing(), class, 10_000, 10_000));
+            let claims = store.claim(ClaimRequest { most: 16, ..request(rooms, at(5)) }).await.unwrap();
             assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { 16 });
         }),
+        call!("claim retries", 16, |store, round| {
+            let claims = claim_rooms(&*store, [room(lane(TENANT, "retries"), Class::Retry, 4, 12)], at(5)).await;
+            assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { 16 });
+        }),
+        call!("claim last attempts", 5, |store, round| {
+            claim_of(&store, round, lane(TENANT, "last"), (4, 12), 4).await
+        }),
+        call!("claim what the version before wrote", 16, |store, round| {
+            claim_of(&store, round, lane(TENANT, "before"), (4, 12), 16).await
+        }),
+        call!("end overdue", 16, |store, round| {
+            let ended = store.end_overdue(at(5), 16).await.unwrap().ended.len();
+            assert_eq!(ended, if round == Round::Empty { 0 } else { 16 });
+        }),
+        call!("end nothing overdue", 1, |store, _| {
+            assert_eq!(store.end_overdue(at(0), 16).await.unwrap().ended, []);
+        }),
         call!("claim known", 16, |store, round| {
-            let known = (1..=16).map(|n| Known { tenant: acme(), id: id(1_000 + n), token: Token(0) }).collect();
-            let claimed = store.shared().unwrap().claim_known(known, TERMS, at(5)).await.unwrap();
+            let known =
+                |n: u64| Known { tenant: acme(), id: id(1_000 + n), token: Token(0), has_slot: n.is_multiple_of(2) };
+            let (known, now) = ((1..=16).map(known).collect(), at(5));
+            let request = KnownRequest { known, due_by: now, lease: TERMS, now };
+            let claimed = store.shared().unwrap().claim_known(request).await.unwrap();
             assert_eq!(claimed.len(), if round == Round::First { 16 } else { 0 });
         }),
         call!("settle", 16, |store, _| {
@@ -141,6 +172,14 @@ fn calls() -> Vec<Call> {
     ]
 }
 
+/// Claims into a room of a lane with these slots and this much ahead of them, beside one in which nothing is due.
+async fn claim_of(store: &PostgresStore, round: Round, lane: Lane, (slots, ahead): (usize, usize), expected: usize) {
+    let idle = redrive_store::conformance::samples::lane(TENANT, "idle");
+    let rooms = [room(lane, Class::First, slots, ahead), room(idle, Class::First, 16, 0)];
+    let claims = claim_rooms(store, rooms, at(5)).await;
+    assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { expected });
+}
+
 /// The ids of a page are read ahead of it, up to the most that a page looks at: those are not counted here.
 async fn page(store: &PostgresStore, statuses: &[Status]) {
     let below = match statuses {
@@ -183,12 +222,26 @@ async fn fill(database: &Database, client: &Client) {
     until_gone(client, "redrive filler").await;
 }
 
+/// Runs this in a session of its own. What it deleted is counted when it is gone: were it counted after the ANALYZE that
+/// comes next, the stores would soon make another one, of tables with next to nothing in them.
+async fn emptied_by(database: &Database, client: &Client, sql: &str) {
+    let emptying = plain(database.url()).await;
+    emptying.batch_execute("SET application_name = 'redrive emptying'").await.unwrap();
+    emptying.batch_execute(sql).await.unwrap();
+    drop(emptying);
+    until_gone(client, "redrive emptying").await;
+}
+
 async fn fill_with(database: &Database, client: &Client) {
     let filler = PostgresStore::open(Options::new(database.url(), node("filler"))).await.unwrap();
     keep_and_end(&filler, task(900_003), Status::Exhausted, at(9)).await;
     keep(&filler, [task(900_001), task(900_002).claimed(at(0))]).await;
     filler.close().await;
-    copy(client, 900_001, "tasks", KEY, 1, PENDING + IN_FLIGHT + DEAD).await;
+    let first_of_lanes = FIRST_DEAD + DEAD;
+    copy(client, 900_001, "tasks", KEY, 1, first_of_lanes - 1 + PER_LANE * LANES.len() as u64).await;
+    for (n, columns) in (0..).zip(LANES) {
+        copy(client, 900_001, "live", columns, first_of_lanes + n * PER_LANE, PER_LANE).await;
+    }
     copy(client, 900_001, "live", "", 1, PENDING).await;
     copy(client, 900_002, "live", "", FIRST_IN_FLIGHT, IN_FLIGHT).await;
     copy(client, 900_003, "log", "", FIRST_DEAD, DEAD).await;
@@ -342,8 +395,9 @@ async fn calls_read_what_they_ask_for_when_a_database_was_emptied_and_has_filled
     let (database, client) = database().await;
     fill(&database, &client).await;
     client.batch_execute("ANALYZE").await.unwrap();
+    let deletes = TABLES.map(|table| format!("DELETE FROM redrive.{table};"));
+    emptied_by(&database, &client, &deletes.concat()).await;
     for table in TABLES {
-        client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
         client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
     }
     hold_to_what_is_asked_for_when_it_fills(&database, &client, &[]).await;
@@ -354,17 +408,17 @@ async fn calls_read_what_they_ask_for_when_a_database_was_all_but_emptied_and_ha
     let (database, client) = database().await;
     fill(&database, &client).await;
     // Not the tasks: which of two indexes finds one is a toss-up then, until PostgreSQL has been made to look again.
-    client.batch_execute("DELETE FROM redrive.tasks").await.unwrap();
+    emptied_by(&database, &client, "DELETE FROM redrive.tasks").await;
     client.batch_execute("VACUUM redrive.tasks").await.unwrap();
     for table in TABLES.into_iter().filter(|table| *table != "tasks") {
         // The last row keeps the table from being cut short: to the planner it is long, with one row in it.
         let all_but_one = format!("DELETE FROM redrive.{table} WHERE ctid <> (SELECT max(ctid) FROM redrive.{table})");
-        client.batch_execute(&all_but_one).await.unwrap();
+        emptied_by(&database, &client, &all_but_one).await;
         client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
         client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
     }
     // Cleaning can wait until then, too.
-    hold_to_what_is_asked_for_when_it_fills(&database, &client, &["clean", "forget blobs"]).await;
+    hold_to_what_is_asked_for_when_it_fills(&database, &client, &["clean"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -375,6 +429,29 @@ async fn calls_read_what_they_ask_for_however_often_they_are_made() {
     let rounds = [&[Round::First][..], &[Round::Again; 11][..]].concat();
     let readers = readers(&database, Duration::from_secs(3_600)).await;
     hold_to_what_is_asked_for(&client, readers, &rounds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_locks_hardly_more_than_it_takes() {
+    let (database, client) = database().await;
+    fill(&database, &client).await;
+    let store = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap();
+    // lane, slots, ahead, most, claimed, rows that were locked beside those
+    for (name, slots, ahead, most, expected, beside) in [
+        (DEPENDENCY, 10, 0, 1_000, 10, 0),
+        (DEPENDENCY, 10, 500, 20, 20, 2),
+        ("last", 4, 500, 1_000, 4, 2),
+        ("last", 0, 500, 1_000, 0, 2),
+    ] {
+        let newest = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+        let before: i64 = client.query_one(newest, &[]).await.unwrap().get(0);
+        let rooms = [room(lane(TENANT, name), Class::First, slots, ahead)];
+        let claims = store.claim(ClaimRequest { most, ..request(rooms, at(5)) }).await.unwrap();
+        let case = format!("{name}: {slots} slots, {ahead} ahead, at most {most}");
+        assert_eq!(claims.claimed.len(), expected, "{case}");
+        let locked = "SELECT FROM redrive.live WHERE lease_until IS NULL AND xmax::text::bigint >= $1";
+        assert!(client.query(locked, &[&before]).await.unwrap().len() <= beside, "{case}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

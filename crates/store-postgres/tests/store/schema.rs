@@ -1,6 +1,7 @@
 //! Bringing the schema up to date, and living beside a newer program.
 
 use crate::support::{node, open, plain};
+use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore, migrate};
@@ -17,7 +18,7 @@ async fn of_many_that_come_at_once_one_makes_the_schema() {
         opened.unwrap().unwrap();
     }
     let versions = plain(database.url()).await.query("SELECT version FROM redrive.schema_versions", &[]).await.unwrap();
-    assert_eq!(versions.len(), 1);
+    assert_eq!(versions.len(), 2);
 }
 
 #[tokio::test]
@@ -30,9 +31,126 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
         "{refused}"
     );
     let state = migrate(&by_hand).await.unwrap();
-    assert_eq!((state.version, state.program), (0, 1));
-    assert_eq!(migrate(&by_hand).await.unwrap().version, 1);
+    assert_eq!((state.version, state.program), (0, 2));
+    assert_eq!(migrate(&by_hand).await.unwrap().version, 2);
     PostgresStore::open(by_hand).await.unwrap();
+}
+
+/// Version 1, as a program of that version made it.
+const VERSION_1: &str = concat!(
+    "CREATE SCHEMA redrive;
+     CREATE TABLE redrive.schema_versions (
+         version bigint PRIMARY KEY, oldest_program bigint NOT NULL, made_at timestamptz NOT NULL DEFAULT now()
+     );
+     INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (1, 1);",
+    include_str!("../../src/schema/v1.sql"),
+    include_str!("../../src/schema/enqueue.sql"),
+    "INSERT INTO redrive.policies VALUES ('default', 'default', 1);
+     INSERT INTO redrive.policy_versions VALUES ('default', 'default', 1, 0, 3, 10000, 86400000, false, '{}');"
+);
+
+/// What a program of version 1 does when an attempt has failed: the row is there, and becomes pending again.
+const RETRY_OF_VERSION_1: &str = "
+INSERT INTO redrive.live (
+    tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at, attempt_timeout_ms,
+    backoff_us, policy_version, cancel_requested, dependency, policy, error_kind, error_message
+)
+SELECT tenant, id, 1, token, attempt_number, attempts_before, run, run_started_at, deadline_at, attempt_timeout_ms,
+       5, policy_version, cancel_requested, dependency, policy, 'http-status', '503'
+FROM redrive.live
+WHERE lease_until IS NOT NULL
+ON CONFLICT (tenant, id) DO UPDATE SET
+    due_at = excluded.due_at, lease_since = NULL, lease_until = NULL, node = NULL,
+    attempt_number = excluded.attempt_number, backoff_us = excluded.backoff_us,
+    error_kind = excluded.error_kind, error_message = excluded.error_message";
+
+/// What it does to claim everything: all columns of the rows that it picked are inserted.
+const CLAIM_OF_VERSION_1: &str = "
+WITH picked AS MATERIALIZED (
+    SELECT live.* FROM redrive.live WHERE live.lease_until IS NULL FOR UPDATE SKIP LOCKED
+)
+INSERT INTO redrive.live
+SELECT DISTINCT ON (tenant, id) * FROM picked ORDER BY tenant, id
+ON CONFLICT (tenant, id) DO UPDATE SET
+    token = live.token + 1, attempt_number = live.attempt_number + 1, node = 'old', lease_since = 1, lease_until = 2";
+
+/// The lane and how many of each class wait in it.
+async fn classes(store: &PostgresStore, dependency: &str) -> Vec<(Class, usize)> {
+    let lane = lane("default", dependency);
+    let mut found = Vec::new();
+    for class in Class::ALL {
+        let claimed = claim_class(store, lane.clone(), class, 100, Timestamp::MAX.before(TERMS.margin * 100)).await;
+        give_back(store, &claimed, at(0)).await;
+        found.push((class, claimed.len()));
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_database_of_version_1_opens_and_goes_on_with_its_retries_apart() {
+    let database = Postgres::shared().fresh_database();
+    let client = plain(database.url()).await;
+    client.batch_execute(VERSION_1).await.unwrap();
+    for n in 0..10 {
+        let enqueue = format!("SELECT redrive.enqueue('http://a.b/', idempotency_key => '{n}')");
+        client.batch_execute(&enqueue).await.unwrap();
+        // The first four have been tried once.
+        if n == 3 {
+            client.batch_execute(CLAIM_OF_VERSION_1).await.unwrap();
+            client.batch_execute(RETRY_OF_VERSION_1).await.unwrap();
+        }
+    }
+    // One of them is in its second run, and one is in flight.
+    let second_run = "UPDATE redrive.live SET run = 2, attempts_before = 1 WHERE id = (SELECT min(id::text)::uuid FROM redrive.live)";
+    client.batch_execute(second_run).await.unwrap();
+    let in_flight =
+        "UPDATE redrive.live SET token = 2, attempt_number = 2, lease_since = 1, lease_until = 2, node = 'old'
+                     WHERE id = (SELECT max(id::text)::uuid FROM redrive.live WHERE attempt_number = 1)";
+    client.batch_execute(in_flight).await.unwrap();
+    let store = PostgresStore::open(Options::new(database.url(), node("new"))).await.unwrap();
+    assert_eq!(classes(&store, "http://a.b").await, [(Class::First, 7), (Class::Retry, 2)]);
+    let expired = store.expired(at(0), 10).await.unwrap().remove(0);
+    settle(&store, retry(&expired, at(0), at(0))).await;
+    assert_eq!(classes(&store, "http://a.b").await, [(Class::First, 7), (Class::Retry, 3)]);
+    let now = Timestamp::MAX.before(TERMS.margin * 100);
+    // Three attempts in all: the task that was tried twice needs a slot, although its row does not say so.
+    let rooms = Class::ALL.map(|class| room(lane("default", "http://a.b"), class, 0, 100));
+    assert_eq!(claim_rooms(&store, rooms, now).await.claimed.len(), 9);
+}
+
+#[tokio::test]
+async fn what_a_program_of_version_1_writes_beside_this_one_has_its_class() {
+    let opened = open("new").await;
+    let store = &*opened.store;
+    keep(store, (1..=3).map(|n| task(n).of("default").to("mail"))).await;
+    let client = plain(opened.database.url()).await;
+    assert_eq!(classes(store, "mail").await, [(Class::First, 3), (Class::Retry, 0)]);
+    for _ in 0..2 {
+        client.batch_execute(CLAIM_OF_VERSION_1).await.unwrap();
+        client.batch_execute(RETRY_OF_VERSION_1).await.unwrap();
+        assert_eq!(classes(store, "mail").await, [(Class::First, 0), (Class::Retry, 3)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_waits_for_a_transaction_that_is_open_and_holds_up_nobody_behind_it() {
+    let database = Postgres::shared().fresh_database();
+    let mut client = plain(database.url()).await;
+    client.batch_execute(VERSION_1).await.unwrap();
+    let open = client.transaction().await.unwrap();
+    open.query("SELECT redrive.enqueue('http://a.b/')", &[]).await.unwrap();
+    let options = Options::new(database.url(), node("new"));
+    let migrating = tokio::spawn(async move { migrate(&options).await });
+    let other = plain(database.url()).await;
+    let waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'redrive.live'::regclass";
+    while other.query(waits, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // It comes after the migration in the queue for the table, and is served before.
+    other.query("SELECT redrive.enqueue('http://a.b/')", &[]).await.unwrap();
+    open.commit().await.unwrap();
+    assert_eq!(migrating.await.unwrap().unwrap().version, 1);
+    assert_eq!(other.query("SELECT FROM redrive.live WHERE class = 0", &[]).await.unwrap().len(), 2);
 }
 
 /// What the next version may do to be used beside this one: add what has a default.
@@ -41,7 +159,7 @@ ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE redrive.log ADD COLUMN added text;
 CREATE TABLE redrive.new_things (id bigint PRIMARY KEY);
-INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (2, 1);";
+INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (3, 1);";
 
 #[tokio::test]
 async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
@@ -51,17 +169,34 @@ async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
     // Running, with statements prepared before; and one that is started now.
     settle(&*opened.store, retry(&claimed, at(5), at(6))).await;
     let started = crate::support::neighbour(&opened, "old-too").await;
-    let again = claim(&*started, billing(), 5, at(9)).await.remove(0);
+    let again = claim_class(&*started, billing(), Class::Retry, 5, at(9)).await.remove(0);
     settle(&*opened.store, succeed(&again, at(10))).await;
     assert_eq!(counts(&*started, acme()).await, [0, 0, 1, 0, 0, 0]);
     assert_eq!(attempts(&*opened.store, &claimed.task).await.len(), 2);
 }
 
 #[tokio::test]
+async fn an_attempt_that_the_version_before_logged_has_its_number_in_all_for_its_number_in_the_run() {
+    let opened = open("new").await;
+    let store = &*opened.store;
+    keep_and_end(store, task(1), Status::Failed, at(9)).await;
+    store.replay(acme(), id(1), at(10)).await.unwrap();
+    let second = claim(store, billing(), 1, at(11)).await.remove(0);
+    settle(store, retry(&second, at(12), at(13))).await;
+    let client = plain(opened.database.url()).await;
+    client.batch_execute("UPDATE redrive.log SET number_in_run = NULL").await.unwrap();
+    let third = claim(store, billing(), 1, at(14)).await.remove(0);
+    settle(store, succeed(&third, at(15))).await;
+    let numbers: Vec<_> =
+        attempts(store, &third.task).await.iter().map(|attempt| (attempt.number, attempt.number_in_run)).collect();
+    assert_eq!(numbers, [(1, 1), (2, 2), (3, 2)]);
+}
+
+#[tokio::test]
 async fn a_schema_that_needs_a_newer_program_is_refused() {
     let opened = open("old").await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (3, 2)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (3, 3)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
     assert!(refused.contains("is at version 3, which needs a newer program"), "{refused}");
 }

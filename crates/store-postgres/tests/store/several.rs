@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::support::{neighbour, node, open, plain, until_listening};
+use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Heartbeat, Hold, Known, LaneDue, PlaceId, Settled, Store, Submitted, Tally, Token, Totals};
+use redrive_store::{
+    Cancelled, Heartbeat, Hold, Known, KnownRequest, News, Overdue, PlaceId, Settled, Store, Submitted, Tally, Token,
+    Totals,
+};
 
 #[tokio::test]
 async fn no_two_processes_claim_the_same_task() {
@@ -55,7 +59,7 @@ async fn work_that_one_process_leaves_waiting_is_told_to_the_others() {
     until_listening(&opened, 2).await;
     keep(&*other, [task(1).due(at(7))]).await;
     let heard = opened.store.shared().unwrap().heard().await;
-    assert_eq!(heard, [LaneDue { lane: billing(), next_due: Some(at(7)) }]);
+    assert_eq!(heard, [News::Due(lane_due(billing(), Class::First, Some(at(7))))]);
 }
 
 #[tokio::test]
@@ -129,23 +133,140 @@ async fn who_died_is_forgotten_only_once_its_leases_are_gone() {
     assert_eq!(names().await, [node("one")]);
 }
 
+fn known(n: u64, token: u64, has_slot: bool) -> Known {
+    Known { tenant: acme(), id: id(n), token: Token(token), has_slot }
+}
+
+fn known_request(known: impl IntoIterator<Item = Known>, now: Timestamp) -> KnownRequest {
+    KnownRequest { known: known.into_iter().collect(), due_by: now, lease: TERMS, now }
+}
+
 #[tokio::test]
 async fn known_tasks_are_claimed_by_id_and_token_if_they_are_due() {
     let opened = open("one").await;
     let store = &*opened.store;
     keep(store, [task(1), task(2).due(at(100)), task(3), task(4).claimed(at(0))]).await;
-    let known = |n, token| Known { tenant: acme(), id: id(n), token: Token(token) };
+    let known = |n, token| known(n, token, true);
     let shared = store.shared().unwrap();
-    let asked = vec![known(3, 0), known(1, 1), known(2, 0), known(4, 1), known(9, 0), known(1, 0)];
-    let claimed = shared.claim_known(asked, TERMS, at(5)).await.unwrap();
+    let asked = [known(3, 0), known(1, 1), known(2, 0), known(4, 1), known(9, 0), known(1, 0)];
+    let claimed = shared.claim_known(known_request(asked, at(5))).await.unwrap();
     let ids: Vec<_> = claimed.iter().map(|claimed| (claimed.task.id, claimed.lease.token)).collect();
     assert_eq!(ids, [(id(3), Token(1)), (id(1), Token(1))], "in the order asked, what is due and of this token");
     assert_eq!(
         claimed[0],
         store.expired(at(9_000_000), 10).await.unwrap().into_iter().find(|found| found.task.id == id(3)).unwrap()
     );
-    assert_eq!(shared.claim_known(vec![known(3, 0), known(3, 1)], TERMS, at(6)).await.unwrap(), []);
+    assert_eq!(shared.claim_known(known_request([known(3, 0), known(3, 1)], at(6))).await.unwrap(), []);
     assert_eq!(counts(store, acme()).await, [1, 3, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn known_tasks_are_claimed_before_they_are_due_with_a_lease_from_their_due_time() {
+    let opened = open("one").await;
+    keep(&*opened.store, [task(1).due(at(100)), task(2).due(at(101))]).await;
+    let request = KnownRequest { due_by: at(100), ..known_request([known(1, 0, true), known(2, 0, true)], at(40)) };
+    let claimed = opened.store.shared().unwrap().claim_known(request).await.unwrap();
+    assert_eq!(ids(&claimed), [id(1)]);
+    let until = at(100).after(ATTEMPT_TIMEOUT).after(TERMS.margin);
+    assert_eq!((claimed[0].lease.since, claimed[0].lease.until), (at(40), until));
+}
+
+#[tokio::test]
+async fn a_known_last_attempt_is_claimed_only_into_a_slot_and_ends_its_class_otherwise() {
+    let opened = open("one").await;
+    let store = &*opened.store;
+    // The second and the fourth have one attempt in all; the last is of another lane.
+    let samples = (1..=5).map(|n| task(n).max_attempts(if n % 2 == 0 { 1 } else { 5 }));
+    keep(store, samples.chain([task(6).to("other")])).await;
+    let client = plain(opened.database.url()).await;
+    // As written by this version, and as by the one before.
+    for written in ["SELECT", "UPDATE redrive.live SET max_attempts = NULL"] {
+        client.batch_execute(written).await.unwrap();
+        // which have slots, claimed
+        for (slots, expected) in [
+            (vec![], vec![1, 6]),
+            (vec![2], vec![1, 2, 3, 6]),
+            (vec![1, 5], vec![1, 5, 6]),
+            (vec![2, 4], vec![1, 2, 3, 4, 5, 6]),
+        ] {
+            let tokens = client.query("SELECT token FROM redrive.live ORDER BY id", &[]).await.unwrap();
+            let known = (1..=6)
+                .zip(tokens)
+                .map(|(n, token)| known(n, token.get::<_, i64>(0).cast_unsigned(), slots.contains(&n)));
+            let claimed = store.shared().unwrap().claim_known(known_request(known, at(5))).await.unwrap();
+            assert_eq!(ids(&claimed), expected.into_iter().map(id).collect::<Vec<_>>(), "slots for {slots:?}");
+            give_back(store, &claimed, at(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn overdue_tasks_end_once_however_many_processes_end_them() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    keep(&*opened.store, (0..200).map(|n| task(n).deadline(at(n)))).await;
+    let mut ended = Vec::new();
+    for _ in 0..40 {
+        let (one, two) = tokio::join!(opened.store.end_overdue(at(500), 10), other.end_overdue(at(500), 10));
+        ended.extend([one, two].into_iter().flat_map(|overdue| overdue.unwrap().ended).map(|task| task.id));
+    }
+    let distinct: BTreeSet<_> = ended.iter().collect();
+    assert_eq!((ended.len(), distinct.len()), (200, 200));
+    assert_eq!(counts(&*other, acme()).await, [0, 0, 0, 0, 200, 0]);
+    assert_eq!(opened.store.unannounced(Timestamp::MAX, 500).await.unwrap().len(), 200);
+    assert_eq!(other.end_overdue(at(500), 10).await.unwrap(), Overdue::default());
+}
+
+#[tokio::test]
+async fn what_another_transaction_holds_is_left_to_it_for_a_moment() {
+    let opened = open("one").await;
+    let store = &*opened.store;
+    keep(store, [task(1).due(at(5)).deadline(at(100)), task(2).due(at(6)).deadline(at(100)).max_attempts(1)]).await;
+    let mut client = plain(opened.database.url()).await;
+    let open = client.transaction().await.unwrap();
+    open.query("SELECT FROM redrive.live FOR UPDATE", &[]).await.unwrap();
+    assert_eq!(store.end_overdue(at(200), 5).await.unwrap(), Overdue { ended: vec![], next_deadline: Some(at(250)) });
+    // due_by, slots, ahead, what is said to be next
+    for (due_by, slots, ahead, next_due) in
+        [(50, 1, 0, 90), (100, 1, 0, 90), (50, 0, 1, 5), (50, 0, 0, 5), (4, 1, 0, 5)]
+    {
+        let rooms = [room(billing(), Class::First, slots, ahead)];
+        let asked = redrive_store::ClaimRequest { due_by: at(due_by), ..request(rooms, at(40)) };
+        let claims = store.claim(asked).await.unwrap();
+        assert!(claims.claimed.is_empty());
+        let case = format!("{slots} slots, {ahead} ahead, by {due_by}");
+        assert_eq!(claims.lanes, [lane_due(billing(), Class::First, Some(at(next_due)))], "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_of_a_task_in_flight_is_told_to_the_other_processes() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    let claimed = keep_and_claim(&*opened.store, task(1)).await;
+    keep(&*opened.store, [task(2).to("mail")]).await;
+    until_listening(&opened, 2).await;
+    // Pending: nothing is in flight that could be stopped.
+    other.cancel(acme(), id(2), at(10)).await.unwrap();
+    let cancelled = other.cancel(acme(), id(1), at(10)).await.unwrap();
+    assert!(matches!(&cancelled, Cancelled::Done(task) if task.status == Status::InFlight && task.cancel_requested));
+    until_heard(&*opened.store, &News::CancelRequested(acme(), id(1))).await;
+    // A process does not hear its own news: the next that it hears is what was announced after the cancel.
+    keep(&*opened.store, [task(3).to("hooks").due(at(9))]).await;
+    until_heard(&*other, &News::Due(lane_due(lane(TENANT, "hooks"), Class::First, Some(at(9))))).await;
+    assert_eq!(settle(&*opened.store, unsent(&claimed, at(11), at(11))).await, Settled::Done(Status::Cancelled));
+}
+
+/// Waits until this is heard, and checks that no other cancel is heard before.
+async fn until_heard(store: &dyn Store, awaited: &News) {
+    loop {
+        for news in store.shared().unwrap().heard().await {
+            if news == *awaited {
+                return;
+            }
+            assert!(!matches!(news, News::CancelRequested(..)), "{news:?}");
+        }
+    }
 }
 
 #[tokio::test]

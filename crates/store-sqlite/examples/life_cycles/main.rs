@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use redrive_store::{CleanFrom, LaneRoom, Store};
+use redrive_store::{CleanFrom, Store};
 use redrive_store_sqlite::{Options, SqliteStore};
 
 use machine::Cpu;
@@ -124,8 +124,8 @@ async fn open(arguments: &Arguments, directory: &Path) -> Arc<Work> {
     let work = Work::new(store, arguments.body).await;
     // What a start has to do before its first send.
     let lanes = work.store.pending_lanes(None, 100).await.unwrap();
-    let room = lanes.into_iter().map(|due| LaneRoom { lane: due.lane, room: 1 }).collect();
-    let claims = work.store.claim(room, work::TERMS, work::now()).await.unwrap();
+    let request = work::first_attempts(lanes.into_iter().map(|due| due.lane), 1);
+    let claims = work.store.claim(request).await.unwrap();
     println!(
         "{}: open {opened:.1?}, first claim ({}) after {:.1?}, resident {} MiB",
         directory.display(),

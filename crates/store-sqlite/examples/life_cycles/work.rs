@@ -11,10 +11,12 @@ use redrive_core::id::make_key;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
-    Answer, Attempt, Dependency, Lane, Outcome, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Answer, Attempt, Class, Dependency, Lane, Outcome, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    policy,
 };
 use redrive_store::{
-    Expected, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement, Start, Store, Submitted, Token,
+    ClaimRequest, Expected, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement, Start, Store, Submitted,
+    Token,
 };
 use redrive_store_sqlite::SqliteStore;
 
@@ -104,8 +106,7 @@ impl Work {
         let mut settlers = Vec::new();
         let mut claimed = 0;
         while claimed < tasks {
-            let lanes = (0..LANES).map(|n| LaneRoom { lane: lane(n), room: 100 }).collect();
-            let claims = self.store.claim(lanes, TERMS, now()).await.unwrap();
+            let claims = self.store.claim(first_attempts((0..LANES).map(lane), 100)).await.unwrap();
             claimed += claims.claimed.len() as u64;
             for claim in claims.claimed {
                 let work = Arc::clone(self);
@@ -172,6 +173,7 @@ impl Work {
             next_attempt_at: Some(at),
             ended_at: None,
             backoff: None,
+            dns_failures: 0,
             cancel_requested: false,
             last_error: None,
         };
@@ -183,6 +185,7 @@ impl Work {
     fn success(&self, id: TaskId, lease: Lease) -> Settlement {
         let attempt = Attempt {
             number: 1,
+            number_in_run: 1,
             started_at: lease.since,
             duration: Some(Duration::from_micros(1_234)),
             outcome: Outcome::Success,
@@ -204,4 +207,11 @@ impl Work {
 fn lane(n: u64) -> Lane {
     let dependency = Dependency::try_new(format!("https://billing-{n}.example.com")).unwrap();
     Lane { tenant: TenantId::default_tenant(), dependency }
+}
+
+/// A request for up to `slots` first attempts of each lane.
+pub(crate) fn first_attempts(lanes: impl IntoIterator<Item = Lane>, slots: usize) -> ClaimRequest {
+    let rooms = lanes.into_iter().map(|lane| LaneRoom { lane, class: Class::First, slots, ahead: 0 }).collect();
+    let now = now();
+    ClaimRequest { rooms, most: usize::MAX, due_by: now, lease: TERMS, now }
 }

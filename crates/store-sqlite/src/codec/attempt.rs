@@ -8,15 +8,17 @@ use rusqlite::Row;
 
 use crate::failure::Failure;
 
-/// Reads number, start, duration, outcome, response status, error kind, error message and backoff.
+/// Reads number, start, duration, outcome, response status, error kind, error message, backoff and number in the run.
 pub(crate) fn attempt(row: &Row<'_>, task: i64) -> Result<Attempt, Failure> {
     let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("attempt of task {task}"), what);
     let read = || {
         let outcome: String = row.get(3)?;
         let kind: Option<String> = row.get(5)?;
         let message: Option<String> = row.get(6)?;
+        let number = row.get(0)?;
         let attempt = Attempt {
-            number: row.get(0)?,
+            number,
+            number_in_run: row.get::<_, Option<u32>>(8)?.unwrap_or(number),
             started_at: Timestamp::from_millis(row.get(1)?),
             duration: row.get::<_, Option<u64>>(2)?.map(Duration::from_micros),
             outcome: Outcome::Unknown,

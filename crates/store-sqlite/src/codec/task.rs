@@ -19,13 +19,13 @@ macro_rules! task_columns {
          tasks.max_attempts, tasks.attempt_timeout_ms, tasks.created_at, tasks.deadline_at, tasks.next_attempt_at,
          tasks.ended_at, tasks.token, tasks.lease_since, tasks.lease_until, tasks.cancel_requested, tasks.backoff_us,
          tasks.reason, tasks.error_kind, tasks.error_message, tasks.idempotency_key, tasks.run, tasks.attempts_before,
-         coalesce(tasks.run_started_at, tasks.created_at)"
+         coalesce(tasks.run_started_at, tasks.created_at), tasks.dns_failures"
     };
 }
 pub(crate) use task_columns;
 
 /// How many columns that is: where a joined table's begin.
-pub(crate) const TASK_COLUMN_COUNT: usize = 25;
+pub(crate) const TASK_COLUMN_COUNT: usize = 26;
 
 /// A task as its row has it, with the numbers that stand for names.
 #[derive(Debug)]
@@ -63,6 +63,7 @@ impl TaskRow {
             next_attempt_at: cells.optional_timestamp(11)?,
             ended_at: cells.optional_timestamp(12)?,
             backoff: cells.get::<Option<u64>>(17)?.map(Duration::from_micros),
+            dns_failures: cells.get(25)?,
             cancel_requested: cells.get(16)?,
             last_error: match cells.optional(19, ErrorType::from_name)? {
                 Some(kind) => Some(LastError { kind, message: cells.get(20)? }),

@@ -19,7 +19,8 @@ pub(crate) fn attempts(
     }
     let task = sequence(id);
     let mut select = reader.connection.prepare_cached(
-        "SELECT number, started_at, duration_us, outcome, response_status, error_kind, error_message, backoff_us
+        "SELECT number, started_at, duration_us, outcome, response_status, error_kind, error_message, backoff_us,
+                number_in_run
          FROM attempts
          WHERE task = ?1 AND number > ?2
          ORDER BY number, token

@@ -13,6 +13,7 @@ pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod clean;
 pub(crate) mod counts;
+pub(crate) mod end_overdue;
 pub(crate) mod expire_leases;
 pub(crate) mod expired;
 pub(crate) mod find;

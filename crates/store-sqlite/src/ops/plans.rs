@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{announce, blobs, claim, expired, list, pending_lanes};
+use super::{announce, blobs, claim, end_overdue, expired, list, pending_lanes};
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -15,10 +15,24 @@ fn plan(sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn due_work_is_found_in_the_index_alone() {
+fn due_work_is_found_by_lane_class_and_time() {
+    assert_eq!(
+        plan(claim::DUE),
+        [
+            "SEARCH tasks USING INDEX tasks_due (lane=? AND class=? AND next_attempt_at<?)",
+            "SEARCH requests USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+        ]
+    );
     let covering = "SEARCH tasks USING COVERING INDEX tasks_due";
-    assert_eq!(plan(claim::DUE), [format!("{covering} (lane=? AND next_attempt_at<?)")]);
-    assert_eq!(plan(claim::EARLIEST), [format!("{covering} (lane=?)")]);
+    assert_eq!(plan(claim::EARLIEST), [format!("{covering} (lane=? AND class=?)")]);
+    assert_eq!(plan(pending_lanes::NEXT_CLASS), [format!("{covering} (lane=? AND class>?)")]);
+}
+
+#[test]
+fn overdue_work_is_found_by_its_deadline() {
+    assert_eq!(plan(end_overdue::OVERDUE), ["SEARCH tasks USING INDEX tasks_deadline (deadline_at<?)"]);
+    // In the order of the index, of which one entry is read.
+    assert_eq!(plan(end_overdue::NEXT_DEADLINE), ["SCAN tasks USING COVERING INDEX tasks_deadline"]);
 }
 
 #[test]

@@ -38,9 +38,10 @@ fn update(connection: &Connection, task: &redrive_core::Task, now: Timestamp) ->
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET
              status = 2, reason = NULL, run = ?2, attempts_before = ?3, run_started_at = ?4, deadline_at = ?5,
-             next_attempt_at = ?4, ended_at = NULL, backoff_us = NULL, cancel_requested = 0
+             next_attempt_at = ?4, ended_at = NULL, backoff_us = NULL, cancel_requested = 0, class = ?6, dns_failures = 0
          WHERE id = ?1",
     )?;
-    update.execute((sequence(task.id), task.run, task.attempts_before, millis(now), millis(task.deadline_at)))?;
+    let (id, deadline, class) = (sequence(task.id), millis(task.deadline_at), task.class().code());
+    update.execute((id, task.run, task.attempts_before, millis(now), deadline, class))?;
     Ok(())
 }

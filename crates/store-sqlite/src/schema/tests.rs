@@ -109,3 +109,36 @@ fn the_third_version_looks_at_no_row() {
         .unwrap();
     assert_eq!(inline, 3, "the bodies of before stay where they are");
 }
+
+#[test]
+fn the_fourth_version_changes_pending_retries_and_no_other_row() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    take_steps(&mut connection, &STEPS[..3]).unwrap();
+    let insert = "INSERT INTO tasks (
+             id, tail, tenant, lane, policy, status, attempt_number, attempts_before, max_attempts, attempt_timeout_ms,
+             created_at, deadline_at, next_attempt_at, token, lease_since, lease_until, cancel_requested, idempotency_key
+         ) VALUES (?1, 0, 1, 1, 1, ?2, ?3, ?4, 9, 1, 7, 9, 8, 3, 1, 1, 0, 'key')";
+    // status, attempts, attempts of earlier runs, class
+    let rows = [
+        (2, 0, 0, 0),
+        (2, 1, 0, 1),
+        (2, 4, 4, 0),
+        (2, 6, 4, 1),
+        (3, 1, 0, 0),
+        (3, 5, 0, 0),
+        (4, 2, 0, 0),
+        (5, 2, 0, 0),
+        (6, 3, 0, 0),
+        (7, 1, 0, 0),
+    ];
+    for ((status, attempts, before, _), task) in rows.into_iter().zip(1..) {
+        connection.execute(insert, (task, status, attempts, before)).unwrap();
+    }
+    let changes = connection.total_changes();
+    take_steps(&mut connection, &STEPS[..4]).unwrap();
+    assert!(connection.total_changes() - changes < 2 + 3, "the two pending retries and the schema itself");
+    let mut select = connection.prepare("SELECT class, dns_failures FROM tasks ORDER BY id").unwrap();
+    let found = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let found: Vec<(i64, i64)> = found.map(Result::unwrap).collect();
+    assert_eq!(found, rows.map(|(_, _, _, class)| (class, 0)));
+}

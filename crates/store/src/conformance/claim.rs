@@ -1,13 +1,9 @@
 //! Facts about leasing due work.
 
-use redrive_core::{Status, Task};
+use redrive_core::{Class, Status, Task};
 
 use super::samples::*;
-use crate::{LaneDue, LaneRoom, Lease, Store, Token};
-
-fn ids(claimed: &[crate::Claimed]) -> Vec<redrive_core::TaskId> {
-    claimed.iter().map(|claimed| claimed.task.id).collect()
-}
+use crate::{Lease, Store, Token};
 
 pub(super) async fn a_claim_counts_the_attempt_and_leases_the_task(store: &dyn Store) {
     let sample = task(1).due(at(5));
@@ -48,9 +44,9 @@ pub(super) async fn a_claim_takes_no_more_than_the_room(store: &dyn Store) {
 
 pub(super) async fn a_lane_without_room_is_left_alone_and_still_says_when_it_is_due(store: &dyn Store) {
     keep(store, [task(1).due(at(10))]).await;
-    let claims = store.claim(vec![LaneRoom { lane: billing(), room: 0 }], TERMS, at(50)).await.unwrap();
+    let claims = claim_rooms(store, [room(billing(), Class::First, 0, 0)], at(50)).await;
     assert!(claims.claimed.is_empty());
-    assert_eq!(claims.lanes, [LaneDue { lane: billing(), next_due: Some(at(10)) }]);
+    assert_eq!(claims.lanes, [lane_due(billing(), Class::First, Some(at(10)))]);
     assert_eq!(now_of(store, &task(1).0.task).await.status, Status::Pending);
 }
 
@@ -64,11 +60,11 @@ pub(super) async fn a_lane_that_is_not_asked_is_left_alone(store: &dyn Store) {
 pub(super) async fn every_lane_asked_is_answered_in_order_with_what_is_left(store: &dyn Store) {
     keep(store, [task(1).to("one"), task(2).to("one").due(at(10)), task(3).to("two"), task(4).to("three").due(at(99))])
         .await;
-    let asked = ["three", "nowhere", "one", "two"].map(|name| LaneRoom { lane: lane(TENANT, name), room: 1 });
-    let claims = store.claim(asked.to_vec(), TERMS, at(50)).await.unwrap();
+    let asked = ["three", "nowhere", "one", "two"].map(|name| room(lane(TENANT, name), Class::First, 1, 0));
+    let claims = claim_rooms(store, asked, at(50)).await;
     assert_eq!(ids(&claims.claimed), [id(1), id(3)]);
     let left = [("three", Some(at(99))), ("nowhere", None), ("one", Some(at(10))), ("two", None)];
-    assert_eq!(claims.lanes, left.map(|(name, next_due)| LaneDue { lane: lane(TENANT, name), next_due }));
+    assert_eq!(claims.lanes, left.map(|(name, due)| lane_due(lane(TENANT, name), Class::First, due)));
 }
 
 pub(super) async fn a_task_in_flight_is_not_claimed_again(store: &dyn Store) {

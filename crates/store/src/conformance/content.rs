@@ -125,7 +125,7 @@ pub(super) async fn an_error_message_is_kept_as_it_is(store: &dyn Store) {
     let claimed = keep_and_claim(store, task(1)).await;
     let error = Some(LastError { kind: ErrorType::TlsCertificate, message });
     let attempt = Attempt { error: error.clone(), ..failed_attempt(&claimed) };
-    let next = Next::RetryAt { at: at(9), backoff: None };
+    let next = Next::RetryAt { at: at(9), backoff: None, dns_failures: 0 };
     settle(store, settlement(&claimed, Some(attempt), next, at(5))).await;
     assert_eq!(now_of(store, &claimed.task).await.last_error, error);
     assert_eq!(attempts(store, &claimed.task).await[0].error, error);

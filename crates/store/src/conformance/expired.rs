@@ -10,7 +10,7 @@ fn sorted(mut claimed: Vec<Claimed>) -> Vec<Claimed> {
     claimed
 }
 
-fn ids(claimed: Vec<Claimed>) -> Vec<TaskId> {
+fn sorted_ids(claimed: Vec<Claimed>) -> Vec<TaskId> {
     sorted(claimed).into_iter().map(|claimed| claimed.task.id).collect()
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn looking_for_expired_leases_changes_nothing(store: &dyn Store
 
 pub(super) async fn a_task_that_started_claimed_expires_like_any_other(store: &dyn Store) {
     keep(store, [task(1).claimed(at(0))]).await;
-    assert_eq!(ids(store.expired(at(15_000), 10).await.unwrap()), [id(1)]);
+    assert_eq!(sorted_ids(store.expired(at(15_000), 10).await.unwrap()), [id(1)]);
 }
 
 pub(super) async fn only_tasks_in_flight_have_leases(store: &dyn Store) {
@@ -53,8 +53,8 @@ pub(super) async fn a_new_claim_has_a_new_lease(store: &dyn Store) {
 pub(super) async fn expired_leases_of_all_tenants_are_found_up_to_the_limit(store: &dyn Store) {
     keep(store, (0..30).map(|n| task(n).of(["one", "two", "three"][n as usize % 3]).claimed(at(n)))).await;
     assert_eq!(store.expired(at(9_000_000), 7).await.unwrap().len(), 7);
-    assert_eq!(ids(store.expired(at(9_000_000), 1_000).await.unwrap()), (0..30).map(id).collect::<Vec<_>>());
-    assert_eq!(ids(store.expired(at(15_009), 1_000).await.unwrap()), (0..10).map(id).collect::<Vec<_>>());
+    assert_eq!(sorted_ids(store.expired(at(9_000_000), 1_000).await.unwrap()), (0..30).map(id).collect::<Vec<_>>());
+    assert_eq!(sorted_ids(store.expired(at(15_009), 1_000).await.unwrap()), (0..10).map(id).collect::<Vec<_>>());
 }
 
 pub(super) async fn whoever_settles_an_expired_lease_first_wins(store: &dyn Store) {

@@ -26,15 +26,20 @@
 mod announce;
 mod blobs;
 mod claim;
+mod classes;
 mod clean;
 mod content;
+mod dns;
 mod expired;
+mod horizon;
 pub(crate) mod interleave;
 mod lanes;
 mod list;
 mod model;
+mod overdue;
 mod policies;
 mod replay;
+mod rooms;
 pub mod samples;
 mod settle;
 mod snapshot;
@@ -161,6 +166,33 @@ macro_rules! __for_each_fact {
                 tokens_grow_with_every_claim
                 the_first_token_is_1_however_the_task_began
             }
+            classes {
+                a_claim_takes_only_the_class_that_was_asked_for
+                a_thousand_retries_do_not_hide_a_first_attempt
+                a_thousand_first_attempts_do_not_hide_a_retry
+                each_class_has_the_order_of_its_own_due_times
+                a_failed_attempt_moves_its_task_to_the_retries
+                a_task_given_back_unsent_returns_to_its_class
+                a_replayed_task_begins_among_the_first_attempts
+                a_task_that_is_brought_forward_stays_in_its_class
+                a_cancelled_task_is_in_no_class
+            }
+            rooms {
+                a_room_takes_its_slots_and_what_is_ahead_of_them
+                a_room_may_be_larger_than_any_backlog
+                rooms_are_served_in_their_order_until_the_most_is_claimed
+                a_last_attempt_is_claimed_only_into_a_slot_and_ends_the_room_otherwise
+                tasks_with_a_single_attempt_are_never_claimed_ahead
+                the_last_attempt_of_every_run_needs_a_slot
+                a_last_attempt_that_ends_its_room_does_not_end_the_others
+            }
+            horizon {
+                a_task_is_claimed_before_it_is_due_if_it_is_due_by_the_horizon
+                a_horizon_in_the_past_claims_what_was_due_then
+                a_lease_runs_from_the_later_of_the_claim_and_the_due_time
+                a_task_that_starts_claimed_before_it_is_due_has_a_lease_from_its_due_time
+                a_task_claimed_early_and_given_back_is_due_when_it_was
+            }
             settle {
                 a_success_ends_the_task
                 a_retry_waits_for_its_next_attempt
@@ -179,6 +211,11 @@ macro_rules! __for_each_fact {
                 the_attempt_log_keeps_every_field
                 attempts_are_read_page_by_page
                 only_its_tenant_reads_a_tasks_attempts
+            }
+            dns {
+                the_number_of_dns_failures_is_carried_to_the_next_attempt
+                an_attempt_given_back_unsent_keeps_the_number_of_dns_failures
+                a_task_keeps_the_number_of_dns_failures_until_it_is_replayed
             }
             take_back {
                 a_pending_task_is_cancelled_at_once
@@ -230,10 +267,25 @@ macro_rules! __for_each_fact {
                 whoever_settles_an_expired_lease_first_wins
                 a_marked_task_whose_worker_died_is_cancelled_by_the_rescuer
             }
+            overdue {
+                a_pending_task_ends_exhausted_at_its_deadline_without_an_attempt
+                an_overdue_retry_keeps_the_record_of_its_attempts
+                overdue_tasks_end_earliest_deadline_first_up_to_the_limit
+                a_task_in_flight_is_not_ended_by_its_deadline
+                an_ended_task_is_not_ended_again_by_its_deadline
+                a_task_that_was_brought_forward_keeps_its_deadline
+                an_overdue_task_is_an_unannounced_dead_letter
+                an_overdue_task_keeps_its_key
+                an_overdue_task_is_replayed_with_its_whole_time
+                an_overdue_task_no_longer_pins_its_policy
+                an_overdue_task_is_cleaned_away_with_its_note
+            }
             lanes {
                 a_pending_lane_says_when_its_earliest_task_is_due
+                each_class_of_a_lane_says_when_its_earliest_task_is_due
                 a_lane_with_no_pending_task_is_absent_until_it_has_one
                 lanes_come_by_tenant_and_then_by_dependency_in_byte_order
+                lanes_are_paged_class_by_class
                 lanes_go_on_after_one_that_is_no_longer_there
                 a_large_backlog_in_one_lane_does_not_hide_the_others
             }

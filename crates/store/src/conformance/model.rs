@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use redrive_core::{Answer, Attempt, Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp, policy};
+use redrive_core::{Answer, Attempt, Class, Lane, PolicyId, Reason, Status, Task, TaskId, TenantId, Timestamp, policy};
 
 use super::samples::{TERMS, at};
 use super::snapshot::{Snapshot, TenantSnapshot};
 use crate::{
-    Announced, BroughtForward, Cancelled, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next, PolicyVersion,
-    Replay, Settled, Settlement, Start, Submitted, TaskDetail, Token,
+    Announced, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next,
+    Overdue, PolicyVersion, Replay, Settled, Settlement, Start, Submitted, TaskDetail, Token,
 };
 
 /// A store whose every tenant has the default policy's version 1 and no other.
@@ -36,8 +36,9 @@ impl Row {
     fn claim(&mut self, now: Timestamp) {
         self.task.status = Status::InFlight;
         self.task.attempt_number += 1;
-        let (token, until) = (Token(self.lease.token.0 + 1), TERMS.until(now, self.task.attempt_timeout));
-        self.lease = Lease { token, since: now, until };
+        let from = self.task.next_attempt_at.map_or(now, |due| due.max(now));
+        let until = from.after(self.task.attempt_timeout).after(TERMS.margin);
+        self.lease = Lease { token: Token(self.lease.token.0 + 1), since: now, until };
     }
 
     fn claimed(&self) -> Claimed {
@@ -71,19 +72,51 @@ impl Model {
         Submitted::Created(given)
     }
 
-    pub(super) fn claim(&mut self, lanes: Vec<LaneRoom>, now: Timestamp) -> Claims {
+    pub(super) fn claim(&mut self, request: &ClaimRequest) -> Claims {
         let mut claims = Claims::default();
-        for LaneRoom { lane, room } in lanes {
-            for _ in 0..room {
-                let Some((due, id)) = self.pending(&lane).min() else { break };
-                let Some(row) = self.rows.get_mut(&id).filter(|_| due <= now) else { break };
-                row.claim(now);
+        for LaneRoom { lane, class, slots, ahead } in request.rooms.clone() {
+            for taken in 0..slots + ahead {
+                let Some((due, id)) = self.pending(&lane, class).min() else { break };
+                let Some(row) = self.rows.get_mut(&id) else { break };
+                let attempts_left = row.task.max_attempts.saturating_sub(row.task.attempt_in_run());
+                let fits = taken < slots || attempts_left > 1;
+                if due > request.due_by || !fits || claims.claimed.len() >= request.most {
+                    break;
+                }
+                row.claim(request.now);
                 claims.claimed.push(row.claimed());
             }
-            let next_due = self.pending(&lane).min().map(|(due, _)| due);
-            claims.lanes.push(LaneDue { lane, next_due });
+            let next_due = self.pending(&lane, class).min().map(|(due, _)| due);
+            claims.lanes.push(LaneDue { lane, class, next_due });
         }
         claims
+    }
+
+    /// What is overdue, by deadline and id.
+    pub(super) fn overdue(&self, now: Timestamp) -> Vec<(Timestamp, TaskId)> {
+        let pending = self.rows.values().map(|row| &row.task).filter(|task| task.status == Status::Pending);
+        let mut overdue: Vec<_> = pending.map(|task| (task.deadline_at, task.id)).collect();
+        overdue.retain(|(deadline, _)| *deadline <= now);
+        overdue.sort();
+        overdue
+    }
+
+    /// Of tasks with the same deadline, the one with the lower id ends first.
+    pub(super) fn end_overdue(&mut self, now: Timestamp, limit: usize) -> Overdue {
+        let mut ended = Vec::new();
+        for (_, id) in self.overdue(now).into_iter().take(limit) {
+            let Some(row) = self.rows.get_mut(&id) else { continue };
+            row.task.status = Status::Exhausted;
+            row.task.reason = Some(Reason::Deadline);
+            row.task.next_attempt_at = None;
+            row.task.ended_at = Some(now);
+            ended.push(row.task.clone());
+        }
+        Overdue { ended, next_deadline: self.next_deadline() }
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        self.overdue(Timestamp::MAX).first().map(|(deadline, _)| *deadline)
     }
 
     pub(super) fn settle(&mut self, end: Settlement) -> Settled {
@@ -101,10 +134,11 @@ impl Model {
             None => task.attempt_number -= 1,
         }
         match end.next {
-            Next::RetryAt { at, backoff } => {
+            Next::RetryAt { at, backoff, dns_failures } => {
                 task.status = Status::Pending;
                 task.next_attempt_at = Some(at);
                 task.backoff = backoff;
+                task.dns_failures = dns_failures;
             }
             Next::End { status, reason, answer } => {
                 task.status = status;
@@ -167,6 +201,7 @@ impl Model {
             next_attempt_at: Some(now),
             ended_at: None,
             backoff: None,
+            dns_failures: 0,
             cancel_requested: false,
             ..task.clone()
         };
@@ -216,13 +251,15 @@ impl Model {
         let mut lanes: Vec<_> = self.rows.values().map(|row| row.task.lane.clone()).collect();
         lanes.sort();
         lanes.dedup();
-        let lanes = lanes.into_iter().filter_map(|lane| {
-            let (due, _) = self.pending(&lane).min()?;
-            Some(LaneDue { lane, next_due: Some(due) })
+        let classes = lanes.into_iter().flat_map(|lane| [(lane.clone(), Class::First), (lane, Class::Retry)]);
+        let lanes = classes.filter_map(|(lane, class)| {
+            let (due, _) = self.pending(&lane, class).min()?;
+            Some(LaneDue { lane, class, next_due: Some(due) })
         });
         Snapshot {
             tenants: tenants.into_iter().map(|tenant| (tenant.clone(), self.of_tenant(&tenant))).collect(),
             lanes: lanes.collect(),
+            next_deadline: self.next_deadline(),
             in_flight: self.expired(Timestamp::MAX),
             unannounced: self.unannounced(Timestamp::MAX),
             newest: self.newest,
@@ -249,9 +286,11 @@ impl Model {
         self.rows.get_mut(&id).map(|row| &mut row.task).filter(|task| task.lane.tenant == *tenant)
     }
 
-    fn pending(&self, lane: &Lane) -> impl Iterator<Item = (Timestamp, TaskId)> {
+    fn pending(&self, lane: &Lane, class: Class) -> impl Iterator<Item = (Timestamp, TaskId)> {
         let waiting = self.rows.values().map(|row| &row.task);
         let waiting = waiting.filter(move |task| task.status == Status::Pending && task.lane == *lane);
+        let waiting =
+            waiting.filter(move |task| (task.attempt_number > task.attempts_before) == (class == Class::Retry));
         waiting.filter_map(|task| Some((task.next_attempt_at?, task.id)))
     }
 }

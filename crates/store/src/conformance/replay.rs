@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use redrive_core::{Reason, Status, Task};
+use redrive_core::{Class, Reason, Status, Task};
 
 use super::samples::*;
-use crate::{Cancelled, Claimed, CleanFrom, DeletePolicy, Expected, LaneDue, Replay, Settled, Store, Submitted, Token};
+use crate::{Cancelled, Claimed, CleanFrom, DeletePolicy, Expected, Replay, Settled, Store, Submitted, Token};
 
 /// A task that failed twice and ended EXHAUSTED at `at(50)`, as it is then, and the claim that ended it.
 async fn dead_letter(store: &dyn Store, sample: Sample) -> (Task, Claimed) {
@@ -44,7 +44,7 @@ pub(super) async fn a_replayed_dead_letter_is_due_now_in_a_new_run(store: &dyn S
     assert_eq!(found.task, expected);
     assert_eq!(found.answer, None, "what was answered in the last run is no answer of this one");
     let lanes = store.pending_lanes(None, 10).await.unwrap();
-    assert_eq!(lanes, [LaneDue { lane: billing(), next_due: Some(at(1_000)) }]);
+    assert_eq!(lanes, [lane_due(billing(), Class::First, Some(at(1_000)))]);
     assert!(claim(store, billing(), 1, at(999)).await.is_empty());
     assert_eq!(claim(store, billing(), 1, at(1_000)).await.len(), 1);
 }

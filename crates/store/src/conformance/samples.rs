@@ -12,13 +12,13 @@ use redrive_core::attempt::LastError;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
-    Answer, Attempt, Body, BodyHash, BodyRef, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId, Reason,
-    Request, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Answer, Attempt, Body, BodyHash, BodyRef, Class, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId,
+    Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
 };
 
 use crate::{
-    Claimed, Expected, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement, Start, Store, Submitted,
-    TaskDetail, TaskPage, TaskQuery,
+    ClaimRequest, Claimed, Claims, Expected, LaneDue, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement,
+    Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
 /// How long an attempt of a sample task may take.
@@ -103,6 +103,7 @@ pub fn task(n: u64) -> Sample {
         next_attempt_at: Some(at(0)),
         ended_at: None,
         backoff: None,
+        dns_failures: 0,
         cancel_requested: false,
         last_error: None,
     };
@@ -139,6 +140,18 @@ impl Sample {
     pub fn created(mut self, created: Timestamp) -> Self {
         self.0.task.created_at = created;
         self.0.task.run_started_at = created;
+        self
+    }
+
+    /// With a total time budget that ends then.
+    pub fn deadline(mut self, deadline: Timestamp) -> Self {
+        self.0.task.deadline_at = deadline;
+        self
+    }
+
+    /// With at most this many attempts in a run.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.0.task.max_attempts = attempts;
         self
     }
 
@@ -212,9 +225,60 @@ pub async fn keep(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) 
     kept.collect()
 }
 
-/// Claims up to `room` tasks of one lane.
-pub async fn claim(store: &dyn Store, lane: Lane, room: usize, now: Timestamp) -> Vec<Claimed> {
-    store.claim(vec![LaneRoom { lane, room }], TERMS, now).await.unwrap().claimed
+/// Submits samples whose first attempt has failed: each waits for its second one, due when the sample says.
+pub async fn keep_retries(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) {
+    let samples: Vec<Sample> = samples.into_iter().map(|sample| sample.claimed(at(0))).collect();
+    let leases = keep(store, samples.iter().cloned()).await;
+    let ends = samples.into_iter().zip(leases).map(|(Sample(new), lease)| {
+        let task = Task { status: Status::InFlight, attempt_number: 1, ..new.task };
+        let due = task.next_attempt_at.unwrap();
+        retry(&Claimed { task, request: new.request, lease: lease.unwrap() }, at(0), due)
+    });
+    let settled = store.settle(ends.collect()).await.unwrap();
+    assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
+}
+
+/// Gives claims back unsent: each task is due again when it was.
+pub async fn give_back(store: &dyn Store, claimed: &[Claimed], now: Timestamp) {
+    let ends = claimed.iter().map(|claimed| unsent(claimed, now, claimed.task.next_attempt_at.unwrap()));
+    let settled = store.settle(ends.collect()).await.unwrap();
+    assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
+}
+
+/// Room for `slots` tasks of one class of a lane, and `ahead` more.
+pub fn room(lane: Lane, class: Class, slots: usize, ahead: usize) -> LaneRoom {
+    LaneRoom { lane, class, slots, ahead }
+}
+
+/// A request for what is due at `now`, as much as the rooms hold.
+pub fn request(rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> ClaimRequest {
+    ClaimRequest { rooms: rooms.into_iter().collect(), most: usize::MAX, due_by: now, lease: TERMS, now }
+}
+
+/// Claims what fits into these rooms and is due at `now`.
+pub async fn claim_rooms(store: &dyn Store, rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> Claims {
+    store.claim(request(rooms, now)).await.unwrap()
+}
+
+/// Claims up to `slots` tasks of one lane, each into a slot, first attempts before retries.
+pub async fn claim(store: &dyn Store, lane: Lane, slots: usize, now: Timestamp) -> Vec<Claimed> {
+    let rooms = Class::ALL.map(|class| room(lane.clone(), class, slots, 0));
+    store.claim(ClaimRequest { most: slots, ..request(rooms, now) }).await.unwrap().claimed
+}
+
+/// Claims up to `slots` tasks of one class of a lane, each into a slot.
+pub async fn claim_class(store: &dyn Store, lane: Lane, class: Class, slots: usize, now: Timestamp) -> Vec<Claimed> {
+    claim_rooms(store, [room(lane, class, slots, 0)], now).await.claimed
+}
+
+/// The ids of claimed tasks, in their order.
+pub fn ids(claimed: &[Claimed]) -> Vec<TaskId> {
+    claimed.iter().map(|claimed| claimed.task.id).collect()
+}
+
+/// A class of a lane that is next due then.
+pub fn lane_due(lane: Lane, class: Class, next_due: Option<Timestamp>) -> LaneDue {
+    LaneDue { lane, class, next_due }
 }
 
 /// Submits one sample and claims it as soon as it is due.
@@ -295,6 +359,7 @@ pub fn failed_attempt(claimed: &Claimed) -> Attempt {
     let number = claimed.task.attempt_number;
     Attempt {
         number,
+        number_in_run: claimed.task.attempt_in_run(),
         started_at: claimed.lease.since,
         duration: Some(Duration::from_millis(120)),
         outcome: Outcome::Retryable,
@@ -319,12 +384,14 @@ pub fn answer(status: u16) -> Box<Answer> {
 pub fn retry(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
     let backoff = Some(next.since(decided));
     let attempt = Attempt { backoff, ..failed_attempt(claimed) };
-    settlement(claimed, Some(attempt), Next::RetryAt { at: next, backoff }, decided)
+    let next = Next::RetryAt { at: next, backoff, dns_failures: claimed.task.dns_failures };
+    settlement(claimed, Some(attempt), next, decided)
 }
 
 /// The attempt was never sent, and is due again at `next`.
 pub fn unsent(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
-    settlement(claimed, None, Next::RetryAt { at: next, backoff: claimed.task.backoff }, decided)
+    let (backoff, dns_failures) = (claimed.task.backoff, claimed.task.dns_failures);
+    settlement(claimed, None, Next::RetryAt { at: next, backoff, dns_failures }, decided)
 }
 
 /// The attempt succeeded.

@@ -12,8 +12,10 @@ use crate::{Claimed, LaneDue, PolicyVersion, Store, TaskDetail, TaskQuery};
 pub struct Snapshot {
     /// By tenant.
     pub tenants: BTreeMap<TenantId, TenantSnapshot>,
-    /// The lanes with pending tasks.
+    /// The classes of lanes that have pending tasks.
     pub lanes: Vec<LaneDue>,
+    /// The earliest deadline of the pending tasks.
+    pub next_deadline: Option<Timestamp>,
     /// The tasks in flight with their leases, by id.
     pub in_flight: Vec<Claimed>,
     /// The dead letters whose alert is still to be raised, by id.
@@ -47,6 +49,7 @@ pub async fn snapshot(store: &dyn Store, tenants: impl IntoIterator<Item = Tenan
     Snapshot {
         tenants: by_tenant,
         lanes: store.pending_lanes(None, 1_000).await.unwrap(),
+        next_deadline: store.end_overdue(Timestamp::MAX, 0).await.unwrap().next_deadline,
         in_flight,
         unannounced,
         newest: store.newest_task().await.unwrap(),
@@ -79,6 +82,7 @@ impl Snapshot {
             assert_eq!(held.policies, expected.policies, "the policies of {tenant}, {when}");
         }
         assert_eq!(self.lanes, expected.lanes, "the lanes, {when}");
+        assert_eq!(self.next_deadline, expected.next_deadline, "the next deadline, {when}");
         for (held, expected) in self.in_flight.iter().zip(&expected.in_flight) {
             assert_eq!(held, expected, "a lease, {when}");
         }

@@ -1,9 +1,9 @@
 //! Facts about cancelling a task and bringing it forward.
 
-use redrive_core::{Reason, Status, Task};
+use redrive_core::{Class, Reason, Status, Task};
 
 use super::samples::*;
-use crate::{BroughtForward, Cancelled, LaneDue, Settled, Store};
+use crate::{BroughtForward, Cancelled, Settled, Store};
 
 pub(super) async fn a_pending_task_is_cancelled_at_once(store: &dyn Store) {
     let sample = task(1).due(at(100));
@@ -99,7 +99,7 @@ pub(super) async fn a_later_due_task_is_brought_forward_to_now(store: &dyn Store
     assert_eq!(brought, BroughtForward::Done(Box::new(expected.clone())));
     assert_eq!(now_of(store, &expected).await, expected);
     let lanes = store.pending_lanes(None, 10).await.unwrap();
-    assert_eq!(lanes, [LaneDue { lane: billing(), next_due: Some(at(40)) }]);
+    assert_eq!(lanes, [lane_due(billing(), Class::First, Some(at(40)))]);
     assert_eq!(claim(store, billing(), 1, at(40)).await.len(), 1);
 }
 

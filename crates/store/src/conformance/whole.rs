@@ -6,7 +6,7 @@ use std::task::Poll;
 use redrive_core::{PolicyId, Status, Timestamp, policy};
 
 use super::samples::*;
-use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, Settled, Store, Submitted};
+use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, Overdue, Settled, Store, Submitted};
 
 pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Store) {
     store.check().await.unwrap();
@@ -14,6 +14,7 @@ pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Sto
     assert_eq!(store.pending_lanes(None, 10).await.unwrap(), []);
     assert_eq!(store.expired(at(9_000_000), 10).await.unwrap(), []);
     assert_eq!(store.unannounced(at(9_000_000), 10).await.unwrap(), []);
+    assert_eq!(store.end_overdue(Timestamp::MAX, 10).await.unwrap(), Overdue::default());
     assert_eq!(store.tasks(everything(acme())).await.unwrap(), crate::TaskPage::default());
     assert_eq!(store.policies(acme(), None, 10).await.unwrap(), []);
     assert_eq!(store.task(acme(), id(1)).await.unwrap(), None);
@@ -39,7 +40,7 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
     let spec = policy::Spec::default();
     let answers = [
         ("submit", store.submit(vec![task(2).0]).await.err()),
-        ("claim", store.claim(Vec::new(), TERMS, at(0)).await.err()),
+        ("claim", store.claim(request([], at(0))).await.err()),
         ("settle", store.settle(Vec::new()).await.err()),
         ("cancel", store.cancel(tenant(), id(1), at(0)).await.err()),
         ("bring_forward", store.bring_forward(tenant(), id(1), at(0)).await.err()),
@@ -47,6 +48,7 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("unannounced", store.unannounced(at(0), 1).await.err()),
         ("announced", store.announced(Vec::new()).await.err()),
         ("expired", store.expired(at(0), 1).await.err()),
+        ("end_overdue", store.end_overdue(at(0), 1).await.err()),
         ("pending_lanes", store.pending_lanes(None, 1).await.err()),
         ("task", store.task(tenant(), id(1)).await.err()),
         ("tasks", store.tasks(everything(tenant())).await.err()),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use redrive_core::{Lane, Reason, Status, TenantId, Timestamp};
+use redrive_core::{Class, Lane, Reason, Status, TenantId, Timestamp};
 
 use super::model::Model;
-use super::samples::{TERMS, allow, at, end, id, lane, retry, settlement, succeed, task, tenant, unsent};
+use super::samples::{
+    allow, at, end, failed_attempt, id, lane, request, retry, room, settlement, succeed, task, tenant, unsent,
+};
 use super::snapshot::{Snapshot, snapshot};
-use crate::{Announced, Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
+use crate::{Announced, ClaimRequest, Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
 
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -69,7 +71,8 @@ impl Life<'_> {
             81..86 => self.bring_forward().await,
             86..91 => self.replay().await,
             91..94 => self.announce().await,
-            94..98 => self.rescue().await,
+            94..96 => self.rescue().await,
+            96..98 => self.end_overdue().await,
             _ => self.clean().await,
         }
     }
@@ -80,6 +83,10 @@ impl Life<'_> {
             self.made += 1;
             let mut sample = task(self.made).of(self.random.pick(&TENANTS)).to(self.random.pick(&DEPENDENCIES));
             sample = sample.created(self.now()).label("n", &self.made.to_string());
+            sample = sample.max_attempts(1 + self.random.below(4) as u32);
+            if self.random.chance(25) {
+                sample = sample.deadline(at((self.seconds + self.random.below(60)) * 1_000));
+            }
             if self.random.chance(25) {
                 sample = sample.key(&format!("key-{}", 1 + self.random.below(self.made)));
             }
@@ -90,7 +97,11 @@ impl Life<'_> {
                 sample = sample.policy("default", 9);
             }
             let due = self.some_time();
-            sample = if self.random.chance(40) { sample.claimed(self.now()) } else { sample.due(due) };
+            sample = match self.random.below(10) {
+                0..4 => sample.claimed(self.now()),
+                4 => sample.due(due).claimed(self.now()),
+                _ => sample.due(due),
+            };
             batch.push(sample.0);
         }
         let said = self.store.submit(batch.clone()).await.unwrap();
@@ -106,14 +117,20 @@ impl Life<'_> {
     }
 
     async fn claim(&mut self) {
-        let mut lanes: Vec<LaneRoom> = Vec::new();
-        for lane in all_lanes() {
+        let mut rooms: Vec<LaneRoom> = Vec::new();
+        for (lane, class) in all_queues() {
             if self.random.chance(50) {
-                lanes.push(LaneRoom { lane, room: self.random.below(4) as usize });
+                rooms.push(room(lane, class, self.random.below(3) as usize, self.random.below(3) as usize));
             }
         }
-        let claims = self.store.claim(lanes.clone(), TERMS, self.now()).await.unwrap();
-        assert_eq!(claims, self.model.claim(lanes, self.now()));
+        if self.random.chance(50) {
+            rooms.reverse();
+        }
+        let most = if self.random.chance(30) { self.random.below(6) as usize } else { usize::MAX };
+        let due_by = at(self.seconds * 1_000 + self.random.pick(&[0, 0, 700, 3_000]));
+        let request = ClaimRequest { most, due_by, ..request(rooms, self.now()) };
+        let claims = self.store.claim(request.clone()).await.unwrap();
+        assert_eq!(claims, self.model.claim(&request));
         self.held.extend(claims.claimed);
     }
 
@@ -139,18 +156,27 @@ impl Life<'_> {
 
     fn some_end(&mut self, claimed: &Claimed) -> Settlement {
         let (now, later) = (self.now(), self.some_time());
+        // Later runs are few: more of their attempts are given back, for the class that their tasks return to.
+        let is_given_back = claimed.task.run > 1 && self.random.chance(40);
         let mut end = match self.random.below(10) {
-            0..4 => succeed(claimed, now),
-            4..7 => retry(claimed, now, later),
-            7 => end(claimed, Status::Failed, Some(Reason::NotRetryable), now),
-            8 => unsent(claimed, now, later),
+            _ if is_given_back => unsent(claimed, now, later),
+            0..3 => succeed(claimed, now),
+            3..5 => retry(claimed, now, later),
+            5 => {
+                let dns_failures = claimed.task.dns_failures + 1;
+                let next = Next::RetryAt { at: later, backoff: None, dns_failures };
+                settlement(claimed, Some(failed_attempt(claimed)), next, now)
+            }
+            6 => end(claimed, Status::Failed, Some(Reason::NotRetryable), now),
+            7..9 => unsent(claimed, now, later),
             _ => {
                 let next = Next::End { status: Status::Exhausted, reason: Some(Reason::Deadline), answer: None };
                 settlement(claimed, None, next, now)
             }
         };
         if self.random.chance(5) {
-            end.token = Token(self.random.below(5));
+            // Never the token of a later claim of this task: no holder of that one would log this attempt.
+            end.token = Token(self.random.pick(&[0, end.token.0 - 1, end.token.0 + 1_000]));
         }
         if self.random.chance(3) {
             end.tenant = tenant(self.random.pick(&TENANTS));
@@ -214,6 +240,19 @@ impl Life<'_> {
         self.settle(ends).await;
     }
 
+    /// Up to a limit that does not divide tasks with the same deadline: the contract does not say which ends first.
+    async fn end_overdue(&mut self) {
+        let (now, overdue) = (self.now(), self.model.overdue(self.now()));
+        let mut limit = 1 + self.random.below(8) as usize;
+        while limit < overdue.len() && overdue[limit - 1].0 == overdue[limit].0 {
+            limit += 1;
+        }
+        let mut said = self.store.end_overdue(now, limit).await.unwrap();
+        assert!(said.ended.is_sorted_by_key(|task| task.deadline_at), "the earliest deadline comes first");
+        said.ended.sort_by_key(|task| (task.deadline_at, task.id));
+        assert_eq!(said, self.model.end_overdue(now, limit));
+    }
+
     async fn clean(&mut self) {
         let before = at(self.seconds.saturating_sub(self.random.below(300)) * 1_000);
         let (mut from, mut removed) = (CleanFrom::Start, 0);
@@ -244,8 +283,10 @@ impl Life<'_> {
     }
 }
 
-fn all_lanes() -> impl Iterator<Item = Lane> {
-    TENANTS.into_iter().flat_map(|tenant| DEPENDENCIES.into_iter().map(move |dependency| lane(tenant, dependency)))
+/// Every class of every lane.
+fn all_queues() -> impl Iterator<Item = (Lane, Class)> {
+    let names = TENANTS.into_iter().flat_map(|tenant| DEPENDENCIES.map(|dependency| (tenant, dependency)));
+    names.flat_map(|(tenant, dependency)| Class::ALL.map(|class| (lane(tenant, dependency), class)))
 }
 
 /// A linear congruential generator (Knuth's MMIX): the same life from the same seed, on every machine.

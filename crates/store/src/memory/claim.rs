@@ -4,25 +4,29 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
-use redrive_core::{Lane, TaskId, Timestamp};
+use redrive_core::{Class, Lane, TaskId, Timestamp};
 
 use super::state::State;
-use crate::{Claimed, Claims, LaneDue, LaneRoom, LeaseTerms};
+use crate::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom};
 
 impl State {
-    pub(super) fn claim(&mut self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Claims {
+    pub(super) fn claim(&mut self, request: &ClaimRequest) -> Claims {
         let mut claims = Claims::default();
-        for LaneRoom { lane, room } in lanes {
-            for _ in 0..room {
-                let Some(id) = self.earliest_due(&lane, now) else { break };
+        for room in &request.rooms {
+            let most = request.most.saturating_sub(claims.claimed.len());
+            let before = claims.claimed.len();
+            while claims.claimed.len() - before < most {
+                let Some(id) = self.next_in(room, claims.claimed.len() - before, request.due_by) else { break };
                 let claimed = self.change(id, |entry| {
-                    entry.claim(now, lease.until(now, entry.task.attempt_timeout));
+                    let (due, timeout) = (entry.task.next_attempt_at, entry.task.attempt_timeout);
+                    entry.claim(request.now, request.lease.until(request.now, due, timeout));
                     entry.claimed()
                 });
                 claims.claimed.extend(claimed);
             }
-            let next_due = self.next_due(&lane);
-            claims.lanes.push(LaneDue { lane, next_due });
+            let LaneRoom { lane, class, .. } = room.clone();
+            let next_due = self.first_of(&lane, class).map(|(due, _)| due);
+            claims.lanes.push(LaneDue { lane, class, next_due });
         }
         claims
     }
@@ -34,19 +38,30 @@ impl State {
         ran_out.filter_map(|(_, id)| self.tasks.get(id)).map(|entry| entry.claimed()).collect()
     }
 
-    pub(super) fn pending_lanes(&self, after: Option<&Lane>, limit: usize) -> Vec<LaneDue> {
+    pub(super) fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let lanes = self.indexes.due.range::<Lane, _>((from, Bound::Unbounded)).take(limit);
-        lanes.map(|(lane, due)| LaneDue { lane: lane.clone(), next_due: due.first().map(|(at, _)| *at) }).collect()
+        let lanes = self.indexes.due.range((from, Bound::Unbounded)).take(limit);
+        let due = |((lane, class), due): (&(Lane, Class), &std::collections::BTreeSet<(Timestamp, TaskId)>)| LaneDue {
+            lane: lane.clone(),
+            class: *class,
+            next_due: due.first().map(|(at, _)| *at),
+        };
+        lanes.map(due).collect()
     }
 
-    fn earliest_due(&self, lane: &Lane, now: Timestamp) -> Option<TaskId> {
-        let (at, id) = self.indexes.due.get(lane)?.first()?;
-        let now = if planted::is(Bug::ClaimTooEarly) { now.after(Duration::from_secs(5)) } else { now };
-        (*at <= now).then_some(*id)
+    /// The next task for a room of which `taken` places are used, if there is one that is due and fits.
+    fn next_in(&self, room: &LaneRoom, taken: usize, due_by: Timestamp) -> Option<TaskId> {
+        if taken >= room.slots + room.ahead {
+            return None;
+        }
+        let (at, id) = self.first_of(&room.lane, room.class)?;
+        let due_by = if planted::is(Bug::ClaimTooEarly) { due_by.after(Duration::from_secs(5)) } else { due_by };
+        let is_last = self.tasks.get(&id).is_some_and(|entry| entry.task.is_next_attempt_last());
+        let fits = taken < room.slots || !is_last || planted::is(Bug::LastAttemptClaimedAhead);
+        (at <= due_by && fits).then_some(id)
     }
 
-    fn next_due(&self, lane: &Lane) -> Option<Timestamp> {
-        self.indexes.due.get(lane)?.first().map(|(at, _)| *at)
+    fn first_of(&self, lane: &Lane, class: Class) -> Option<(Timestamp, TaskId)> {
+        self.indexes.due.get(&(lane.clone(), class))?.first().copied()
     }
 }

@@ -11,6 +11,7 @@ mod blobs;
 mod claim;
 mod clean;
 mod list;
+mod overdue;
 mod policies;
 mod replay;
 mod settle;
@@ -23,12 +24,12 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Attempt, BodyHash, BodyRef, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
 };
 
 use crate::{
-    Announced, Blob, BroughtForward, Cancelled, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts, DeletePolicy,
-    Error, Expected, LaneDue, LaneRoom, LeaseTerms, NewTask, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
+    Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
+    DeletePolicy, Error, Expected, LaneDue, NewTask, Overdue, PolicyVersion, PutPolicy, Replay, Settled, Settlement,
     Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 use state::State;
@@ -57,8 +58,8 @@ impl Store for MemoryStore {
         Ok(self.open()?.submit(tasks))
     }
 
-    async fn claim(&self, lanes: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Result<Claims, Error> {
-        Ok(self.open()?.claim(lanes, lease, now))
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+        Ok(self.open()?.claim(&request))
     }
 
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
@@ -90,8 +91,12 @@ impl Store for MemoryStore {
         Ok(self.open()?.expired(now, limit))
     }
 
-    async fn pending_lanes(&self, after: Option<Lane>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        Ok(self.open()?.pending_lanes(after.as_ref(), limit))
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        Ok(self.open()?.end_overdue(now, limit))
+    }
+
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        Ok(self.open()?.pending_lanes(after, limit))
     }
 
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
@@ -241,8 +246,8 @@ mod tests {
         let state = store.open().unwrap();
         let acme = &state.indexes.tenants[&acme()];
         assert!(state.tasks.is_empty() && acme.ids.is_empty() && acme.keys.is_empty());
-        assert!(state.indexes.due.is_empty() && state.indexes.leases.is_empty());
-        assert!(state.indexes.unannounced.is_empty());
+        assert!(state.indexes.due.is_empty() && state.indexes.deadlines.is_empty());
+        assert!(state.indexes.leases.is_empty() && state.indexes.unannounced.is_empty());
     }
 
     #[tokio::test]

@@ -44,8 +44,9 @@ impl Entry {
             None => self.task.attempt_number = self.task.attempt_number.saturating_sub(1),
         }
         let (status, reason, answer) = match end.next {
-            Next::RetryAt { at, backoff } => {
+            Next::RetryAt { at, backoff, dns_failures } => {
                 self.task.backoff = backoff;
+                self.task.dns_failures = dns_failures;
                 self.task.next_attempt_at = Some(at);
                 (Status::Pending, None, None)
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, Body, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    Answer, Attempt, Body, Class, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
 };
 
 use super::blobs::Kept;
@@ -42,8 +42,10 @@ pub(super) struct Entry {
 /// Ways to find tasks without looking at all of them.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    /// Pending tasks by lane, earliest due first; a lane without any is absent.
-    pub(super) due: BTreeMap<Lane, BTreeSet<(Timestamp, TaskId)>>,
+    /// Pending tasks by lane and class, earliest due first; a class without any is absent.
+    pub(super) due: BTreeMap<(Lane, Class), BTreeSet<(Timestamp, TaskId)>>,
+    /// Pending tasks by their deadline.
+    pub(super) deadlines: BTreeSet<(Timestamp, TaskId)>,
     /// Tasks in flight, by the end of their lease.
     pub(super) leases: BTreeSet<(Timestamp, TaskId)>,
     /// Dead letters whose alert is still to be raised, by when they ended.
@@ -108,6 +110,11 @@ impl Entry {
         stored.map(|body| Blob { tenant: self.task.lane.tenant.clone(), body: *body })
     }
 
+    fn queue(&self) -> (Lane, Class) {
+        let class = if planted::is(Bug::RetriesAmongFirst) { Class::First } else { self.task.class() };
+        (self.task.lane.clone(), class)
+    }
+
     fn due(&self) -> (Timestamp, TaskId) {
         (self.task.next_attempt_at.unwrap_or_default(), self.task.id)
     }
@@ -122,14 +129,12 @@ impl Indexes {
     pub(super) fn add(&mut self, entry: &Entry) {
         let task = &entry.task;
         match task.status {
-            Status::Pending => match self.due.get_mut(&task.lane) {
-                Some(due) => {
-                    due.insert(entry.due());
+            Status::Pending => {
+                self.due.entry(entry.queue()).or_default().insert(entry.due());
+                if entry.lease.token.0 == 0 || !planted::is(Bug::DeadlineForgotten) {
+                    self.deadlines.insert((task.deadline_at, task.id));
                 }
-                None => {
-                    self.due.insert(task.lane.clone(), BTreeSet::from([entry.due()]));
-                }
-            },
+            }
             Status::InFlight => {
                 self.leases.insert((entry.lease.until, task.id));
             }
@@ -156,12 +161,13 @@ impl Indexes {
         let task = &entry.task;
         match task.status {
             Status::Pending => {
-                if let Some(due) = self.due.get_mut(&task.lane) {
-                    due.remove(&entry.due());
-                    if due.is_empty() {
-                        self.due.remove(&task.lane);
+                if let btree_map::Entry::Occupied(mut due) = self.due.entry(entry.queue()) {
+                    due.get_mut().remove(&entry.due());
+                    if due.get().is_empty() {
+                        due.remove();
                     }
                 }
+                self.deadlines.remove(&(task.deadline_at, task.id));
             }
             Status::InFlight => {
                 self.leases.remove(&(entry.lease.until, task.id));

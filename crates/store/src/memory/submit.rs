@@ -74,7 +74,7 @@ impl State {
         let lease = match start {
             Start::Pending => None,
             Start::Claimed(terms, now) => {
-                let until = terms.until(now, entry.task.attempt_timeout);
+                let until = terms.until(now, entry.task.next_attempt_at, entry.task.attempt_timeout);
                 Some(entry.claim(now, until))
             }
         };

@@ -82,6 +82,7 @@ impl Maker {
             next_attempt_at: Some(due),
             ended_at: None,
             backoff: None,
+            dns_failures: 0,
             cancel_requested: false,
             last_error: None,
         };
@@ -98,6 +99,7 @@ impl Maker {
 pub(super) fn success(id: TaskId, lease: Lease) -> Settlement {
     let attempt = Attempt {
         number: 1,
+        number_in_run: 1,
         started_at: lease.since,
         duration: Some(Duration::from_millis(1)),
         outcome: Outcome::Success,

@@ -139,7 +139,7 @@ fn log_is_true(kept: &Kept, arrivals: &[&Arrival], complain: &mut impl FnMut(Str
     let of_last_run = kept.attempts.iter().filter(|attempt| attempt.attempt_number > before);
     let outcomes: Vec<&str> = of_last_run.map(|attempt| attempt.outcome.as_str()).collect();
     let retried = outcomes.split_last().map_or(&[][..], |(_, earlier)| earlier);
-    if retried.iter().any(|outcome| !matches!(*outcome, "retryable" | "unknown")) {
+    if retried.iter().any(|outcome| !matches!(*outcome, "retryable" | "overloaded" | "unknown")) {
         complain(format!("the attempts of its last run are logged as {outcomes:?}"));
     }
     let last = outcomes.last().copied().unwrap_or("nothing");

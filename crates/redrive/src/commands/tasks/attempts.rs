@@ -10,7 +10,12 @@ use crate::output::{Cell, Colour, Table, duration, moment, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
-  redrive tasks attempts 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55";
+  redrive tasks attempts 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
+
+ATTEMPT counts within a run: a replay begins again at 1. IN ALL counts the attempts of all runs.
+STARTED is when the first byte went out. TOOK is the whole attempt, connecting included.
+Outcomes: success; retryable; overloaded (a 429 that is retried); permanent (never retried);
+unknown (cut off by a crash; delivered or not).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,12 +31,30 @@ pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "attempts").await?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["ATTEMPT", "OUTCOME", "STATUS", "TOOK", "NEXT AFTER", "STARTED", "ERROR"]);
+    let mut attempts: Vec<Attempt> = Vec::new();
     while let Some(page) = pages.next(&mut client).await? {
-        page.read()?.iter().for_each(|attempt| table.row(row(attempt)));
+        attempts.extend(page.read()?);
     }
-    output.table(&table)?;
+    output.table(&table(&attempts))?;
     Ok(Exit::Done)
+}
+
+/// A row for each attempt. The number in all is a column of its own if the task was replayed.
+fn table(attempts: &[Attempt]) -> Table {
+    let has_total = attempts.iter().any(Attempt::is_of_later_run);
+    let mut columns = vec!["ATTEMPT", "OUTCOME", "STATUS", "TOOK", "NEXT AFTER", "STARTED", "ERROR"];
+    if has_total {
+        columns.insert(1, "IN ALL");
+    }
+    let mut table = Table::new(&columns);
+    for attempt in attempts {
+        let mut cells = Vec::from(row(attempt));
+        if has_total {
+            cells.insert(1, attempt.attempt_number.to_string().into());
+        }
+        table.row(cells);
+    }
+    table
 }
 
 fn row(attempt: &Attempt) -> [Cell; 7] {
@@ -48,7 +71,7 @@ fn row(attempt: &Attempt) -> [Cell; 7] {
         _ => String::new(),
     };
     [
-        attempt.attempt_number.to_string().into(),
+        attempt.number_text().into(),
         Cell::coloured(attempt.outcome.as_str(), colour),
         attempt.response_status.map_or_else(|| "-".into(), |status| status.to_string()).into(),
         span(attempt.duration_ms).into(),

@@ -19,7 +19,11 @@ Examples:
   redrive tasks list
   redrive tasks list --status FAILED --status EXHAUSTED --since 24h
   redrive tasks list --dependency billing --label team=pay --limit 10
-  redrive tasks list --policy webhooks --all --json";
+  redrive tasks list --policy webhooks --all --json
+
+Why a task ended stands behind its status:
+  FAILED     not-retryable, body-lost
+  EXHAUSTED  attempts, dns-attempts, deadline, retry-after, outcome-unknown";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,4 +1,4 @@
-//! `redrive tasks`: looking at tasks, taking them back, bringing them forward, replaying them.
+//! `redrive tasks`: looking at tasks, cancelling them, bringing them forward, replaying them.
 
 mod attempts;
 mod cancel;
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Attempts(attempts::Args),
     /// Watch a task until it has ended
     Watch(watch::Args),
-    /// Take a task back: no further attempt begins
+    /// Cancel a task: once it is CANCELLED, nothing of it is sent any more
     Cancel(cancel::Args),
     /// Bring a waiting task's next attempt forward to now
     RetryNow(retry_now::Args),

@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use redrive_core::{Lane, Timestamp};
-use redrive_store::{Claimed, Claims, LaneDue, LaneRoom, LeaseTerms, Token};
+use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Token};
 
-use super::Found;
-use crate::schedule::Gone;
+use super::{Found, Terms, claimed_from, queue_of};
+use crate::schedule::{Gone, Queue};
 use crate::state::State;
 use crate::unsaid::Change;
 
 /// Claims from the store, and brings the index up to date with what came of it.
-pub(super) async fn claim(state: &State, turns: Vec<LaneRoom>, lease: LeaseTerms, now: Timestamp) -> Found {
+pub(super) async fn claim(state: &State, rooms: Vec<LaneRoom>, most: usize, terms: Terms) -> Found {
     let mut found = Found::default();
-    if turns.is_empty() {
+    if rooms.is_empty() {
         return found;
     }
-    match state.store.claim(turns.clone(), lease, now).await {
+    let Terms { due_by, lease, now } = terms;
+    match state.store.claim(ClaimRequest { rooms: rooms.clone(), most, due_by, lease, now }).await {
         Ok(claims) => {
             bring_up_to_date(state, &claims).await;
-            found.left.extend(claims.lanes.into_iter().map(|left| (left.lane, left.next_due)));
+            found.left.extend(claims.lanes.into_iter().map(|left| ((left.lane, left.class), left.next_due)));
             found.add(claims.claimed);
         }
         Err(error) => {
             found.error = Some(error);
-            found.left.extend(turns.into_iter().map(|turn| (turn.lane, Some(now))));
+            found.left.extend(rooms.iter().map(|room| (queue_of(room), Some(now))));
         }
     }
     found
@@ -33,28 +33,31 @@ pub(super) async fn claim(state: &State, turns: Vec<LaneRoom>, lease: LeaseTerms
 
 /// Removes what was claimed from the index.
 async fn bring_up_to_date(state: &State, claims: &Claims) {
-    let mut gone: BTreeMap<&Lane, Vec<Gone>> = BTreeMap::new();
+    let mut gone: BTreeMap<Queue, Vec<Gone>> = BTreeMap::new();
     for claimed in &claims.claimed {
-        gone.entry(&claimed.task.lane).or_default().push(as_it_waited(claimed));
+        gone.entry(claimed_from(&claimed.task)).or_default().push(as_it_waited(claimed));
     }
-    let removing = claims.lanes.iter().map(|left| remove(state, left, gone.remove(&left.lane).unwrap_or_default()));
+    let removing = claims.lanes.iter().map(|left| {
+        let queue = (left.lane.clone(), left.class);
+        let gone = gone.remove(&queue).unwrap_or_default();
+        remove(state, queue, left, gone)
+    });
     join_all(removing.collect::<Vec<_>>()).await;
 }
 
 /// A suspect none of whose tasks were in the index stays one; whatever else, there is no hurry.
-async fn remove(state: &State, left: &LaneDue, gone: Vec<Gone>) {
-    let lane = &left.lane;
-    if state.suspects.due(lane).is_none() || !state.partitions.is_complete(lane) {
+async fn remove(state: &State, queue: Queue, left: &LaneDue, gone: Vec<Gone>) {
+    if state.suspects.due(&queue).is_none() || !state.partitions.is_complete(&left.lane) {
         return state.note(gone.into_iter().map(Change::Gone));
     }
-    state.suspects.clear(lane);
+    state.suspects.clear(&queue);
     if gone.is_empty() {
         return;
     }
     match (state.schedule.remove(gone).await, left.next_due) {
-        (Ok(0), Some(next_due)) => state.suspects.suspect(lane, next_due),
+        (Ok(0), Some(next_due)) => state.suspects.suspect(&queue, next_due),
         (Ok(_), _) => {}
-        (Err(failure), _) => state.partitions.failed(lane, &failure),
+        (Err(failure), _) => state.partitions.failed(&left.lane, &failure),
     }
 }
 
@@ -62,5 +65,6 @@ async fn remove(state: &State, left: &LaneDue, gone: Vec<Gone>) {
 /// out of date would stay in the index, and be left out when it is taken.
 fn as_it_waited(claimed: &Claimed) -> Gone {
     let token = Token(claimed.lease.token.0.saturating_sub(1));
-    Gone { lane: claimed.task.lane.clone(), id: claimed.task.id, token }
+    let (lane, class) = claimed_from(&claimed.task);
+    Gone { lane, class, id: claimed.task.id, token }
 }

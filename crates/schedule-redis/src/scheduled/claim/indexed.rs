@@ -1,39 +1,46 @@
 //! Claiming by the index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use redrive_core::{Lane, Timestamp};
-use redrive_store::{Claimed, Error, Known, LaneRoom, LeaseTerms, Waiting};
+use futures_util::future::join_all;
+use redrive_core::{TaskId, Timestamp};
+use redrive_store::{Claimed, Error, Known, KnownRequest, LaneRoom, Waiting};
 
-use super::Found;
-use crate::schedule::Take;
+use super::{Found, Terms, claimed_from, places, places_in_all, queue_of};
+use crate::schedule::{Queue, Take, Turn};
 use crate::state::State;
 use crate::unsaid::Change;
 
-/// How often a lane is asked again within one claim because what it gave was out of date.
+/// How often a room is asked again within one claim because what it gave was out of date.
 const ROUNDS: usize = 4;
 
-/// Takes what is due from the index and has the store confirm it. Also answers the lanes that the index does not know
-/// well enough, each with the room that it still has.
+/// Takes up to `most` tasks that are due from the index and has the store confirm them. Also answers the rooms that the
+/// index does not know well enough, each with the places that it still has.
 pub(super) async fn claim(
     state: &State,
-    mut turns: Vec<LaneRoom>,
-    lease: LeaseTerms,
-    now: Timestamp,
+    mut rooms: Vec<LaneRoom>,
+    most: usize,
+    terms: Terms,
 ) -> (Found, Vec<LaneRoom>) {
     let (mut found, mut unknown) = (Found::default(), Vec::new());
     for _ in 0..ROUNDS {
-        if turns.is_empty() {
+        if rooms.is_empty() {
             break;
         }
-        let taken = take(state, &turns, &mut unknown, &mut found, now).await;
-        turns.retain(|turn| found.left.contains_key(&turn.lane));
-        match confirm(state, taken, lease, now).await {
-            Ok(claimed) => turns = found.unfilled(turns, claimed, now),
+        let turns = share_out(state, &rooms, most.saturating_sub(found.count()), terms.due_by).await;
+        let taken = take(state, &rooms, &turns, &mut unknown, &mut found, terms).await;
+        rooms.retain(|room| found.left.contains_key(&queue_of(room)));
+        match confirm(state, taken, terms).await {
+            Ok(confirmed) => {
+                rooms = found.unfilled(rooms, confirmed, terms.due_by);
+                if found.count() >= most {
+                    break;
+                }
+            }
             Err(error) => {
                 found.error = Some(error);
                 // All of it was put back: what was due before is due now.
-                found.left.values_mut().for_each(|next_due| *next_due = Some(now));
+                found.left.values_mut().for_each(|next_due| *next_due = Some(terms.now));
                 break;
             }
         }
@@ -41,58 +48,150 @@ pub(super) async fn claim(
     (found, unknown)
 }
 
+/// How many tasks to take for each room: all that fit, or, where that would be more than `most`, as many as are due, room by
+/// room until `most` are shared out.
+async fn share_out(state: &State, rooms: &[LaneRoom], most: usize, due_by: Timestamp) -> Vec<Turn> {
+    let turn = |room: &LaneRoom, tasks| Turn { lane: room.lane.clone(), class: room.class, tasks };
+    if places_in_all(rooms) <= most {
+        return rooms.iter().map(|room| turn(room, places(room))).collect();
+    }
+    let queues: Vec<Queue> = rooms.iter().map(queue_of).collect();
+    let counts = state.schedule.count_due(&queues, due_by).await;
+    let mut left = most;
+    let share = |(room, count): (&LaneRoom, Result<usize, _>)| {
+        // Where there is no answer, taking will find out that there is none.
+        let tasks = places(room).min(count.unwrap_or_default()).min(left);
+        left -= tasks;
+        turn(room, tasks)
+    };
+    rooms.iter().zip(counts).map(share).collect()
+}
+
+/// A task that was taken from the index.
+struct Taken {
+    task: Waiting,
+    has_slot: bool,
+}
+
 async fn take(
     state: &State,
-    turns: &[LaneRoom],
+    rooms: &[LaneRoom],
+    turns: &[Turn],
     unknown: &mut Vec<LaneRoom>,
     found: &mut Found,
-    now: Timestamp,
-) -> Vec<Waiting> {
+    terms: Terms,
+) -> Vec<Taken> {
     let mut tasks = Vec::new();
-    for (turn, answer) in turns.iter().zip(state.schedule.take(turns, now).await) {
+    for (room, answer) in rooms.iter().zip(state.schedule.take(turns, terms.due_by).await) {
+        let queue = queue_of(room);
         match answer {
             Ok(Take::Taken(taken)) => {
                 // A suspect that is not due yet is due then: the index does not know of it.
-                let next_due = [taken.next_due, state.suspects.due(&turn.lane)].into_iter().flatten().min();
-                found.left.insert(turn.lane.clone(), next_due);
-                tasks.extend(taken.tasks);
+                let next_due = [taken.next_due, state.suspects.due(&queue)].into_iter().flatten().min();
+                found.left.insert(queue, next_due);
+                let with_slot = |(place, task)| Taken { task, has_slot: place < room.slots };
+                tasks.extend(taken.tasks.into_iter().enumerate().map(with_slot));
                 continue;
             }
-            Ok(Take::Incomplete) => state.partitions.incomplete(&turn.lane),
+            Ok(Take::Incomplete) => state.partitions.incomplete(&room.lane),
             Err(failure) => {
-                state.partitions.failed(&turn.lane, &failure);
-                state.suspects.suspect(&turn.lane, now);
+                state.partitions.failed(&room.lane, &failure);
+                state.suspects.suspect(&queue, terms.now);
             }
         }
-        found.left.remove(&turn.lane);
-        unknown.push(turn.clone());
+        found.left.remove(&queue);
+        unknown.push(room.clone());
     }
     tasks
 }
 
+/// What the store said to what was taken.
+struct Confirmed {
+    claimed: Vec<Claimed>,
+    /// Classes of lanes in which a task could not be claimed for want of a slot, and when the first such task is due.
+    ended: BTreeMap<Queue, Timestamp>,
+}
+
 /// Has the store claim what was taken, or puts it back.
-async fn confirm(state: &State, taken: Vec<Waiting>, lease: LeaseTerms, now: Timestamp) -> Result<Vec<Claimed>, Error> {
-    let Some(shared) = state.store.shared().filter(|_| !taken.is_empty()) else { return Ok(Vec::new()) };
-    let known = |task: &Waiting| Known { tenant: task.lane.tenant.clone(), id: task.id, token: task.token };
-    let confirmed = shared.claim_known(taken.iter().map(known).collect(), lease, now).await;
-    if confirmed.is_err() {
-        state.note(taken.into_iter().map(|task| Change::Waiting { task, is_due: false }));
+async fn confirm(state: &State, taken: Vec<Taken>, terms: Terms) -> Result<Confirmed, Error> {
+    let Some(shared) = state.store.shared().filter(|_| !taken.is_empty()) else {
+        return Ok(Confirmed { claimed: Vec::new(), ended: BTreeMap::new() });
+    };
+    let known = |Taken { task, has_slot }: &Taken| {
+        let (tenant, id, token) = (task.lane.tenant.clone(), task.id, task.token);
+        Known { tenant, id, token, has_slot: *has_slot }
+    };
+    let Terms { due_by, lease, now } = terms;
+    let known = taken.iter().map(known).collect();
+    match shared.claim_known(KnownRequest { known, due_by, lease, now }).await {
+        Ok(claimed) => {
+            let ended = put_back_without_slot(state, taken, &claimed).await;
+            Ok(Confirmed { claimed, ended })
+        }
+        Err(error) => {
+            put_back(state, taken.into_iter().map(|taken| taken.task));
+            Err(error)
+        }
     }
-    confirmed
+}
+
+/// Puts back what was left out for want of a slot, and all that was taken behind it without one.
+async fn put_back_without_slot(state: &State, taken: Vec<Taken>, claimed: &[Claimed]) -> BTreeMap<Queue, Timestamp> {
+    let claimed: BTreeSet<TaskId> = claimed.iter().map(|claimed| claimed.task.id).collect();
+    let mut left_out: BTreeMap<Queue, Vec<Waiting>> = BTreeMap::new();
+    for Taken { task, has_slot } in taken {
+        if !has_slot && !claimed.contains(&task.id) {
+            left_out.entry((task.lane.clone(), task.class)).or_default().push(task);
+        }
+    }
+    let looking = left_out.into_iter().map(async |(queue, tasks)| {
+        let tasks = without_outdated(state, tasks).await;
+        let first_due = tasks.first().map(|task| task.due);
+        put_back(state, tasks);
+        Some((queue, first_due?))
+    });
+    join_all(looking).await.into_iter().flatten().collect()
+}
+
+/// Drops what is out of date, up to the first task that is as the index has it: that one has no slot. What is behind it has
+/// its turn later.
+async fn without_outdated(state: &State, mut tasks: Vec<Waiting>) -> Vec<Waiting> {
+    let mut outdated = 0;
+    for task in &tasks {
+        match state.is_waiting(task).await {
+            Some(false) => outdated += 1,
+            // Where nobody knows, it is kept: it does no harm in the index.
+            Some(true) | None => break,
+        }
+    }
+    tasks.split_off(outdated)
+}
+
+fn put_back(state: &State, tasks: impl IntoIterator<Item = Waiting>) {
+    state.note(tasks.into_iter().map(|task| Change::Waiting { task, is_due: false }));
 }
 
 impl Found {
-    /// Adds what was claimed, and answers the lanes that have both room and due work left, because some of what they
+    /// Adds what was claimed, and answers the rooms that have both places and due work left, because some of what they
     /// gave was out of date.
-    fn unfilled(&mut self, turns: Vec<LaneRoom>, claimed: Vec<Claimed>, now: Timestamp) -> Vec<LaneRoom> {
-        let mut count: BTreeMap<Lane, usize> = BTreeMap::new();
-        claimed.iter().for_each(|claimed| *count.entry(claimed.task.lane.clone()).or_default() += 1);
+    fn unfilled(&mut self, rooms: Vec<LaneRoom>, confirmed: Confirmed, due_by: Timestamp) -> Vec<LaneRoom> {
+        let Confirmed { claimed, ended } = confirmed;
+        let mut count: BTreeMap<Queue, usize> = BTreeMap::new();
+        claimed.iter().for_each(|claimed| *count.entry(claimed_from(&claimed.task)).or_default() += 1);
         self.add(claimed);
-        let still = |turn: LaneRoom| {
-            let room = turn.room.saturating_sub(count.get(&turn.lane).copied().unwrap_or_default());
-            let is_due = self.left.get(&turn.lane).copied().flatten().is_some_and(|due| due <= now);
-            (room > 0 && is_due).then_some(LaneRoom { room, ..turn })
+        let still = |room: LaneRoom| {
+            let queue = queue_of(&room);
+            let next_due = self.left.get_mut(&queue)?;
+            if let Some(due) = ended.get(&queue) {
+                *next_due = Some(next_due.map_or(*due, |next_due| next_due.min(*due)));
+                return None;
+            }
+            let claimed = count.get(&queue).copied().unwrap_or_default();
+            let left = places(&room).saturating_sub(claimed);
+            let slots = room.slots.saturating_sub(claimed);
+            let is_due = next_due.is_some_and(|due| due <= due_by);
+            (left > 0 && is_due).then_some(LaneRoom { slots, ahead: left - slots, ..room })
         };
-        turns.into_iter().filter_map(still).collect()
+        rooms.into_iter().filter_map(still).collect()
     }
 }

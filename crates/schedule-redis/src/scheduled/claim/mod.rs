@@ -1,14 +1,16 @@
 //! Claims: due tasks are taken from the index, and the store confirms each.
 //!
 //! Which tasks are claimed is the store's decision alone: it claims those of the taken ones that are pending, due by the
-//! same `now` and of the same token, and whatever else it was asked for directly. So nothing that the index says, or does
+//! same moment and of the same token, and whatever else it was asked for directly. So nothing that the index says, or does
 //! not say, can make a task be sent twice, too early or after its end. What can go wrong is that a task is *missing* from
 //! the index, and each way for that to happen ends with the task being found:
 //!
-//! - The store left it out although it is pending. It was taken by a score that is its due time, and `now` is the same in
-//!   both places, whatever the clocks of other processes say: so it is due in the store too, unless it was changed at that
-//!   very moment. Whoever changes a task adds it again with what it is then. (A change that is taken back after all, by
-//!   a process that dies in the middle of it, is one for the look below.)
+//! - The store left it out although it is pending and has a slot. It was taken by a score that is its due time, and
+//!   `due_by` is the same in both places, whatever the clocks of other processes say: so it is due in the store too, unless
+//!   it was changed at that very moment. Whoever changes a task adds it again with what it is then. (A change that is taken
+//!   back after all, by a process that dies in the middle of it, is one for the look below.)
+//! - The store left it out because its next attempt is its last and it has no slot, or because it stands behind such a
+//!   task. It is put back, with all that was taken behind it.
 //! - The store did not answer. All that were taken are put back, with their old due times; those that were claimed
 //!   nevertheless are out of date then, and are left out when they are taken again.
 //! - Redis did not answer. The lane becomes a suspect (see [`suspects`](crate::suspects)) and is claimed from the store.
@@ -21,48 +23,81 @@ mod indexed;
 use std::collections::BTreeMap;
 use std::mem;
 
-use redrive_core::{Lane, Timestamp};
-use redrive_store::{Claimed, Claims, Error, LaneDue, LaneRoom, LeaseTerms};
+use redrive_core::{Class, Task, Timestamp};
+use redrive_store::{ClaimRequest, Claimed, Claims, Error, LaneDue, LaneRoom, LeaseTerms};
 
+use crate::schedule::Queue;
 use crate::state::State;
 
-pub(super) async fn claim(
-    state: &State,
-    lanes: Vec<LaneRoom>,
-    lease: LeaseTerms,
-    now: Timestamp,
-) -> Result<Claims, Error> {
+pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims, Error> {
+    let ClaimRequest { rooms, most, due_by, lease, now } = request;
+    let terms = Terms { due_by, lease, now };
     let is_flushed = state.unsaid.flushed().await;
-    let is_indexed = |turn: &LaneRoom| {
-        let is_suspect = state.suspects.due(&turn.lane).is_some_and(|due| due <= now);
-        is_flushed && state.partitions.is_complete(&turn.lane) && !is_suspect
+    let is_indexed = |room: &LaneRoom| {
+        let is_suspect = state.suspects.due(&queue_of(room)).is_some_and(|due| due <= due_by);
+        is_flushed && state.partitions.is_complete(&room.lane) && !is_suspect
     };
-    let (by_index, by_store): (Vec<LaneRoom>, Vec<LaneRoom>) = lanes.iter().cloned().partition(is_indexed);
-    let ((mut found, unknown), directly) =
-        tokio::join!(indexed::claim(state, by_index, lease, now), direct::claim(state, by_store, lease, now));
-    found.merge(directly);
+    let (by_index, by_store): (Vec<LaneRoom>, Vec<LaneRoom>) = rooms.iter().cloned().partition(is_indexed);
+    let (mut found, unknown) = if places_in_all(&rooms) <= most {
+        let ((mut found, unknown), directly) =
+            tokio::join!(indexed::claim(state, by_index, most, terms), direct::claim(state, by_store, most, terms));
+        found.merge(directly);
+        (found, unknown)
+    } else {
+        // How much one of them finds decides how much is left for the other.
+        let (mut found, unknown) = indexed::claim(state, by_index, most, terms).await;
+        found.merge(direct::claim(state, by_store, most.saturating_sub(found.count()), terms).await);
+        (found, unknown)
+    };
     // What the index turned out not to know well enough.
-    found.merge(direct::claim(state, unknown, lease, now).await);
-    let claims = found.into_claims(lanes)?;
+    found.merge(direct::claim(state, unknown, most.saturating_sub(found.count()), terms).await);
+    let claims = found.into_claims(rooms)?;
     for Claimed { task, .. } in &claims.claimed {
-        state.underway.remember(task.id, task.lane.clone());
+        state.underway.remember(task.id, claimed_from(task));
     }
     Ok(claims)
 }
 
-/// What was found for each lane.
+/// What holds for all tasks of one claim.
+#[derive(Clone, Copy)]
+struct Terms {
+    due_by: Timestamp,
+    lease: LeaseTerms,
+    now: Timestamp,
+}
+
+/// The class of a lane that a room is in.
+fn queue_of(room: &LaneRoom) -> Queue {
+    (room.lane.clone(), room.class)
+}
+
+/// How many tasks fit into a room.
+fn places(room: &LaneRoom) -> usize {
+    room.slots.saturating_add(room.ahead)
+}
+
+fn places_in_all(rooms: &[LaneRoom]) -> usize {
+    rooms.iter().map(places).fold(0, usize::saturating_add)
+}
+
+/// The class of a lane that a task was in before it was claimed: the claim counted an attempt.
+pub(super) fn claimed_from(task: &Task) -> Queue {
+    (task.lane.clone(), if task.attempt_in_run() <= 1 { Class::First } else { Class::Retry })
+}
+
+/// What was found for each class of a lane.
 #[derive(Default)]
 struct Found {
-    claimed: BTreeMap<Lane, Vec<Claimed>>,
-    left: BTreeMap<Lane, Option<Timestamp>>,
-    /// Why some lanes have no answer.
+    claimed: BTreeMap<Queue, Vec<Claimed>>,
+    left: BTreeMap<Queue, Option<Timestamp>>,
+    /// Why some rooms have no answer.
     error: Option<Error>,
 }
 
 impl Found {
     fn add(&mut self, claimed: Vec<Claimed>) {
         for claimed in claimed {
-            self.claimed.entry(claimed.task.lane.clone()).or_default().push(claimed);
+            self.claimed.entry(claimed_from(&claimed.task)).or_default().push(claimed);
         }
     }
 
@@ -72,20 +107,27 @@ impl Found {
         self.error = self.error.take().or(other.error);
     }
 
-    /// The answer, lane by lane in the order asked. What was claimed must be answered, whatever else failed.
-    fn into_claims(mut self, lanes: Vec<LaneRoom>) -> Result<Claims, Error> {
+    /// How many tasks were claimed.
+    fn count(&self) -> usize {
+        self.claimed.values().map(Vec::len).sum()
+    }
+
+    /// The answer, room by room in the order asked. What was claimed must be answered, whatever else failed.
+    fn into_claims(mut self, rooms: Vec<LaneRoom>) -> Result<Claims, Error> {
         match self.error.take() {
             Some(error) if self.claimed.is_empty() => return Err(error),
             Some(error) => tracing::warn!(%error, "claiming failed for some lanes, trying again"),
             None => {}
         }
         let mut claims = Claims::default();
-        for LaneRoom { lane, .. } in lanes {
-            let mut claimed = mem::take(self.claimed.entry(lane.clone()).or_default());
+        for LaneRoom { lane, class, .. } in rooms {
+            let queue = (lane, class);
+            let mut claimed = mem::take(self.claimed.entry(queue.clone()).or_default());
             claimed.sort_by_key(|claimed| (claimed.task.next_attempt_at, claimed.task.id));
             claims.claimed.extend(claimed);
-            let next_due = self.left.remove(&lane).flatten();
-            claims.lanes.push(LaneDue { lane, next_due });
+            let next_due = self.left.remove(&queue).flatten();
+            let (lane, class) = queue;
+            claims.lanes.push(LaneDue { lane, class, next_due });
         }
         Ok(claims)
     }

@@ -42,11 +42,11 @@ pub(crate) fn section() -> String {
          out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.</p>\
          <p class=\"base\">Base URL <code>http://{host}</code></p><ol class=\"life\">\
          <li><b>PENDING</b><span>waits for its next attempt</span></li>\
-         <li><b>IN_FLIGHT</b><span>is being sent</span></li>\
+         <li><b>IN_FLIGHT</b><span>an attempt is claimed or under way</span></li>\
          <li><b class=\"good\">SUCCEEDED</b><span>was accepted by the dependency</span></li>\
          <li><b class=\"bad\">FAILED</b><span>got an answer that no retry can mend</span></li>\
          <li><b class=\"bad\">EXHAUSTED</b><span>ran out of attempts or time</span></li>\
-         <li><b class=\"off\">CANCELLED</b><span>was taken back</span></li></ol><div class=\"conventions\">",
+         <li><b class=\"off\">CANCELLED</b><span>was cancelled; nothing is sent any more</span></li></ol><div class=\"conventions\">",
     );
     for (title, text) in CONVENTIONS {
         section.push_str(&format!("<div><h3>{title}</h3><p>{}</p></div>", prose(text)));

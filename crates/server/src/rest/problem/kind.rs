@@ -69,7 +69,7 @@ kinds! {
     POLICY_GONE = 409 "policy-gone" "The task's policy was deleted":
         "The task keeps the policy version that it was accepted with, and that version was deleted when no live task needed it. It cannot be replayed: submit its request again, with a policy that there is and a new idempotency key.";
     TASK_IN_FLIGHT = 409 "task-in-flight" "An attempt is under way":
-        "The task is being sent right now, so there is nothing to bring forward. If this attempt fails it waits again.";
+        "An attempt of the task is under way or about to begin, so there is nothing to bring forward. If this attempt fails, the task waits again.";
     POLICY_IN_USE = 409 "policy-in-use" "Tasks still keep this policy":
         "Tasks that have not ended were accepted with a version of this policy and keep it. `liveTasks` says how many.";
     POLICY_PROTECTED = 409 "policy-protected" "This policy cannot be deleted":

@@ -17,21 +17,24 @@ pub(crate) static ROUTE: Route = Route {
     id: "cancelTask",
     group: Group::Tasks,
     summary: "Cancel a task",
-    description: "Takes a task back. No attempt begins once this has answered. An attempt that is under way is not \
-        called back: the task then ends CANCELLED when it ends, unless it succeeded.",
+    description: "Cancels a task. Only the status CANCELLED promises that nothing of the task is sent any more. A task \
+        that waits is CANCELLED at once. While an attempt is claimed or under way, the answer is IN_FLIGHT with \
+        `cancelRequested`: that attempt may still reach the dependency, and no further one is made. The task then ends \
+        CANCELLED, or SUCCEEDED if that attempt succeeds.",
     effect: Effect::Writes,
     parameters: &[TASK_ID],
     request: None,
     answers: &[
         Answer {
             status: 200,
-            description: "The task is cancelled.",
+            description: "The task is CANCELLED: nothing of it is sent any more.",
             headers: &[],
             content: Content::Json(of::<Task<'static>>),
         },
         Answer {
             status: 202,
-            description: "An attempt is under way; there will be no further one. `cancelRequested` is `true`.",
+            description: "The task is IN_FLIGHT and `cancelRequested` is `true`: the attempt that is claimed or under way \
+                may still reach the dependency; no further one is made.",
             headers: &[],
             content: Content::Json(of::<Task<'static>>),
         },

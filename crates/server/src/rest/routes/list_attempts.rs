@@ -17,7 +17,9 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Tasks,
     summary: "Show a task's attempts",
     description: "The attempt log, oldest first: every send that has ended, what it meant and how long the task then \
-        waited. The outcome `unknown` is an attempt that a crash cut off: it may have been delivered or not.",
+        waited. The log has the attempts of all runs: `attemptNumber` goes on growing when a task is replayed, \
+        `attemptInRun` begins again at 1. The outcome `unknown` is an attempt that a crash cut off: it may have been \
+        delivered or not.",
     effect: Effect::Reads,
     parameters: &[TASK_ID, CURSOR, LIMIT],
     request: None,
@@ -34,13 +36,16 @@ pub(crate) static ROUTE: Route = Route {
         answer: r#"{
   "attempts": [
     {
-      "attemptNumber": 1,
-      "startedAt": 1731600000004,
+      "taskId": "01932c07-4b70-7f57-a123-456789abcdef",
+      "attemptNumber": 7,
+      "attemptInRun": 1,
+      "maxAttempts": 6,
+      "startedAt": 1731603600004,
       "durationMs": 23,
       "outcome": "retryable",
       "responseStatus": 503,
       "errorType": "http-status",
-      "errorMessage": "answered 503",
+      "errorMessage": "the dependency answered 503",
       "backoffMs": 704
     }
   ],
@@ -53,9 +58,10 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.query.limit(call.app().limits.page_most)?;
     let after = call.query.cursor::<AttemptNumber>()?.map_or(0, |last| last.0);
-    let page = list_attempts(call.app(), call.tenant(), call.task_id()?, after, limit).await?;
+    let id = call.task_id()?;
+    let page = list_attempts(call.app(), call.tenant(), id, after, limit).await?;
     let list = AttemptList {
-        attempts: page.attempts.iter().map(ShownAttempt::from).collect(),
+        attempts: page.attempts.iter().map(|attempt| ShownAttempt::new(id, page.max_attempts, attempt)).collect(),
         next_cursor: page.next.map(|last| AttemptNumber(last).to_cursor()),
     };
     Reply::json(200, &list)

@@ -18,13 +18,14 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Tasks,
     summary: "Bring a waiting task forward",
     description: "Makes a waiting task due now, instead of when its backoff ends. It costs one of its attempts, as \
-        any attempt does.",
+        any attempt does. A task whose next attempt is already claimed and only waits for its due time is IN_FLIGHT in \
+        the answer: that attempt begins now.",
     effect: Effect::Writes,
     parameters: &[TASK_ID],
     request: None,
     answers: &[Answer {
         status: 200,
-        description: "The task is due now.",
+        description: "The task is due now: PENDING, or IN_FLIGHT if its attempt was already claimed.",
         headers: &[],
         content: Content::Json(of::<Task<'static>>),
     }],

@@ -31,7 +31,7 @@ pub(crate) const WAITING: &str = r#"{
   "policy": null,
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
-  "lastError": { "type": "http-status", "message": "answered 503" },
+  "lastError": { "type": "http-status", "message": "the dependency answered 503" },
   "response": null
 }"#;
 
@@ -59,7 +59,7 @@ pub(crate) const DELIVERED: &str = r#"{
   "policy": null,
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
-  "lastError": { "type": "http-status", "message": "answered 503" },
+  "lastError": { "type": "http-status", "message": "the dependency answered 503" },
   "response": {
     "status": 201,
     "headers": { "content-type": "application/json" },
@@ -93,7 +93,7 @@ pub(crate) const CANCELLED: &str = r#"{
   "policy": null,
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
-  "lastError": { "type": "http-status", "message": "answered 503" },
+  "lastError": { "type": "http-status", "message": "the dependency answered 503" },
   "response": null
 }"#;
 
@@ -121,6 +121,6 @@ pub(crate) const REPLAYED: &str = r#"{
   "policy": null,
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
-  "lastError": { "type": "http-status", "message": "answered 503" },
+  "lastError": { "type": "http-status", "message": "the dependency answered 503" },
   "response": null
 }"#;

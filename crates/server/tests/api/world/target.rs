@@ -1,7 +1,7 @@
 //! A target inside the process: it answers what it was told to, and remembers what it was sent.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use redrive_core::{Answer, ErrorType};
@@ -14,14 +14,16 @@ pub(crate) enum Plan {
     Fail(ErrorType),
     /// Answers 200 once the other end of this says so.
     Hold(oneshot::Receiver<()>),
+    /// Says that it begins to connect, and is connected once the other end says so. Answers 200.
+    Connect(oneshot::Sender<()>, oneshot::Receiver<()>),
 }
 
 /// Answers as planned, and 200 when nothing is planned.
 #[derive(Default)]
 pub(crate) struct ScriptedTarget {
     plans: Mutex<VecDeque<Plan>>,
-    sent: Mutex<Vec<Outbound>>,
-    was_sent: Notify,
+    sent: Arc<Mutex<Vec<Outbound>>>,
+    was_sent: Arc<Notify>,
 }
 
 /// An answer with a status and a body.
@@ -41,6 +43,19 @@ impl ScriptedTarget {
         release
     }
 
+    /// Holds the next send before its first byte: the one end tells when, the other lets it go on.
+    pub(crate) fn hold_connection(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let (connecting, begun) = oneshot::channel();
+        let (release, connected) = oneshot::channel();
+        self.plan(Plan::Connect(connecting, connected));
+        (begun, release)
+    }
+
+    /// What has been sent so far.
+    pub(crate) fn sent(&self) -> usize {
+        self.sent.lock().unwrap().len()
+    }
+
     /// Ends once there were `count` sends; all of them.
     pub(crate) async fn sends(&self, count: usize) -> Vec<Outbound> {
         loop {
@@ -57,11 +72,21 @@ impl ScriptedTarget {
 impl Transport for ScriptedTarget {
     fn send(&self, outbound: Outbound) -> Sending {
         let plan = self.plans.lock().unwrap().pop_front();
-        self.sent.lock().unwrap().push(outbound);
-        self.was_sent.notify_waiters();
+        let (sent, was_sent) = (self.sent.clone(), self.was_sent.clone());
         Box::pin(async move {
+            let plan = match plan {
+                Some(Plan::Connect(connecting, connected)) => {
+                    connecting.send(()).unwrap_or_default();
+                    connected.await.unwrap_or_default();
+                    None
+                }
+                plan => plan,
+            };
+            outbound.gate.open().map_err(|error| SendError { kind: ErrorType::NotSent, message: error.to_string() })?;
+            sent.lock().unwrap().push(outbound);
+            was_sent.notify_waiters();
             match plan {
-                None => Ok(answer(200, "")),
+                None | Some(Plan::Connect(..)) => Ok(answer(200, "")),
                 Some(Plan::Answer(answer)) => Ok(answer),
                 Some(Plan::Fail(kind)) => Err(SendError { kind, message: "as planned".into() }),
                 Some(Plan::Hold(held)) => {

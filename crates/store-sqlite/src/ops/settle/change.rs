@@ -1,7 +1,7 @@
 //! Any end of an attempt: what becomes of the task depends on its row.
 
 use redrive_core::attempt::LastError;
-use redrive_core::{Reason, Status};
+use redrive_core::{Class, Reason, Status};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{End, Prepared};
@@ -12,24 +12,29 @@ use crate::failure::Failure;
 pub(super) struct Held {
     pub(super) version: i64,
     attempt_number: u32,
+    attempts_before: u32,
     next_attempt_at: Option<i64>,
     backoff_us: Option<i64>,
+    dns_failures: u32,
     cancel_requested: bool,
 }
 
 /// `None` if the lease is lost.
 pub(super) fn held(connection: &Connection, tenant: i64, end: &Prepared) -> Result<Option<Held>, Failure> {
     let mut select = connection.prepare_cached(
-        "SELECT policy, attempt_number, next_attempt_at, backoff_us, cancel_requested FROM tasks
+        "SELECT policy, attempt_number, attempts_before, next_attempt_at, backoff_us, dns_failures, cancel_requested
+         FROM tasks
          WHERE id = ?1 AND tail = ?2 AND tenant = ?3 AND status = 3 AND token = ?4",
     )?;
     let found = select.query_row((sequence(end.id), end.id.tail(), tenant, end.token.0), |row| {
         Ok(Held {
             version: row.get(0)?,
             attempt_number: row.get(1)?,
-            next_attempt_at: row.get(2)?,
-            backoff_us: row.get(3)?,
-            cancel_requested: row.get(4)?,
+            attempts_before: row.get(2)?,
+            next_attempt_at: row.get(3)?,
+            backoff_us: row.get(4)?,
+            dns_failures: row.get(5)?,
+            cancel_requested: row.get(6)?,
         })
     });
     Ok(found.optional()?)
@@ -43,15 +48,21 @@ pub(super) struct Change<'a> {
     next_attempt_at: Option<i64>,
     ended_at: Option<i64>,
     backoff_us: Option<i64>,
+    class: Class,
+    dns_failures: u32,
     /// `None` leaves what went wrong before: a success does not wipe it out.
     error: Option<&'a LastError>,
 }
 
 impl<'a> Change<'a> {
     pub(super) fn of(held: &Held, end: &'a Prepared) -> Self {
-        let (status, reason, next_attempt_at, backoff_us) = match &end.end {
-            End::RetryAt { at, backoff } => (Status::Pending, None, Some(millis(*at)), backoff.map(micros)),
-            End::As { status, reason, .. } => (*status, *reason, held.next_attempt_at, held.backoff_us),
+        let (status, reason) = match &end.end {
+            End::RetryAt { .. } => (Status::Pending, None),
+            End::As { status, reason, .. } => (*status, *reason),
+        };
+        let (next_attempt_at, backoff_us, dns_failures) = match &end.end {
+            End::RetryAt { at, backoff, dns_failures } => (Some(millis(*at)), backoff.map(micros), *dns_failures),
+            End::As { .. } => (held.next_attempt_at, held.backoff_us, held.dns_failures),
         };
         let (status, reason) = match status {
             Status::Succeeded => (status, reason),
@@ -60,13 +71,16 @@ impl<'a> Change<'a> {
         };
         // An attempt that was not sent gives back what its claim counted.
         let taken_back = u32::from(end.attempt.is_none());
+        let attempt_number = held.attempt_number.saturating_sub(taken_back);
         Change {
             status,
             reason,
-            attempt_number: held.attempt_number.saturating_sub(taken_back),
+            attempt_number,
             next_attempt_at: next_attempt_at.filter(|_| !status.is_ended()),
             ended_at: status.is_ended().then(|| millis(end.at)),
             backoff_us,
+            class: if attempt_number > held.attempts_before { Class::Retry } else { Class::First },
+            dns_failures,
             error: end.attempt.as_ref().and_then(|attempt| attempt.error.as_ref()),
         }
     }
@@ -76,7 +90,8 @@ pub(super) fn update(connection: &Connection, task: i64, change: &Change<'_>) ->
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET
              status = ?2, reason = ?3, attempt_number = ?4, next_attempt_at = ?5, ended_at = ?6, backoff_us = ?7,
-             error_kind = coalesce(?8, error_kind), error_message = coalesce(?9, error_message)
+             class = ?8, dns_failures = ?9,
+             error_kind = coalesce(?10, error_kind), error_message = coalesce(?11, error_message)
          WHERE id = ?1",
     )?;
     update.execute((
@@ -87,6 +102,8 @@ pub(super) fn update(connection: &Connection, task: i64, change: &Change<'_>) ->
         change.next_attempt_at,
         change.ended_at,
         change.backoff_us,
+        change.class.code(),
+        change.dns_failures,
         change.error.map(|error| error.kind.as_str()),
         change.error.map(|error| error.message.as_str()),
     ))?;

@@ -23,9 +23,9 @@ fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) 
         Bulk::new(
             "INSERT OR FAIL INTO attempts (
                  task, token, number, started_at, duration_us, outcome, response_status, error_kind, error_message,
-                 backoff_us
+                 backoff_us, number_in_run
              )",
-            10,
+            11,
         )
     });
     INSERT.insert(connection, attempts, |values, (end, attempt)| {
@@ -39,7 +39,8 @@ fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) 
         values.put(attempt.response_status)?;
         values.put(error.map(|error| error.kind.as_str()))?;
         values.put(error.map(|error| error.message.as_str()))?;
-        values.put(attempt.backoff.map(micros))
+        values.put(attempt.backoff.map(micros))?;
+        values.put(attempt.number_in_run)
     })
 }
 

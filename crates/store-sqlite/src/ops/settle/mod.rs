@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
 
 #[derive(Debug)]
 enum End {
-    RetryAt { at: Timestamp, backoff: Option<Duration> },
+    RetryAt { at: Timestamp, backoff: Option<Duration>, dns_failures: u32 },
     As { status: Status, reason: Option<Reason>, answer: Option<EncodedAnswer> },
 }
 
@@ -38,7 +38,7 @@ impl Prepared {
     pub(crate) fn new(settlement: Settlement) -> Result<Self, Error> {
         let Settlement { tenant, id, token, attempt, next, at } = settlement;
         let end = match next {
-            Next::RetryAt { at, backoff } => End::RetryAt { at, backoff },
+            Next::RetryAt { at, backoff, dns_failures } => End::RetryAt { at, backoff, dns_failures },
             Next::End { status, reason, answer } => {
                 debug_assert!(status.is_ended(), "a task ends in a status that is an end");
                 let answer = answer.map(|answer| EncodedAnswer::new(*answer)).transpose()?;

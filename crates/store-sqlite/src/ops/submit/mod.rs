@@ -56,7 +56,8 @@ fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Fail
     let lease = match prepared.new.start {
         Start::Pending => None,
         Start::Claimed(terms, now) => {
-            Some(Lease { token: Token(1), since: now, until: terms.until(now, task.attempt_timeout) })
+            let until = terms.until(now, task.next_attempt_at, task.attempt_timeout);
+            Some(Lease { token: Token(1), since: now, until })
         }
     };
     writer.keys.add(&writer.connection, prepared.key, sequence(task.id))?;

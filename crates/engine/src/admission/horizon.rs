@@ -1,0 +1,81 @@
+//! How far ahead of free slots and due times tasks are claimed.
+//!
+//! A claim is durable before the send, so it takes a commit. Without claiming ahead, slots would stand empty during every
+//! commit, and every due task would be late by one. But what is claimed and not sent costs an attempt if the process dies.
+//! So a lane claims only what it will send within a *window* of about two commits: the measured time of a claim decides.
+
+use std::time::Duration;
+
+use redrive_core::Latency;
+
+/// The window is at least this long.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
+/// The window is at most this long, however slow the store is.
+pub(crate) const LONGEST: Duration = Duration::from_millis(50);
+
+/// How long claims have been taking.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Horizon {
+    claims: Latency,
+}
+
+impl Horizon {
+    /// Takes in a claim that took `took`, its commit included.
+    pub(crate) fn record(&mut self, took: Duration) {
+        self.claims.record(took);
+    }
+
+    /// Tasks are claimed up to this long before they are due.
+    pub(crate) fn window(&self) -> Duration {
+        (self.claims.estimate() * 2).clamp(SHORTEST, LONGEST)
+    }
+
+    /// How long before the first due time the next claim begins. Half a window, so that one claim takes all that becomes
+    /// due within the other half instead of one task at a time.
+    pub(crate) fn lead(&self) -> Duration {
+        self.window() / 2
+    }
+
+    /// How many tasks a lane with this many slots sends within the window beyond those that get a slot at once. None while
+    /// it is unknown how long an attempt holds its slot.
+    pub(crate) fn ahead(&self, slots: usize, slot_time: Option<Duration>, most: usize) -> usize {
+        let Some(slot_time) = slot_time else { return 0 };
+        let tasks = self.window().as_nanos() * slots as u128 / slot_time.as_nanos().max(1);
+        usize::try_from(tasks).unwrap_or(usize::MAX).min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn after_claims_of(took: Duration) -> Horizon {
+        let mut horizon = Horizon::default();
+        horizon.record(took);
+        horizon
+    }
+
+    #[test]
+    fn the_window_is_two_claims_within_bounds() {
+        for (claim, window) in [(0, 5), (2, 5), (3, 6), (10, 20), (25, 50), (4_000, 50)] {
+            assert_eq!(after_claims_of(millis(claim)).window(), millis(window), "claims of {claim} ms");
+        }
+        assert_eq!(Horizon::default().window(), SHORTEST);
+    }
+
+    #[test]
+    fn a_lane_claims_ahead_what_it_sends_within_the_window() {
+        let horizon = after_claims_of(millis(5));
+        // slots, slot time in ms, ahead
+        for (slots, slot_time, ahead) in [(10, 1, 100), (10, 4, 25), (3, 7, 4), (1, 10, 1), (1, 11, 0), (128, 4_000, 0)]
+        {
+            assert_eq!(horizon.ahead(slots, Some(millis(slot_time)), 256), ahead, "{slots} slots of {slot_time} ms");
+        }
+        assert_eq!(horizon.ahead(128, Some(Duration::ZERO), 256), 256, "never more than the bound");
+        assert_eq!(horizon.ahead(128, None, 256), 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! The last check of an attempt, made when the connection stands and before the first byte leaves.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use redrive_core::planted::{self, Bug};
+use redrive_core::{Task, Timestamp};
+
+use crate::in_flight::Signals;
+use crate::shared::{Phase, Shared};
+use crate::transport::{Gate, Withdrawn};
+
+/// Says whether the first byte may leave, and remembers when it did.
+pub(crate) struct FirstByte {
+    shared: Arc<Shared>,
+    signals: Arc<Signals>,
+    deadline_at: Timestamp,
+    send_by: Timestamp,
+    /// In epoch milliseconds; zero before.
+    left_at: AtomicU64,
+    is_refused: AtomicBool,
+}
+
+impl FirstByte {
+    /// The check of an attempt of `task` that must begin by `send_by`.
+    pub(crate) fn new(shared: &Arc<Shared>, signals: &Arc<Signals>, task: &Task, send_by: Timestamp) -> Arc<Self> {
+        let (shared, signals, deadline_at) = (shared.clone(), signals.clone(), task.deadline_at);
+        Arc::new(FirstByte {
+            shared,
+            signals,
+            deadline_at,
+            send_by,
+            left_at: AtomicU64::new(0),
+            is_refused: AtomicBool::new(false),
+        })
+    }
+
+    /// When the first byte left, if it did.
+    pub(crate) fn left_at(&self) -> Option<Timestamp> {
+        let millis = self.left_at.load(Ordering::Acquire);
+        (millis > 0).then(|| Timestamp::from_millis(millis))
+    }
+
+    /// Whether the check was made and the attempt did not pass it.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Acquire)
+    }
+}
+
+impl Gate for FirstByte {
+    fn open(&self) -> Result<(), Withdrawn> {
+        let now = self.shared.clock.now();
+        let is_late = now > self.send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
+        let is_over = now >= self.deadline_at && !planted::is(Bug::SendAfterDeadline);
+        let is_stopping = self.shared.phase() >= Phase::Returning;
+        let is_cancelled = !planted::is(Bug::CancelMissesTheConnected) && !self.signals.depart();
+        if is_late || is_over || is_stopping || is_cancelled {
+            self.left_at.store(0, Ordering::Release);
+            self.is_refused.store(true, Ordering::Release);
+            return Err(Withdrawn);
+        }
+        self.left_at.store(now.as_millis().max(1), Ordering::Release);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for FirstByte {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FirstByte")
+            .field("send_by", &self.send_by)
+            .field("left_at", &self.left_at)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Numbers for lanes and tenants, so that what is counted per lane is found without its name.
+//!
+//! A lane without work is remembered for a while, for what its calls have been taking; the ones that were idle for longest
+//! are forgotten.
+
+use std::collections::{HashMap, VecDeque};
+
+use redrive_core::{Lane, TenantId};
+
+use crate::schedule::LaneId;
+use crate::slots::TenantKey;
+
+/// The most lanes without work that are remembered.
+pub(super) const REMEMBERED: usize = 10_000;
+
+/// The numbers of lanes and tenants. The maps are looked up, never iterated: their order is random.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    ids: HashMap<Lane, LaneId>,
+    lanes: Vec<Option<Named>>,
+    unused_lanes: Vec<LaneId>,
+    tenants: HashMap<TenantId, Tenant>,
+    unused_tenants: Vec<TenantKey>,
+    /// Lanes without work, the one that has been so for longest first.
+    idle: VecDeque<LaneId>,
+}
+
+#[derive(Debug)]
+struct Named {
+    lane: Lane,
+    /// Whether it stands in `Names::idle`.
+    is_remembered: bool,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    key: TenantKey,
+    lanes: usize,
+}
+
+/// A lane that has just got its number.
+pub(super) struct NewLane {
+    pub(super) id: LaneId,
+    pub(super) tenant: TenantKey,
+}
+
+impl Names {
+    /// The lane's number, if it has one.
+    pub(super) fn find(&self, lane: &Lane) -> Option<LaneId> {
+        self.ids.get(lane).copied()
+    }
+
+    /// Gives the lane, which has none, a number.
+    pub(super) fn add(&mut self, lane: &Lane) -> NewLane {
+        let id = self.unused_lanes.pop().unwrap_or(self.lanes.len());
+        let named = Some(Named { lane: lane.clone(), is_remembered: false });
+        match self.lanes.get_mut(id) {
+            Some(unused) => *unused = named,
+            None => self.lanes.push(named),
+        }
+        self.ids.insert(lane.clone(), id);
+        let known = self.tenants.len() + self.unused_tenants.len();
+        let unused = &mut self.unused_tenants;
+        let new = || Tenant { key: unused.pop().unwrap_or(known), lanes: 0 };
+        let tenant = self.tenants.entry(lane.tenant.clone()).or_insert_with(new);
+        tenant.lanes += 1;
+        NewLane { id, tenant: tenant.key }
+    }
+
+    /// The lane with this number.
+    pub(super) fn lane(&self, id: LaneId) -> Option<&Lane> {
+        self.lanes.get(id)?.as_ref().map(|named| &named.lane)
+    }
+
+    /// Remembers a lane that has become idle; answers the one that it takes the place of, which may have work again.
+    pub(super) fn remember(&mut self, id: LaneId) -> Option<LaneId> {
+        let named = self.lanes.get_mut(id)?.as_mut()?;
+        if std::mem::replace(&mut named.is_remembered, true) {
+            return None;
+        }
+        self.idle.push_back(id);
+        let oldest = if self.idle.len() > REMEMBERED { self.idle.pop_front() } else { None }?;
+        self.lanes.get_mut(oldest)?.as_mut()?.is_remembered = false;
+        Some(oldest)
+    }
+
+    /// Forgets a lane that is not remembered any more.
+    pub(super) fn forget(&mut self, id: LaneId) {
+        let Some(Named { lane, .. }) = self.lanes.get_mut(id).and_then(Option::take) else { return };
+        self.ids.remove(&lane);
+        self.unused_lanes.push(id);
+        if let Some(tenant) = self.tenants.get_mut(&lane.tenant) {
+            tenant.lanes -= 1;
+            if tenant.lanes == 0 {
+                self.unused_tenants.push(tenant.key);
+                self.tenants.remove(&lane.tenant);
+            }
+        }
+    }
+
+    /// How many lanes have a number.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.ids.len()
+    }
+}

@@ -1,0 +1,118 @@
+//! A task's place in its lane, from its claim until it is settled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Lanes;
+use crate::admission::pace::AttemptEnd;
+use crate::schedule::LaneId;
+use crate::slots::{Number, Room};
+
+/// A claimed task's place in its lane. Dropping it gives everything back that the task holds.
+pub(crate) struct Seat {
+    lanes: Arc<Lanes>,
+    lane: LaneId,
+    hold: Hold,
+    bytes: usize,
+}
+
+/// What a seat holds.
+#[derive(Debug)]
+enum Hold {
+    /// Claimed ahead of a slot.
+    Ahead,
+    /// Waits for a slot under this number.
+    Waiting(Number, oneshot::Receiver<()>),
+    /// A slot.
+    Slot,
+    /// A slot, and the attempt with this number is on the wire.
+    Wire(Number),
+    /// Nothing: the attempt has ended.
+    Ended,
+}
+
+impl Seat {
+    /// A seat for one task with this room, which was taken, and a body of this size.
+    pub(super) fn new(lanes: &Arc<Lanes>, lane: LaneId, room: Room, bytes: usize) -> Self {
+        let hold = if room.slots > 0 { Hold::Slot } else { Hold::Ahead };
+        Seat { lanes: lanes.clone(), lane, hold, bytes }
+    }
+
+    /// Whether the attempt may go on the wire.
+    pub(crate) fn has_slot(&mut self) -> bool {
+        if let Hold::Waiting(number, _) = self.hold
+            && self.lanes.with(|state, _| state.slots.is_granted(self.lane, number))
+        {
+            self.hold = Hold::Slot;
+        }
+        matches!(self.hold, Hold::Slot)
+    }
+
+    /// Waits for a slot, behind the tasks of the lane that were there before. Cancel safe: a slot that was given while this
+    /// was dropped is the seat's all the same.
+    pub(crate) async fn slot(&mut self) {
+        if matches!(self.hold, Hold::Ahead) {
+            self.hold = match self.lanes.with(|state, now| state.slots.want(self.lane, now.elapsed)) {
+                Ok(()) => Hold::Slot,
+                Err((number, granted)) => Hold::Waiting(number, granted),
+            };
+        }
+        if let Hold::Waiting(_, granted) = &mut self.hold {
+            // The sender is dropped only with all lanes, and then nothing waits for a slot any more.
+            if granted.await.is_ok() {
+                self.hold = Hold::Slot;
+            }
+        }
+    }
+
+    /// The attempt goes on the wire.
+    pub(crate) fn begin(&mut self) {
+        if matches!(self.hold, Hold::Slot) {
+            self.hold = Hold::Wire(self.lanes.with(|state, now| state.slots.begin(self.lane, now.elapsed)));
+        }
+    }
+
+    /// The attempt has ended: the slot is free while its result is written down. `call` is what a call of the dependency
+    /// took, if that is known by it.
+    pub(crate) fn end(&mut self, end: AttemptEnd, call: Option<Duration>) {
+        let Hold::Wire(number) = self.hold else { return self.give_back() };
+        self.hold = Hold::Ended;
+        self.lanes.with(|state, now| {
+            if let Some(took) = call {
+                state.record_call(self.lane, took, now.elapsed);
+            }
+            state.slots.end(self.lane, number, end, now.elapsed);
+        });
+    }
+
+    /// Gives back the slot or the wait for one; what is in memory still counts.
+    pub(crate) fn give_back(&mut self) {
+        let one = |slots, ahead| Room { slots, ahead };
+        let lane = self.lane;
+        self.lanes.with(|state, now| match std::mem::replace(&mut self.hold, Hold::Ended) {
+            Hold::Ended => {}
+            Hold::Wire(number) => state.slots.abandon(lane, number, now.elapsed),
+            Hold::Slot => state.slots.give_back(lane, one(1, 0), now.elapsed),
+            Hold::Ahead => state.slots.give_back(lane, one(0, 1), now.elapsed),
+            Hold::Waiting(number, _) => {
+                let is_granted = state.slots.stop_waiting(lane, number);
+                let held = if is_granted { one(1, 0) } else { one(0, 1) };
+                state.slots.give_back(lane, held, now.elapsed);
+            }
+        });
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if !matches!(self.hold, Hold::Ended) {
+            self.give_back();
+        }
+        self.lanes.with(|state, now| {
+            state.leave();
+            state.slots.drop_bytes(self.lane, self.bytes, now.elapsed);
+        });
+    }
+}

@@ -1,0 +1,300 @@
+//! The lanes under the lock: the schedule, the slots, and where a lane belongs after a change.
+
+use std::time::Duration;
+
+use redrive_core::latency::ESTIMATE_FOR;
+use redrive_core::planted::{self, Bug};
+use redrive_core::{Class, Lane, Latency, Timestamp};
+use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
+
+use super::NextLook;
+use super::names::Names;
+use crate::admission::horizon::Horizon;
+use crate::options::{Options, Steps};
+use crate::schedule::{LaneId, Schedule};
+use crate::slots::{Bounds, Held, Room, Slots};
+
+/// What a lane asks for in its first turn. It asks for twice as much when it got all of that, so that the slots that a claim
+/// reserves are not many more than it needs.
+const FIRST_ASK: usize = 8;
+
+/// The present moment, on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    /// On the wall, which may jump: due times are in it.
+    pub(super) wall: Timestamp,
+    /// Since some fixed point: slot times are in it.
+    pub(super) elapsed: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) names: Names,
+    pub(super) schedule: Schedule,
+    pub(super) slots: Slots,
+    pub(super) horizon: Horizon,
+    lanes: Vec<LaneState>,
+    /// Tasks that are claimed and not yet settled, and those that are about to be claimed.
+    members: usize,
+    most_members: usize,
+    steps: Steps,
+}
+
+#[derive(Debug, Clone)]
+struct LaneState {
+    /// What its calls have been taking, for the question whether one more fits before a deadline.
+    calls: Latency,
+    called_at: Duration,
+    /// How many tasks it asks for in its next turn.
+    ask: usize,
+    /// The next task may be claimed only into a slot: a claim without one found nothing that it may take.
+    needs_slot: bool,
+}
+
+/// A claim under way: what is asked for, and the lanes that ask.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    pub(super) rooms: Vec<LaneRoom>,
+    pub(super) lanes: Vec<LaneId>,
+}
+
+impl Turns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rooms.is_empty()
+    }
+}
+
+impl State {
+    pub(super) fn new(options: &Options) -> Self {
+        let bounds = Bounds {
+            slots: options.max_in_flight,
+            slots_per_lane: options.lane_concurrency,
+            bytes: options.max_body_bytes,
+            ahead: options.steps.ahead,
+        };
+        State {
+            names: Names::default(),
+            schedule: Schedule::default(),
+            slots: Slots::new(bounds),
+            horizon: Horizon::default(),
+            lanes: Vec::new(),
+            members: 0,
+            most_members: match planted::is(Bug::WaitingUsesCapacity) {
+                true => options.max_in_flight,
+                false => options.max_in_flight.saturating_mul(2).saturating_add(options.steps.ahead),
+            },
+            steps: options.steps.clone(),
+        }
+    }
+
+    /// The number of this lane, a new one if it has none.
+    pub(super) fn id(&mut self, lane: &Lane) -> LaneId {
+        if let Some(id) = self.names.find(lane) {
+            return id;
+        }
+        let new = self.names.add(lane);
+        let fresh =
+            LaneState { calls: Latency::default(), called_at: Duration::ZERO, ask: FIRST_ASK, needs_slot: false };
+        match self.lanes.get_mut(new.id) {
+            Some(unused) => *unused = fresh,
+            None => self.lanes.push(fresh),
+        }
+        self.schedule.add(new.id);
+        self.slots.add(new.id, new.tenant);
+        new.id
+    }
+
+    /// Puts a lane where it belongs after a change.
+    pub(super) fn place(&mut self, lane: LaneId, now: Now) {
+        let Some(due) = self.schedule.first_due(lane) else {
+            self.schedule.set_aside(lane);
+            self.slots.unreserve(lane, now.elapsed);
+            self.rest(lane);
+            return;
+        };
+        if due > now.wall.after(self.horizon.lead()) {
+            self.slots.unreserve(lane, now.elapsed);
+            self.schedule.wait(lane);
+            return;
+        }
+        match self.room(lane, now).0.is_none() {
+            false => self.schedule.queue(lane),
+            true => {
+                self.schedule.set_aside(lane);
+                self.slots.stand_in_line(lane, now.elapsed);
+            }
+        }
+    }
+
+    /// Places every lane that may have more room than before.
+    pub(super) fn place_served(&mut self, now: Now) {
+        while let Some(lane) = self.slots.next_served() {
+            if self.names.lane(lane).is_some() {
+                self.place(lane, now);
+            }
+        }
+    }
+
+    /// Room for one new task that is due now.
+    pub(super) fn reserve(&mut self, lane: LaneId, is_last: bool, now: Now) -> Option<Room> {
+        let one = self.slots.room_for_one(lane, is_last, &self.horizon, now.elapsed)?;
+        self.slots.take(lane, one);
+        self.members += 1;
+        Some(one)
+    }
+
+    /// Takes the next lanes whose turn it is, each with the room that it gets.
+    pub(super) fn take_turns(&mut self, now: Now) -> Turns {
+        let mut turns = Turns::default();
+        let mut without_room = Vec::new();
+        let due_by = now.wall.after(self.horizon.window());
+        while turns.rooms.len() < self.steps.lanes_per_claim && !self.is_full() {
+            let Some(lane) = self.schedule.next(due_by) else { break };
+            let room = self.ask(lane, now);
+            if room.is_none() {
+                // New tasks took what there was. Placed below: one that is not due yet would come again here.
+                without_room.push(lane);
+                continue;
+            }
+            for (class, room) in self.split(lane, room, due_by) {
+                let Some(name) = self.names.lane(lane).cloned() else { continue };
+                self.slots.take(lane, room);
+                self.members += room.slots + room.ahead;
+                self.schedule.claiming(lane, class);
+                turns.rooms.push(LaneRoom { lane: name, class, slots: room.slots, ahead: room.ahead });
+                turns.lanes.push(lane);
+            }
+        }
+        without_room.into_iter().for_each(|lane| self.place(lane, now));
+        turns
+    }
+
+    pub(super) fn request(&self, turns: &Turns, lease: LeaseTerms, now: Timestamp) -> ClaimRequest {
+        let due_by = now.after(self.horizon.window());
+        ClaimRequest { rooms: turns.rooms.clone(), most: self.steps.claim, due_by, lease, now }
+    }
+
+    /// Ends a turn of one class: `claimed` tasks were claimed, and `next_due` is what the store says is left. Answers the
+    /// room that each of them has; the rest is given back.
+    pub(super) fn claimed(
+        &mut self,
+        lane: LaneId,
+        asked: &LaneRoom,
+        claimed: usize,
+        next_due: Option<Timestamp>,
+        now: Now,
+    ) -> Room {
+        let used = Room { slots: claimed.min(asked.slots), ahead: claimed.saturating_sub(asked.slots) };
+        let unused = Room { slots: asked.slots - used.slots, ahead: asked.ahead.saturating_sub(used.ahead) };
+        let unasked = Room { slots: 0, ahead: used.ahead.saturating_sub(asked.ahead) };
+        self.slots.take(lane, unasked);
+        self.members = (self.members + unasked.ahead).saturating_sub(unused.slots + unused.ahead);
+        let state = &mut self.lanes[lane];
+        let wanted = asked.slots + asked.ahead;
+        state.ask = if claimed >= wanted { state.ask * 2 } else { (claimed * 2).max(FIRST_ASK) }.min(self.steps.turn);
+        state.needs_slot = claimed == 0 && asked.slots == 0 && next_due.is_some_and(|due| due <= now.wall);
+        if let Some(due) = next_due {
+            // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
+            self.schedule.note(lane, asked.class, due);
+        }
+        self.schedule.claimed(lane);
+        self.slots.give_back(lane, unused, now.elapsed);
+        used
+    }
+
+    /// A task is settled, or left to the rescuer.
+    pub(super) fn leave(&mut self) {
+        self.members = self.members.saturating_sub(1);
+    }
+
+    /// Whether nothing may be claimed, because too much of what was is not settled yet.
+    pub(super) fn is_full(&self) -> bool {
+        self.members >= self.most_members
+    }
+
+    pub(super) fn next_look(&self) -> NextLook {
+        match () {
+            () if self.is_full() => NextLook::At(None, None),
+            () if self.schedule.has_ready() => NextLook::Now,
+            () => {
+                let due = self.schedule.next_time().map(|due| due.before(self.horizon.lead()));
+                NextLook::At(due, self.slots.next_change())
+            }
+        }
+    }
+
+    /// What a call of this lane's dependency has been taking lately. After [`ESTIMATE_FOR`] without a call nothing is
+    /// known: else one slow spell could turn away every later task with a short budget, and no call would be made that
+    /// could show that the dependency has recovered.
+    pub(super) fn estimate(&self, lane: &Lane, elapsed: Duration) -> Duration {
+        self.names.find(lane).map_or(Duration::ZERO, |lane| {
+            let LaneState { calls, called_at, .. } = &self.lanes[lane];
+            if elapsed.saturating_sub(*called_at) > ESTIMATE_FOR { Duration::ZERO } else { calls.estimate() }
+        })
+    }
+
+    /// Notes what a call took.
+    pub(super) fn record_call(&mut self, lane: LaneId, took: Duration, elapsed: Duration) {
+        let LaneState { calls, called_at, .. } = &mut self.lanes[lane];
+        if elapsed.saturating_sub(*called_at) > ESTIMATE_FOR {
+            *calls = Latency::default();
+        }
+        calls.record(took);
+        *called_at = elapsed;
+    }
+
+    fn room(&mut self, lane: LaneId, now: Now) -> (Room, Option<Held>) {
+        let (mut room, held) = self.slots.room(lane, &self.horizon, now.elapsed);
+        if self.lanes[lane].needs_slot && room.slots == 0 {
+            room.ahead = 0;
+        }
+        (room, held)
+    }
+
+    /// What the lane asks for in its turn: no more than it may have, and than it is likely to find.
+    fn ask(&mut self, lane: LaneId, now: Now) -> Room {
+        let (room, _) = self.room(lane, now);
+        let slots = room.slots.min(self.lanes[lane].ask);
+        Room { slots, ahead: room.ahead.min(self.lanes[lane].ask - slots) }
+    }
+
+    /// Splits room between the classes that have something due: in halves, the larger one for what was due first.
+    fn split(&self, lane: LaneId, room: Room, due_by: Timestamp) -> Vec<(Class, Room)> {
+        let due = |class| self.schedule.due(lane, class).filter(|due| *due <= due_by);
+        let (first, second) = match (due(Class::First), due(Class::Retry)) {
+            (Some(first), Some(retry)) if retry < first => (Class::Retry, Some(Class::First)),
+            (Some(_), Some(_)) => (Class::First, Some(Class::Retry)),
+            (_, None) => (Class::First, None),
+            (None, _) => (Class::Retry, None),
+        };
+        let Some(second) = second else { return vec![(first, room)] };
+        let smaller = Room { slots: room.slots / 2, ahead: room.ahead / 2 };
+        let larger = Room { slots: room.slots - smaller.slots, ahead: room.ahead - smaller.ahead };
+        let both = [(first, larger), (second, smaller)];
+        both.into_iter().filter(|(_, room)| !room.is_none()).collect()
+    }
+
+    /// A lane without work is remembered for a while; the oldest are forgotten.
+    fn rest(&mut self, lane: LaneId) {
+        if !self.is_idle(lane) {
+            return;
+        }
+        if let Some(oldest) = self.names.remember(lane)
+            && self.is_idle(oldest)
+        {
+            self.slots.remove(oldest);
+            self.names.forget(oldest);
+        }
+    }
+
+    fn is_idle(&self, lane: LaneId) -> bool {
+        self.schedule.is_idle(lane) && self.slots.is_idle(lane)
+    }
+}
+
+/// What is left in the room of a turn, by the store's answer.
+pub(super) fn left(lanes: &[LaneDue], at: usize, room: &LaneRoom) -> Option<Timestamp> {
+    let is_of = |left: &&LaneDue| left.lane == room.lane && left.class == room.class;
+    let left = lanes.get(at).filter(is_of).or_else(|| lanes.iter().find(is_of));
+    left.and_then(|left| left.next_due)
+}

@@ -1,0 +1,135 @@
+//! Ends tasks that waited past their deadline, whether or not their lane ever has room for them.
+//!
+//! On an exclusive store this process knows the deadline of everything that it lets wait, so that it asks only when one has
+//! passed. On a shared store others let tasks wait as well, and it asks every few seconds.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redrive_core::planted::{self, Bug};
+use redrive_core::{Task, Timestamp};
+use redrive_store::{Error, Overdue};
+use tokio::sync::Notify;
+
+use crate::shared::{Phase, Shared};
+
+/// The longest time between two looks on a shared store: a task ends within 5 s of its deadline.
+const LOOK_EVERY: Duration = Duration::from_secs(4);
+/// The shortest time between two looks, and the wait after one that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest sleep before another look at the clock on the wall, which may have jumped meanwhile.
+const LONGEST_NAP: Duration = Duration::from_secs(30);
+
+/// The earliest deadline of the tasks that wait, as far as this process knows.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines {
+    earliest: Mutex<Option<Timestamp>>,
+    /// Rings when there is an earlier one.
+    changed: Notify,
+}
+
+impl Deadlines {
+    /// Notes that a task with this deadline waits.
+    pub(crate) fn note(&self, deadline: Timestamp) {
+        let mut earliest = self.lock();
+        if earliest.is_none_or(|known| deadline < known) {
+            *earliest = Some(deadline);
+            drop(earliest);
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.earliest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until the engine drains.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    loop {
+        let wait = match end_overdue(&shared).await {
+            Ok(()) => next_look(&shared),
+            Err(error) => {
+                tracing::warn!(%error, "ending tasks past their deadline failed, trying again");
+                Some(PAUSE)
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Draining) => return,
+            () = look_again(&shared, wait) => {}
+        }
+    }
+}
+
+/// Waits for `wait`, or until there is an earlier deadline, whichever comes first, but for the shortest pause at least.
+async fn look_again(shared: &Shared, wait: Option<Duration>) {
+    shared.clock.sleep(PAUSE).await;
+    let mut left = wait.map(|wait| wait.saturating_sub(PAUSE));
+    loop {
+        let changed = shared.deadlines.changed.notified();
+        if left.is_some_and(|left| left.is_zero()) {
+            return;
+        }
+        match left {
+            Some(left) => tokio::select! {
+                biased;
+                () = changed => {}
+                () = shared.clock.sleep(left) => return,
+            },
+            None => changed.await,
+        }
+        left = next_look(shared);
+    }
+}
+
+/// How long until something can be overdue; `None` if nothing waits.
+fn next_look(shared: &Shared) -> Option<Duration> {
+    let now = shared.clock.now();
+    let earliest = shared.deadlines.lock().map(|deadline| deadline.since(now).min(LONGEST_NAP));
+    match shared.store.is_exclusive() {
+        true => earliest,
+        false => Some(earliest.map_or(LOOK_EVERY, |earliest| earliest.min(LOOK_EVERY))),
+    }
+}
+
+/// Ends everything that is overdue by now.
+async fn end_overdue(shared: &Shared) -> Result<(), Error> {
+    if planted::is(Bug::OverdueWaitsForRoom) {
+        return Ok(());
+    }
+    loop {
+        let step = shared.options.steps.overdue;
+        // What is noted during the call may be in the answer or not: the earlier of both is safe.
+        *shared.deadlines.lock() = None;
+        let outcome = shared.store.end_overdue(shared.clock.now(), step).await;
+        let Overdue { ended, next_deadline } = match outcome {
+            Ok(overdue) => overdue,
+            Err(error) => {
+                // It may have happened, and its answer been lost.
+                shared.alerts.doubt();
+                shared.deadlines.note(shared.clock.now());
+                return Err(error);
+            }
+        };
+        next_deadline.into_iter().for_each(|deadline| shared.deadlines.note(deadline));
+        let is_last = ended.len() < step;
+        ended.iter().for_each(|task| follow_up(shared, task));
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+fn follow_up(shared: &Shared, task: &Task) {
+    tracing::info!(
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        attempts = task.attempt_in_run(),
+        max_attempts = task.max_attempts,
+        "task ended: it waited past its deadline"
+    );
+    shared.alerts.raise(task);
+    shared.waiters.ended(task.id);
+}

@@ -1,0 +1,520 @@
+//! Slots: what is on the wire or about to be, lane by lane, and who waits for a slot.
+//!
+//! A slot is held from its reservation (for a claim or a new task) until the attempt has ended. Tasks that were claimed ahead
+//! hold none: they wait in their lane's order, and use no capacity. A lane that could use a slot and gets none because its
+//! pool is used up waits in line (`line`); what becomes free is offered there first.
+//!
+//! How many slots a lane may have is decided in `admission`, with what is counted here. Not here: what is due (`schedule`).
+
+mod line;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use redrive_core::planted::{self, Bug};
+use tokio::sync::oneshot;
+
+use crate::admission::Pool;
+use crate::admission::horizon::Horizon;
+use crate::admission::pace::{AttemptEnd, Pace, SLOW_AFTER};
+use crate::admission::quota::{Quota, TENANT_WEIGHT, share};
+use crate::schedule::LaneId;
+use line::Line;
+
+/// A tenant's number while one of its lanes is in memory.
+pub(crate) type TenantKey = usize;
+/// Tells attempts on the wire, and tasks that wait, apart. Never used twice.
+pub(crate) type Number = u64;
+
+/// What bounds all lanes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Slots in all.
+    pub(crate) slots: usize,
+    /// Slots of one lane.
+    pub(crate) slots_per_lane: usize,
+    /// Bytes of bodies in memory.
+    pub(crate) bytes: usize,
+    /// Tasks of one lane that are claimed ahead.
+    pub(crate) ahead: usize,
+}
+
+/// Why a lane gets no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It has as many as it may have, or has earned.
+    LaneLimit,
+    /// Its pool has none for it: too few are free.
+    Pool,
+    /// Its tenant's lanes hold their share of the pool.
+    Tenant,
+    /// The bodies in memory are too large already.
+    Memory,
+}
+
+/// How many tasks a lane may claim now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Into slots.
+    pub(crate) slots: usize,
+    /// Ahead of slots that will become free.
+    pub(crate) ahead: usize,
+}
+
+impl Room {
+    pub(crate) fn is_none(self) -> bool {
+        self.slots + self.ahead == 0
+    }
+}
+
+/// All slots, and those who hold them or wait for them. Times are of the clock that never jumps.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    bounds: Bounds,
+    lanes: Vec<LaneSlots>,
+    /// Slots and bytes that each tenant holds, by pool.
+    tenants: Vec<TenantHolds>,
+    slots: Quota,
+    bytes: Quota,
+    line: Line,
+    /// Slots that rest after a failure, by when they are free again.
+    resting: BTreeMap<(Duration, Number), LaneId>,
+    /// Lanes that turn slow if their oldest attempt is still on the wire then.
+    ageing: BTreeSet<(Duration, LaneId)>,
+    /// Lanes that may have more room than before.
+    served: Vec<LaneId>,
+    numbers: Number,
+}
+
+#[derive(Debug, Clone, Default)]
+struct TenantHolds {
+    slots: [usize; Pool::ALL.len()],
+    bytes: [usize; Pool::ALL.len()],
+}
+
+#[derive(Debug)]
+struct LaneSlots {
+    tenant: TenantKey,
+    /// Where what it holds is counted.
+    pool: Pool,
+    /// Slots that it holds: reserved, on the wire, or resting.
+    held: usize,
+    /// Of these, reserved for its next claim.
+    reserved: usize,
+    /// Tasks that are claimed, or about to be, without a slot.
+    unsent: usize,
+    bytes: usize,
+    on_wire: BTreeMap<Number, Duration>,
+    waiting: VecDeque<(Number, oneshot::Sender<()>)>,
+    pace: Pace,
+    ages_at: Option<Duration>,
+}
+
+impl Slots {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Slots {
+            bounds,
+            lanes: Vec::new(),
+            tenants: Vec::new(),
+            slots: Quota::new(bounds.slots),
+            bytes: Quota::new(bounds.bytes),
+            line: Line::default(),
+            resting: BTreeMap::new(),
+            ageing: BTreeSet::new(),
+            served: Vec::new(),
+            numbers: 0,
+        }
+    }
+
+    /// Enters a lane that holds nothing under this number.
+    pub(crate) fn add(&mut self, lane: LaneId, tenant: TenantKey) {
+        let fresh = LaneSlots {
+            tenant,
+            pool: Pool::Unknown,
+            held: 0,
+            reserved: 0,
+            unsent: 0,
+            bytes: 0,
+            on_wire: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            pace: Pace::default(),
+            ages_at: None,
+        };
+        if self.tenants.len() <= tenant {
+            self.tenants.resize_with(tenant + 1, TenantHolds::default);
+        }
+        match self.lanes.get_mut(lane) {
+            Some(entry) => *entry = fresh,
+            None => self.lanes.push(fresh),
+        }
+        debug_assert!(lane < self.lanes.len(), "lanes are numbered without gaps");
+    }
+
+    /// How many tasks the lane may claim now; an error says why none may get a slot, while some may still go ahead.
+    pub(crate) fn room(&mut self, lane: LaneId, horizon: &Horizon, now: Duration) -> (Room, Option<Held>) {
+        self.classify(lane, now);
+        let (slots, held) = match self.more(lane, now) {
+            Ok(slots) => (slots, None),
+            Err(held) => (0, Some(held)),
+        };
+        let entry = &self.lanes[lane];
+        let slots = slots + entry.reserved;
+        // What is on the wire or will be: resting slots send nothing. A lane that is held back for memory claims nothing.
+        let most = if held == Some(Held::Memory) { 0 } else { self.bounds.ahead };
+        let ahead = match entry.pool {
+            Pool::Fast => horizon.ahead(entry.held + slots - entry.reserved, entry.pace.slot_time(now), most),
+            Pool::Unknown | Pool::Slow if planted::is(Bug::WaitingUsesCapacity) => most,
+            Pool::Unknown | Pool::Slow => 0,
+        };
+        // Tasks that are claimed and unsent will take slots, or use up what may be claimed ahead of them.
+        let all = (slots + ahead).saturating_sub(entry.unsent);
+        let slots = slots.min(all);
+        (Room { slots, ahead: all - slots }, held)
+    }
+
+    /// Room for one new task, if the lane has any. It gets a slot at once if it must have one to be claimed, or if nothing
+    /// says that its lane's slots turn over quickly. Otherwise it takes one when its commit is done: a slot that is held
+    /// during a commit sends nothing.
+    pub(crate) fn room_for_one(
+        &mut self,
+        lane: LaneId,
+        is_last: bool,
+        horizon: &Horizon,
+        now: Duration,
+    ) -> Option<Room> {
+        let (room, held) = self.room(lane, horizon, now);
+        let is_last = is_last && !planted::is(Bug::LastAttemptClaimedAhead);
+        let needs_slot = is_last || self.lanes[lane].pool != Pool::Fast;
+        match needs_slot {
+            true if held.is_none() && room.slots > 0 => Some(Room { slots: 1, ahead: 0 }),
+            false if !room.is_none() => Some(Room { slots: 0, ahead: 1 }),
+            _ => None,
+        }
+    }
+
+    /// Takes room that [`Slots::room`] said there is.
+    pub(crate) fn take(&mut self, lane: LaneId, room: Room) {
+        let entry = &mut self.lanes[lane];
+        let from_reserved = room.slots.min(entry.reserved);
+        entry.reserved -= from_reserved;
+        entry.unsent += room.ahead;
+        self.hold(lane, room.slots - from_reserved);
+    }
+
+    /// Gives room back that was taken and not used.
+    pub(crate) fn give_back(&mut self, lane: LaneId, room: Room, now: Duration) {
+        let entry = &mut self.lanes[lane];
+        debug_assert!(entry.unsent >= room.ahead, "given back more than was claimed ahead");
+        entry.unsent = entry.unsent.saturating_sub(room.ahead);
+        self.release(lane, room.slots, now);
+    }
+
+    /// Gives back what is reserved for a claim that is not going to be made.
+    pub(crate) fn unreserve(&mut self, lane: LaneId, now: Duration) {
+        let reserved = std::mem::take(&mut self.lanes[lane].reserved);
+        if reserved > 0 {
+            self.release(lane, reserved, now);
+        }
+    }
+
+    /// Gives back what is reserved for claims in any lane.
+    pub(crate) fn unreserve_all(&mut self, now: Duration) {
+        (0..self.lanes.len()).for_each(|lane| self.unreserve(lane, now));
+    }
+
+    /// The lane, which is idle, is forgotten: it waits for nothing any more.
+    pub(crate) fn remove(&mut self, lane: LaneId) {
+        self.line.leave(lane);
+    }
+
+    /// A task that was claimed ahead wants a slot: it gets one, or waits behind the lane's others.
+    pub(crate) fn want(&mut self, lane: LaneId, now: Duration) -> Result<(), (Number, oneshot::Receiver<()>)> {
+        self.classify(lane, now);
+        if self.lanes[lane].waiting.is_empty() && self.more(lane, now).is_ok() {
+            self.lanes[lane].unsent = self.lanes[lane].unsent.saturating_sub(1);
+            self.hold(lane, 1);
+            return Ok(());
+        }
+        let (granted, grant) = oneshot::channel();
+        let number = self.number();
+        self.lanes[lane].waiting.push_back((number, granted));
+        self.stand_in_line(lane, now);
+        Err((number, grant))
+    }
+
+    /// Whether a task that waited under this number has been given its slot.
+    pub(crate) fn is_granted(&self, lane: LaneId, number: Number) -> bool {
+        !self.lanes[lane].waiting.iter().any(|(other, _)| *other == number)
+    }
+
+    /// A task that waited under this number waits no longer; says whether it had been given a slot, which it keeps.
+    pub(crate) fn stop_waiting(&mut self, lane: LaneId, number: Number) -> bool {
+        let waiting = &mut self.lanes[lane].waiting;
+        let before = waiting.len();
+        waiting.retain(|(other, _)| *other != number);
+        before == waiting.len()
+    }
+
+    /// An attempt begins to use its slot.
+    pub(crate) fn begin(&mut self, lane: LaneId, now: Duration) -> Number {
+        let number = self.number();
+        self.lanes[lane].on_wire.insert(number, now);
+        self.watch_age(lane);
+        number
+    }
+
+    /// An attempt has ended: its slot is free, or rests.
+    pub(crate) fn end(&mut self, lane: LaneId, number: Number, end: AttemptEnd, now: Duration) {
+        let Some(began) = self.lanes[lane].on_wire.remove(&number) else { return };
+        let rest = self.lanes[lane].pace.record(now.saturating_sub(began), end, now);
+        self.classify(lane, now);
+        if rest.is_zero() {
+            self.release(lane, 1, now);
+        } else {
+            self.resting.insert((now + rest, number), lane);
+        }
+    }
+
+    /// An attempt is given up without an end that says anything of the dependency.
+    pub(crate) fn abandon(&mut self, lane: LaneId, number: Number, now: Duration) {
+        if self.lanes[lane].on_wire.remove(&number).is_some() {
+            self.classify(lane, now);
+            self.release(lane, 1, now);
+        }
+    }
+
+    /// Counts the body of a task that is in memory now.
+    pub(crate) fn keep_bytes(&mut self, lane: LaneId, bytes: usize) {
+        let entry = &mut self.lanes[lane];
+        entry.bytes += bytes;
+        self.tenants[entry.tenant].bytes[entry.pool as usize] += bytes;
+        self.bytes.take(entry.pool, bytes);
+    }
+
+    /// The body is not in memory any more.
+    pub(crate) fn drop_bytes(&mut self, lane: LaneId, bytes: usize, now: Duration) {
+        let entry = &mut self.lanes[lane];
+        entry.bytes = entry.bytes.saturating_sub(bytes);
+        let of_tenant = &mut self.tenants[entry.tenant].bytes[entry.pool as usize];
+        *of_tenant = of_tenant.saturating_sub(bytes);
+        self.bytes.give_back(entry.pool, bytes);
+        if bytes > 0 {
+            self.offer(lane, now);
+        }
+    }
+
+    /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
+    pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
+        if matches!(self.more(lane, now), Err(Held::Pool | Held::Tenant | Held::Memory)) {
+            let entry = &self.lanes[lane];
+            let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
+            self.line.join(lane, entry.tenant, entry.pool, is_starved);
+        }
+    }
+
+    /// Lets time pass: slots that rested are free, and lanes whose oldest attempt is old now are slow.
+    pub(crate) fn advance(&mut self, now: Duration) {
+        while let Some(((until, _), _)) = self.resting.first_key_value()
+            && *until <= now
+            && let Some((_, lane)) = self.resting.pop_first()
+        {
+            self.release(lane, 1, now);
+        }
+        while let Some((ages_at, lane)) = self.ageing.first().copied()
+            && ages_at <= now
+        {
+            self.ageing.pop_first();
+            self.age(lane, ages_at, now);
+        }
+    }
+
+    /// When time alone changes something that somebody waits for.
+    pub(crate) fn next_change(&self) -> Option<Duration> {
+        let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
+        let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());
+        [rested, aged].into_iter().flatten().min()
+    }
+
+    /// A lane that may have more room than before, each at most once per change.
+    pub(crate) fn next_served(&mut self) -> Option<LaneId> {
+        self.served.pop()
+    }
+
+    /// Whether nothing of this lane is claimed, on the wire or resting.
+    pub(crate) fn is_idle(&self, lane: LaneId) -> bool {
+        let entry = &self.lanes[lane];
+        entry.held == 0 && entry.unsent == 0 && entry.bytes == 0
+    }
+
+    /// Slots that are held in all.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.slots.held()
+    }
+
+    /// How many more slots the lane may take now; never zero.
+    fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let tenant = &self.tenants[entry.tenant];
+        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
+        let free = self.slots.free(entry.pool);
+        let of_pool = share(entry.held, free, 1);
+        let of_tenant = share(tenant.slots[entry.pool as usize], free, TENANT_WEIGHT);
+        let free_bytes = self.bytes.free(entry.pool);
+        let has_memory = share(entry.bytes, free_bytes, 1) > 0
+            && share(tenant.bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
+        match (limit, of_pool, of_tenant, has_memory) {
+            (0, ..) => Err(Held::LaneLimit),
+            (_, 0, ..) => Err(Held::Pool),
+            (_, _, 0, _) => Err(Held::Tenant),
+            (.., false) => Err(Held::Memory),
+            (limit, of_pool, of_tenant, true) => Ok(limit.min(of_pool).min(of_tenant)),
+        }
+    }
+
+    /// Counts what the lane holds where it belongs now.
+    fn classify(&mut self, lane: LaneId, now: Duration) {
+        let entry = &mut self.lanes[lane];
+        let oldest = entry.on_wire.first_key_value().map(|(_, began)| *began);
+        let (before, pool) = (entry.pool, entry.pace.pool(oldest, now));
+        if before == pool {
+            return;
+        }
+        entry.pool = pool;
+        let (held, bytes) = (entry.held, entry.bytes);
+        let tenant = &mut self.tenants[entry.tenant];
+        for (of_tenant, quota, amount) in
+            [(&mut tenant.slots, &mut self.slots, held), (&mut tenant.bytes, &mut self.bytes, bytes)]
+        {
+            of_tenant[before as usize] = of_tenant[before as usize].saturating_sub(amount);
+            of_tenant[pool as usize] += amount;
+            quota.give_back(before, amount);
+            quota.take(pool, amount);
+        }
+        self.watch_age(lane);
+        // It may stand in the line of the pool that it left.
+        if self.line.leave(lane) {
+            self.stand_in_line(lane, now);
+            self.served.push(lane);
+        }
+    }
+
+    fn age(&mut self, lane: LaneId, ages_at: Duration, now: Duration) {
+        let Some(entry) = self.lanes.get_mut(lane).filter(|entry| entry.ages_at == Some(ages_at)) else { return };
+        entry.ages_at = None;
+        let was_fast = entry.pool != Pool::Slow;
+        self.classify(lane, now);
+        // The oldest attempt of now may be younger than the oldest of then.
+        self.watch_age(lane);
+        if was_fast && self.lanes[lane].pool == Pool::Slow {
+            self.offer(lane, now);
+        }
+    }
+
+    /// Lets the lane be looked at again when its oldest attempt would make it slow.
+    fn watch_age(&mut self, lane: LaneId) {
+        let entry = &mut self.lanes[lane];
+        if entry.pool != Pool::Slow
+            && entry.ages_at.is_none()
+            && let Some((_, began)) = entry.on_wire.first_key_value()
+        {
+            let ages_at = *began + SLOW_AFTER;
+            entry.ages_at = Some(ages_at);
+            self.ageing.insert((ages_at, lane));
+        }
+    }
+
+    fn hold(&mut self, lane: LaneId, slots: usize) {
+        let entry = &mut self.lanes[lane];
+        entry.held += slots;
+        self.tenants[entry.tenant].slots[entry.pool as usize] += slots;
+        self.slots.take(entry.pool, slots);
+    }
+
+    fn release(&mut self, lane: LaneId, slots: usize, now: Duration) {
+        if slots == 0 {
+            self.serve(lane, now);
+            return;
+        }
+        let entry = &mut self.lanes[lane];
+        debug_assert!(entry.held >= slots, "released more slots than the lane holds");
+        entry.held = entry.held.saturating_sub(slots);
+        let of_tenant = &mut self.tenants[entry.tenant].slots[entry.pool as usize];
+        *of_tenant = of_tenant.saturating_sub(slots);
+        self.slots.give_back(entry.pool, slots);
+        self.offer(lane, now);
+    }
+
+    /// Offers what has become free: to lanes that hold nothing, then to the one that gave it back, then to the others.
+    fn offer(&mut self, lane: LaneId, now: Duration) {
+        if planted::is(Bug::SlotNotOffered) {
+            return self.serve(lane, now);
+        }
+        self.offer_in_line(true, now);
+        self.serve(lane, now);
+        self.offer_in_line(false, now);
+    }
+
+    fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
+        for pool in Pool::ALL {
+            let mut refused = 0;
+            while refused < self.line.tenants(pool, to_starved) && self.slots.free(pool) > 0 {
+                let Some(lane) = self.line.first(pool, to_starved) else { break };
+                // While it waited, it may have become unknown: then it stands in another line now.
+                if !planted::is(Bug::StalePoolServed) {
+                    self.classify(lane, now);
+                }
+                if self.lanes[lane].pool != pool {
+                    continue;
+                }
+                match self.more(lane, now) {
+                    Ok(_) => {
+                        self.line.leave(lane);
+                        if !planted::is(Bug::TenantsTakeNoTurns) {
+                            self.line.pass(pool, to_starved);
+                        }
+                    }
+                    // It is not its pool that it waits for any more.
+                    Err(Held::LaneLimit) => {
+                        self.line.leave(lane);
+                        continue;
+                    }
+                    // The tenant has its share, or the lane more than is free: another tenant's lane may fit.
+                    Err(_) => {
+                        self.line.pass(pool, to_starved);
+                        refused += 1;
+                        continue;
+                    }
+                }
+                if to_starved && self.lanes[lane].waiting.is_empty() {
+                    // Reserved, because until its claim others would take it.
+                    self.hold(lane, 1);
+                    self.lanes[lane].reserved += 1;
+                }
+                self.serve(lane, now);
+            }
+        }
+    }
+
+    /// Gives slots to the lane's tasks that wait for one, and lets it be looked at for a claim.
+    fn serve(&mut self, lane: LaneId, now: Duration) {
+        while !self.lanes[lane].waiting.is_empty() && self.more(lane, now).is_ok() {
+            let Some((_, granted)) = self.lanes[lane].waiting.pop_front() else { break };
+            self.lanes[lane].unsent = self.lanes[lane].unsent.saturating_sub(1);
+            self.hold(lane, 1);
+            // A task that waits no longer finds out that it was given a slot, and gives it back.
+            granted.send(()).ok();
+        }
+        if !self.lanes[lane].waiting.is_empty() {
+            self.stand_in_line(lane, now);
+        }
+        self.served.push(lane);
+    }
+
+    fn number(&mut self) -> Number {
+        self.numbers += 1;
+        self.numbers
+    }
+}

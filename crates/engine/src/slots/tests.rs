@@ -1,0 +1,273 @@
+use super::*;
+
+const QUICK: Duration = Duration::from_millis(1);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Lanes of these tenants, each of them unknown.
+fn slots(slots: usize, per_lane: usize, tenants: &[TenantKey]) -> Slots {
+    let bounds = Bounds { slots, slots_per_lane: per_lane, bytes: 1 << 30, ahead: 256 };
+    let mut all = Slots::new(bounds);
+    tenants.iter().enumerate().for_each(|(lane, tenant)| all.add(lane, *tenant));
+    all
+}
+
+/// What the lane may take now, into slots.
+fn more(slots: &mut Slots, lane: LaneId, now: Duration) -> usize {
+    slots.room(lane, &Horizon::default(), now).0.slots
+}
+
+/// Takes as many slots as the lane may have, and begins an attempt in each.
+fn fill(slots: &mut Slots, lane: LaneId, now: Duration) -> Vec<Number> {
+    let mut begun = Vec::new();
+    loop {
+        let more = more(slots, lane, now);
+        if more == 0 {
+            return begun;
+        }
+        slots.take(lane, Room { slots: more, ahead: 0 });
+        begun.extend((0..more).map(|_| slots.begin(lane, now)));
+    }
+}
+
+/// Lets the lane make `attempts` attempts, one after the other, that take `took` each.
+fn learn(slots: &mut Slots, lane: LaneId, attempts: usize, took: Duration, end: AttemptEnd, at: Duration) -> Duration {
+    let mut now = at;
+    for _ in 0..attempts {
+        slots.advance(now);
+        slots.take(lane, Room { slots: 1, ahead: 0 });
+        let number = slots.begin(lane, now);
+        now += took;
+        slots.end(lane, number, end, now);
+    }
+    now
+}
+
+/// The lanes that were served since the last call.
+fn served(slots: &mut Slots) -> Vec<LaneId> {
+    let mut served: Vec<LaneId> = std::iter::from_fn(|| slots.next_served()).collect();
+    served.sort_unstable();
+    served.dedup();
+    served
+}
+
+#[test]
+fn slots_are_earned_and_end_at_the_lanes_limit() {
+    let mut slots = slots(4_096, 20, &[0]);
+    assert_eq!(fill(&mut slots, 0, secs(0)).len(), 2);
+    let (room, held) = slots.room(0, &Horizon::default(), secs(0));
+    assert_eq!((room, held), (Room::default(), Some(Held::LaneLimit)));
+    let mut slots = self::slots(4_096, 20, &[0]);
+    let now = learn(&mut slots, 0, 50, QUICK, AttemptEnd::Heard, secs(0));
+    assert_eq!(fill(&mut slots, 0, now).len(), 20);
+}
+
+#[test]
+fn beside_a_thousand_slow_lanes_a_known_one_has_its_slots_and_a_new_one_gets_its_first_at_once() {
+    let mut slots = slots(4_096, 128, &[0; 1_002]);
+    let (healthy, new) = (1_000, 1_001);
+    for lane in 0..1_000 {
+        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0));
+    }
+    let now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Heard, secs(4));
+    for _ in 0..200 {
+        (0..1_000).for_each(|lane| drop(fill(&mut slots, lane, now)));
+    }
+    assert!(slots.held() <= 2_048, "{} slots", slots.held());
+    assert_eq!(more(&mut slots, healthy, now), 128);
+    assert_eq!(more(&mut slots, new, now), 2);
+}
+
+#[test]
+fn a_lane_that_hangs_is_slow_after_a_quarter_of_a_second_and_makes_way_for_unknown_ones() {
+    let mut slots = slots(8, 8, &[0; 4]);
+    fill(&mut slots, 0, secs(0));
+    assert_eq!(more(&mut slots, 1, secs(0)), 1);
+    fill(&mut slots, 1, secs(0));
+    assert_eq!(more(&mut slots, 2, secs(0)), 0, "two unknown lanes hold a quarter of 8");
+    slots.stand_in_line(2, secs(0));
+    assert_eq!(slots.next_change(), Some(SLOW_AFTER));
+    slots.advance(SLOW_AFTER);
+    assert!(served(&mut slots).contains(&2));
+    assert_eq!(more(&mut slots, 2, SLOW_AFTER), 1, "what hangs is counted as slow now");
+}
+
+#[test]
+fn what_becomes_free_goes_to_a_lane_without_any_first() {
+    let mut slots = slots(8, 8, &[0; 8]);
+    // Lanes 0 to 4 are slow and hold all four slots of their pool; 4 holds none.
+    let now = (0..5).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
+    let begun: Vec<Number> = (0..4)
+        .map(|lane| {
+            slots.take(lane, Room { slots: 1, ahead: 0 });
+            slots.begin(lane, now)
+        })
+        .collect();
+    assert_eq!(slots.room(4, &Horizon::default(), now), (Room::default(), Some(Held::Pool)));
+    slots.stand_in_line(4, now);
+    served(&mut slots);
+    slots.end(0, begun[0], AttemptEnd::Heard, now + secs(4));
+    assert!(served(&mut slots).contains(&4));
+    assert_eq!(more(&mut slots, 4, now + secs(4)), 1, "reserved for its claim");
+    assert_eq!(more(&mut slots, 0, now + secs(4)), 0, "the one that gave it back waits");
+}
+
+#[test]
+fn one_tenants_lanes_leave_a_ninth_of_the_pool_to_the_next_tenant() {
+    let tenants: Vec<TenantKey> = (0..600).map(|lane| usize::from(lane == 599)).collect();
+    let mut slots = slots(720, 8, &tenants);
+    for _ in 0..8 {
+        (0..599).for_each(|lane| drop(fill(&mut slots, lane, secs(0))));
+    }
+    assert_eq!(slots.held(), 160, "8/9 of a quarter");
+    let (room, held) = slots.room(598, &Horizon::default(), secs(0));
+    assert_eq!((room.slots, held), (0, Some(Held::Tenant)));
+    assert_eq!(more(&mut slots, 599, secs(0)), 2);
+}
+
+#[test]
+fn tenants_take_turns_in_the_line() {
+    // Four slots for slow lanes: the lanes of tenant 0 hold them, and 0 has more lanes in line before the one of tenant 1.
+    let mut slots = slots(8, 8, &[0, 0, 0, 0, 0, 0, 1]);
+    let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
+    let begun: Vec<Number> = (0..4)
+        .map(|lane| {
+            slots.take(lane, Room { slots: 1, ahead: 0 });
+            slots.begin(lane, now)
+        })
+        .collect();
+    [4, 5, 6].into_iter().for_each(|lane| slots.stand_in_line(lane, now));
+    served(&mut slots);
+    for number in &begun[..2] {
+        slots.end(0, *number, AttemptEnd::Heard, now + secs(4));
+        slots.end(1, *number, AttemptEnd::Heard, now + secs(4));
+    }
+    let reserved: Vec<usize> = (4..7).map(|lane| slots.lanes[lane].reserved).collect();
+    assert_eq!(reserved, [1, 0, 1]);
+}
+
+#[test]
+fn a_failing_lane_has_two_slots_that_rest_after_each_failure() {
+    let mut slots = slots(4_096, 128, &[0]);
+    let mut now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Heard, secs(0));
+    let mut attempts = 0;
+    while now < secs(20) {
+        slots.advance(now);
+        let begun = fill(&mut slots, 0, now);
+        attempts += begun.len();
+        begun.into_iter().for_each(|number| slots.end(0, number, AttemptEnd::Unheard, now));
+        now += Duration::from_millis(10);
+    }
+    // The 102 slots of the first moment, and then two for each second.
+    assert_eq!(attempts, 102 + 2 * 19);
+    assert_eq!(slots.next_change().map(|change| change <= now + secs(1)), Some(true));
+}
+
+#[test]
+fn tasks_claimed_ahead_get_their_slots_in_order_and_hold_none_before() {
+    let mut slots = slots(4_096, 2, &[0]);
+    let now = learn(&mut slots, 0, 20, QUICK, AttemptEnd::Heard, secs(0));
+    let begun = fill(&mut slots, 0, now);
+    let (room, _) = slots.room(0, &Horizon::default(), now);
+    assert_eq!(room, Room { slots: 0, ahead: 10 }, "two slots, 5 ms ahead, 1 ms each");
+    slots.take(0, Room { slots: 0, ahead: 2 });
+    let (first, mut first_grant) = slots.want(0, now).unwrap_err();
+    let (second, mut second_grant) = slots.want(0, now).unwrap_err();
+    assert_eq!(slots.held(), 2);
+    slots.end(0, begun[0], AttemptEnd::Heard, now);
+    assert!(first_grant.try_recv().is_ok() && second_grant.try_recv().is_err());
+    assert!(slots.is_granted(0, first) && !slots.is_granted(0, second));
+    assert!(!slots.stop_waiting(0, second), "it had no slot");
+    slots.give_back(0, Room { slots: 0, ahead: 1 }, now);
+    assert!(slots.stop_waiting(0, first), "it had its slot");
+    slots.give_back(0, Room { slots: 1, ahead: 0 }, now);
+    slots.end(0, begun[1], AttemptEnd::Heard, now);
+    assert_eq!((slots.held(), slots.is_idle(0)), (0, true));
+}
+
+#[test]
+fn bodies_in_memory_are_bounded_and_slow_lanes_leave_half_of_it() {
+    let mut slots = slots(4_096, 128, &[0; 3]);
+    slots.bytes = Quota::new(1_000);
+    let now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Heard, secs(0));
+    learn(&mut slots, 1, 10, QUICK, AttemptEnd::Heard, now);
+    slots.keep_bytes(0, 400);
+    assert_eq!(slots.room(0, &Horizon::default(), now), (Room::default(), Some(Held::Memory)));
+    assert!(more(&mut slots, 1, now) > 0, "a fast lane has the other half");
+    slots.stand_in_line(0, now);
+    slots.drop_bytes(0, 300, now);
+    assert!(served(&mut slots).contains(&0) && more(&mut slots, 0, now) > 0);
+}
+
+#[test]
+fn nothing_is_lost_or_made_by_any_order_of_events() {
+    let mut random = 7_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let mut slots = slots(16, 6, &[0, 0, 0, 0, 1, 1, 2]);
+    let mut now = secs(0);
+    let (mut held, mut wire) = (Vec::new(), Vec::new());
+    let mut waiting: Vec<(LaneId, Number)> = Vec::new();
+    for _ in 0..20_000 {
+        now += Duration::from_millis(next(40) as u64);
+        slots.advance(now);
+        let lane = next(7);
+        match next(7) {
+            0 | 1 => {
+                let (room, _) = slots.room(lane, &Horizon::default(), now);
+                slots.take(lane, room);
+                held.extend((0..room.slots).map(|_| lane));
+                for _ in 0..room.ahead {
+                    match slots.want(lane, now) {
+                        Ok(()) => held.push(lane),
+                        Err((number, _)) => waiting.push((lane, number)),
+                    }
+                }
+                slots.stand_in_line(lane, now);
+            }
+            2 if !held.is_empty() => {
+                let lane = held.swap_remove(next(held.len()));
+                wire.push((lane, slots.begin(lane, now)));
+            }
+            3 | 4 if !wire.is_empty() => {
+                let (lane, number) = wire.swap_remove(next(wire.len()));
+                let end = if next(3) == 0 { AttemptEnd::Unheard } else { AttemptEnd::Heard };
+                slots.end(lane, number, end, now);
+            }
+            5 if !waiting.is_empty() => {
+                let (lane, number) = waiting.swap_remove(next(waiting.len()));
+                match slots.stop_waiting(lane, number) {
+                    true => held.push(lane),
+                    false => slots.give_back(lane, Room { slots: 0, ahead: 1 }, now),
+                }
+            }
+            _ if !held.is_empty() => {
+                let lane = held.swap_remove(next(held.len()));
+                slots.give_back(lane, Room { slots: 1, ahead: 0 }, now);
+            }
+            _ => {}
+        }
+        while let Some(lane) = slots.next_served() {
+            slots.unreserve(lane, now);
+        }
+        assert!(slots.held() <= 16, "{} of 16 slots", slots.held());
+        (0..7).for_each(|lane| assert!(slots.lanes[lane].held <= 6));
+    }
+    for (lane, number) in waiting {
+        if slots.stop_waiting(lane, number) {
+            held.push(lane)
+        } else {
+            slots.give_back(lane, Room { slots: 0, ahead: 1 }, now)
+        }
+    }
+    held.into_iter().for_each(|lane| slots.give_back(lane, Room { slots: 1, ahead: 0 }, now));
+    wire.into_iter().for_each(|(lane, number)| slots.abandon(lane, number, now));
+    slots.advance(now + secs(10));
+    slots.unreserve_all(now + secs(10));
+    assert_eq!(slots.held(), 0);
+    assert_eq!((0..7).filter(|lane| slots.is_idle(*lane)).count(), 7);
+}

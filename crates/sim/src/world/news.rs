@@ -1,0 +1,129 @@
+//! What processes over a shared store tell one another. It is late, and some of it never arrives.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::{
+    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
+};
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+use super::observer::Name;
+use super::{World, lock};
+use crate::executor::WORLD;
+use crate::model::Whose;
+use crate::random::Random;
+
+/// How likely it is that a node hears what another one announces.
+const IS_HEARD: f64 = 0.7;
+
+/// A mailbox for each node.
+pub(super) struct Mailboxes {
+    random: Mutex<Random>,
+    boxes: Vec<Mailbox>,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    news: Mutex<Vec<News>>,
+    has_news: Notify,
+}
+
+impl Mailboxes {
+    pub(super) fn new(nodes: usize, random: Random) -> Self {
+        Mailboxes { random: Mutex::new(random), boxes: (0..nodes).map(|_| Mailbox::default()).collect() }
+    }
+}
+
+impl World {
+    /// A cancel of a task in flight was committed: the other nodes are told, if the news reach them.
+    pub(super) fn announce_cancel(self: &Arc<Self>, by: Whose, tenant: &TenantId, id: TaskId) {
+        if self.database.is_exclusive() {
+            return;
+        }
+        for node in (0..self.nodes.len()).filter(|node| *node != by.node) {
+            let mut random = lock(&self.mailboxes.random);
+            let late = random.duration(Duration::from_micros(100), Duration::from_secs(2));
+            if !random.chance(IS_HEARD) {
+                continue;
+            }
+            drop(random);
+            let (world, news) = (self.clone(), News::CancelRequested(tenant.clone(), id));
+            self.executor.spawn(WORLD, async move {
+                world.executor.sleep(late).await;
+                let mailbox = &world.mailboxes.boxes[node];
+                lock(&mailbox.news).push(news);
+                mailbox.has_news.notify_one();
+            });
+        }
+    }
+}
+
+#[async_trait]
+impl Shared for Connection {
+    async fn heard(&self) -> Vec<News> {
+        let mailbox = &self.world.mailboxes.boxes[self.whose.node];
+        loop {
+            let news = std::mem::take(&mut *lock(&mailbox.news));
+            if !news.is_empty() {
+                self.world.effect(self.whose).await;
+                let (now, whose, count) = (self.world.now(), self.whose, news.len());
+                let text = || format!("{} hears of {count} cancels", Name(whose));
+                self.world.observer().note(now, (24, whose, count), None, text);
+                return news;
+            }
+            mailbox.has_news.notified().await;
+        }
+    }
+
+    async fn beat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn leave(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<Claimed>, Error> {
+        Err(not_here())
+    }
+
+    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<Waiting>, Error> {
+        Err(not_here())
+    }
+
+    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+        Ok(mine)
+    }
+
+    fn guards(&self) -> &dyn Guards {
+        self
+    }
+}
+
+#[async_trait]
+impl Guards for Connection {
+    async fn tally(&self, _: Vec<Tally>, _: Timestamp) -> Result<Vec<Totals>, Error> {
+        Err(not_here())
+    }
+
+    async fn hold(&self, _: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
+        Err(not_here())
+    }
+
+    async fn held(&self, _: Timestamp, _: usize) -> Result<Vec<Hold>, Error> {
+        Err(not_here())
+    }
+}
+
+/// Nothing in the engine uses these yet.
+fn not_here() -> Error {
+    Error::Unavailable("not simulated".to_owned())
+}

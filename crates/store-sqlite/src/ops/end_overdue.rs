@@ -1,0 +1,61 @@
+//! Ending pending tasks whose deadline has passed.
+
+use redrive_core::{Reason, Status, Timestamp};
+use redrive_store::Overdue;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::codec::{TaskRow, millis, sequence, task_columns, timestamp};
+use crate::failure::Failure;
+use crate::ops::announce;
+use crate::writer::Writer;
+
+pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Overdue, Failure> {
+    let next_deadline = next_deadline(&writer.connection)?;
+    if next_deadline.is_none_or(|deadline| deadline > now) {
+        return Ok(Overdue { ended: Vec::new(), next_deadline });
+    }
+    let mut ended = Vec::new();
+    for TaskRow { mut task, tenant, version, .. } in overdue(writer, now, limit)? {
+        task.status = Status::Exhausted;
+        task.reason = Some(Reason::Deadline);
+        task.next_attempt_at = None;
+        task.ended_at = Some(now);
+        let mut update = writer.connection.prepare_cached(
+            "UPDATE tasks SET status = 6, reason = ?2, next_attempt_at = NULL, ended_at = ?3 WHERE id = ?1",
+        )?;
+        update.execute((sequence(task.id), Reason::Deadline.as_str(), millis(now)))?;
+        announce::note(&writer.connection, sequence(task.id), millis(now))?;
+        writer.counters.moved(tenant, version, Status::Pending, Status::Exhausted);
+        ended.push(task);
+    }
+    Ok(Overdue { ended, next_deadline: self::next_deadline(&writer.connection)? })
+}
+
+/// Follows the index of deadlines, from the earliest.
+pub(crate) const OVERDUE: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks
+     WHERE tasks.status = 2 AND tasks.deadline_at <= ?1
+     ORDER BY tasks.deadline_at, tasks.id
+     LIMIT ?2"
+);
+
+fn overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Vec<TaskRow>, Failure> {
+    let Writer { connection, names, .. } = writer;
+    let mut select = connection.prepare_cached(OVERDUE)?;
+    let mut rows = select.query((millis(now), i64::try_from(limit).unwrap_or(i64::MAX)))?;
+    let mut overdue = Vec::new();
+    while let Some(row) = rows.next()? {
+        overdue.push(TaskRow::read(connection, names, row)?);
+    }
+    Ok(overdue)
+}
+
+/// The first entry of the index of deadlines.
+pub(crate) const NEXT_DEADLINE: &str = "SELECT deadline_at FROM tasks WHERE status = 2 ORDER BY deadline_at LIMIT 1";
+
+fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
+    let first = connection.prepare_cached(NEXT_DEADLINE)?.query_row([], |row| row.get(0)).optional()?;
+    Ok(first.and_then(timestamp))
+}
