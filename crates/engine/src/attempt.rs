@@ -307,7 +307,10 @@ fn judge(
             return cut_off(claimed, decision, Some(timing.took), now);
         }
     };
+    let is_unsent = error.as_ref().is_some_and(|error| error.kind == ErrorType::NotSent);
     let decision = match decide::after_attempt(&policy.policy, &standing, &verdict, now, unit) {
+        // Also if it ends the task: an attempt that was never made is not in the log.
+        decision if is_unsent => return settlement(claimed, None, next(claimed, decision, None), now),
         // The store would see to it as well, but it has no answer to keep for a task that it thinks is to be retried.
         Decision::Retry { .. } if signals.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
         // Nobody was asked anything: no attempt is in the log, and what the claim counted is taken back.

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use redrive_core::{IdempotencyKey, Status, TaskId, TenantId};
 use redrive_sim::blocking::Blocking;
 use redrive_sim::disk::{Crash, Marks, consistency, recorded_directory};
-use redrive_sim::plan::{self, Ask, Plan};
+use redrive_sim::plan::{self, Ask, Families, Plan};
 use redrive_sim::world::{self, Told};
 use redrive_store::Store;
 use redrive_store_sqlite::SqliteStore;
@@ -17,7 +17,16 @@ use crate::reopened::{DATA, directory, options};
 
 /// A short world with one node, whose store is its own.
 pub(crate) fn world_of(seed: u64) -> Plan {
-    plan::draw(seed, &Ask { nodes: Some(1), exclusive: Some(true), hours: Some(0.5), ..Ask::default() })
+    plan::draw(
+        seed,
+        &Ask {
+            nodes: Some(1),
+            exclusive: Some(true),
+            hours: Some(0.5),
+            families: Some(Families::all()),
+            ..Ask::default()
+        },
+    )
 }
 
 #[test]
