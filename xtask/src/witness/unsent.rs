@@ -12,8 +12,9 @@ use crate::api::Attempt;
 
 /// The most of all attempts that may be so, in percent.
 const GOAL_PERCENT: f64 = 1.0;
-/// With fewer attempts the share says nothing: one kill in a short run can be more than the goal.
-const JUDGED_FROM: usize = 1_000;
+/// With fewer attempts the share says nothing: a short run has a kill for every few hundred attempts, and each kill costs what
+/// was claimed at that moment.
+const JUDGED_FROM: usize = 10_000;
 
 /// How many attempts were counted and never reached the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,12 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_judged_from_a_thousand_attempts_on() {
+    fn the_share_is_judged_from_ten_thousand_attempts_on() {
         for (unsent, attempts, verdict) in [
             (0, 0, Verdict::NotJudged),
-            (999, 999, Verdict::NotJudged),
-            (10, 1_000, Verdict::Reached),
-            (11, 1_000, Verdict::Missed),
+            (9_999, 9_999, Verdict::NotJudged),
+            (100, 10_000, Verdict::Reached),
+            (101, 10_000, Verdict::Missed),
             (2_101, 18_797, Verdict::Missed),
         ] {
             assert_eq!(UnsentAttempts { unsent, attempts }.verdict(), verdict, "{unsent} of {attempts}");
@@ -131,6 +132,6 @@ mod tests {
         let text = UnsentAttempts { unsent: 2_101, attempts: 18_797 }.to_string();
         assert!(text.starts_with("2101 of 18797 attempts (11.18 %)"), "{text}");
         let text = UnsentAttempts { unsent: 1, attempts: 10 }.to_string();
-        assert!(text.ends_with("at most 1 % of at least 1000"), "{text}");
+        assert!(text.ends_with("at most 1 % of at least 10000"), "{text}");
     }
 }
