@@ -103,7 +103,7 @@ bugs! {
     UnknownLanesTakeAll = "unknown-lanes-take-all", 8;
     /// Slow lanes claim ahead, and tasks that wait for a slot count towards the capacity.
     WaitingUsesCapacity = "waiting-uses-capacity", 8 | 13;
-    /// A slot that becomes free is offered to nobody but the lane that had it.
+    /// A slot that becomes free is offered only to the lane that had it.
     SlotNotOffered = "slot-not-offered", 8 | 13;
     /// Lanes without any slot wait behind a lane that has just given one back.
     StarvedLanesWait = "starved-lanes-wait", 8;

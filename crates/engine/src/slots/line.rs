@@ -1,7 +1,7 @@
 //! The line: lanes that could use a slot and get none, because their pool is used up.
 //!
 //! First come, first served within a tenant; tenants take turns. Lanes that hold no slot at all (*starved*) have a line of
-//! their own, which is served before the other, so that nobody who has something goes before somebody who has nothing.
+//! their own, which is served before the other one.
 
 use std::collections::{BTreeMap, VecDeque};
 

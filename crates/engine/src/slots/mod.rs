@@ -330,7 +330,7 @@ impl Slots {
         }
     }
 
-    /// When time alone changes something that somebody waits for.
+    /// When the next resting slot is free, or the next lane turns slow while others wait in line.
     pub(crate) fn next_change(&self) -> Option<Duration> {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
         let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());

@@ -160,7 +160,7 @@ async fn without_outdated(state: &State, mut tasks: Vec<Waiting>) -> Vec<Waiting
     for task in &tasks {
         match state.is_waiting(task).await {
             Some(false) => outdated += 1,
-            // Where nobody knows, it is kept: it does no harm in the index.
+            // If it is unknown, it is kept: it does no harm in the index.
             Some(true) | None => break,
         }
     }
