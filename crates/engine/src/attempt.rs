@@ -47,7 +47,7 @@ async fn run(
     signals: &Arc<Signals>,
 ) -> Result<(), Left> {
     let send_by = latest_send(shared, &claimed);
-    hold_until_due(shared, &claimed, signals).await;
+    hold_until_due(shared, &claimed, &mut seat, signals).await;
     let wait_until = match planted::is(Bug::ClaimedOutlivesDeadline) {
         true => send_by,
         false => send_by.min(claimed.task.deadline_at),
@@ -106,10 +106,14 @@ fn latest_send(shared: &Shared, claimed: &Claimed) -> Timestamp {
 }
 
 /// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
-async fn hold_until_due(shared: &Shared, claimed: &Claimed, signals: &Signals) {
+async fn hold_until_due(shared: &Shared, claimed: &Claimed, seat: &mut Seat, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
     if planted::is(Bug::HeldTaskIsSentEarly) {
         return;
+    }
+    let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
+    if due > shared.clock.now() && !is_last {
+        seat.lend_slot();
     }
     loop {
         let changed = signals.changed();

@@ -82,6 +82,26 @@ async fn a_task_that_is_held_can_be_sent_now() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_is_held_lends_its_slot_unless_it_is_its_last_attempt() {
+    for (max_attempts, is_lent) in [(2, true), (1, false)] {
+        let world = World::with(Options { lane_concurrency: 1, ..Options::default() }).await;
+        let quick = world.submit("quick", Spec::default()).await;
+        world.ended(quick.id).await;
+        let held = world.submit_in(secs(1), "held", attempts(max_attempts)).await;
+        claimed(&world, held.id).await;
+        let now = world.submit("now", Spec::default()).await;
+        for task in [held.id, now.id] {
+            world.ended(task).await;
+        }
+        let order: Vec<_> = world.dependency.sends().iter().map(|send| send.outbound.task).collect();
+        let expected = if is_lent { [quick.id, now.id, held.id] } else { [quick.id, held.id, now.id] };
+        assert_eq!(order, expected, "{max_attempts} attempts");
+        let sent_at = sent(&world)[if is_lent { 2 } else { 1 }];
+        assert_eq!(sent_at, 1_000, "{max_attempts} attempts");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_is_held_can_be_cancelled_and_costs_no_attempt() {
     let world = World::new().await;
     let task = world.submit_in(secs(1), "k", Spec::default()).await;

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::open::OpenError;
 
@@ -12,6 +13,9 @@ const FILE: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,
+    /// A handle of the database file for [`DirectoryLock::sync_database`]. It lives here because whoever closes any handle of
+    /// a file loses all of the process's locks on it, SQLite's too: everybody with a connection has a share of this lock.
+    database: OnceLock<File>,
 }
 
 impl DirectoryLock {
@@ -27,10 +31,23 @@ impl DirectoryLock {
         options.create(true).truncate(false).read(true).write(true);
         let file = options.open(&path).map_err(at(&path))?;
         match file.try_lock() {
-            Ok(()) => Ok(DirectoryLock { _file: file }),
+            Ok(()) => Ok(DirectoryLock { _file: file, database: OnceLock::new() }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: directory.to_owned() }),
             Err(TryLockError::Error(source)) => Err(OpenError::Directory { path, source }),
         }
+    }
+
+    /// Opens the database file for [`DirectoryLock::sync_database`].
+    pub(crate) fn open_database(&self, path: &Path) -> io::Result<()> {
+        let file = File::open(path)?;
+        debug_assert!(self.database.get().is_none(), "one database in a directory");
+        self.database.get_or_init(|| file);
+        Ok(())
+    }
+
+    /// Makes what was written to the database file durable.
+    pub(crate) fn sync_database(&self) -> io::Result<()> {
+        self.database.get().map_or(Ok(()), File::sync_data)
     }
 }
 

@@ -119,6 +119,7 @@ fn start(
         .collect::<Result<_, _>>()
         .map_err(failed)?;
     let checkpoints = connection::checkpointer(path).map_err(failed)?;
+    lock.open_database(path).map_err(|error| Error::Unavailable(format!("opening the database: {error}")))?;
     let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock)).map_err(no_thread)?;
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;

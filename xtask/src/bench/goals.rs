@@ -30,9 +30,9 @@ pub fn all(results: &Results) -> Vec<Goal> {
     vec![
         goal(
             "pipeline: sqlite / memory, tasks/s",
-            "≥ 0.70",
+            "≥ 0.75",
             ratios.map(|ratios| (ratios.sqlite_to_memory.median, format!("{:.2}", ratios.sqlite_to_memory.median))),
-            at_least(0.70),
+            at_least(0.75),
         ),
         goal(
             "pipeline: sqlite / ceiling, tasks/s",
@@ -42,11 +42,11 @@ pub fn all(results: &Results) -> Vec<Goal> {
         ),
         goal(
             "pipeline: postgres, one node / memory, tasks/s",
-            "≥ 0.35",
+            "≥ 0.50",
             ratios
                 .and_then(|ratios| ratios.postgres_to_memory.iter().find(|(name, _)| name == "postgres"))
                 .map(|(_, spread)| (spread.median, format!("{:.2}", spread.median))),
-            at_least(0.35),
+            at_least(0.50),
         ),
         due_to_wire(results.due_to_wire.as_ref()),
         goal(

@@ -12,35 +12,53 @@ use redrive_core::Latency;
 pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
 /// The window is at most this long, however slow the store is.
 pub(crate) const LONGEST: Duration = Duration::from_millis(50);
+/// A long claim counts for this long, and at most twice as long.
+const PEAK_COUNTS: Duration = Duration::from_secs(5);
 
 /// How long claims have been taking.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Horizon {
     claims: Latency,
+    /// The longest claim of this period, and of the one before.
+    peaks: [Duration; 2],
+    period_ends: Duration,
 }
 
 impl Horizon {
-    /// Takes in a claim that took `took`, its commit included.
-    pub(crate) fn record(&mut self, took: Duration) {
+    /// Takes in a claim that took `took`, its commit included, and ended at the elapsed time `now`.
+    pub(crate) fn record(&mut self, took: Duration, now: Duration) {
         self.claims.record(took);
+        if now >= self.period_ends {
+            let is_next = now < self.period_ends + PEAK_COUNTS;
+            self.peaks = [Duration::ZERO, if is_next { self.peaks[0] } else { Duration::ZERO }];
+            self.period_ends = now + PEAK_COUNTS;
+        }
+        self.peaks[0] = self.peaks[0].max(took);
     }
 
-    /// Tasks are claimed up to this long before they are due.
+    /// Tasks are claimed up to this long before they are due: the lead, and one claim more, so that one claim takes all that
+    /// becomes due meanwhile instead of one task at a time.
     pub(crate) fn window(&self) -> Duration {
-        (self.claims.estimate() * 2).clamp(SHORTEST, LONGEST)
+        self.lead() + self.sending_time() / 2
     }
 
-    /// How long before the first due time the next claim begins. Half a window, so that one claim takes all that becomes
-    /// due within the other half instead of one task at a time.
+    /// How long before the first due time the next claim begins. Claims of the same store differ: what counts is the longest
+    /// of late, or every long one would make tasks late.
     pub(crate) fn lead(&self) -> Duration {
-        self.window() / 2
+        let [this, before] = self.peaks;
+        this.max(before).clamp(SHORTEST / 2, LONGEST / 2)
+    }
+
+    /// Two claims, usually: what a lane sends within this time is claimed ahead of its slots.
+    fn sending_time(&self) -> Duration {
+        (self.claims.estimate() * 2).clamp(SHORTEST, LONGEST)
     }
 
     /// How many tasks a lane with this many slots sends within the window beyond those that get a slot at once. None while
     /// it is unknown how long an attempt holds its slot.
     pub(crate) fn ahead(&self, slots: usize, slot_time: Option<Duration>, most: usize) -> usize {
         let Some(slot_time) = slot_time else { return 0 };
-        let tasks = self.window().as_nanos() * slots as u128 / slot_time.as_nanos().max(1);
+        let tasks = self.sending_time().as_nanos() * slots as u128 / slot_time.as_nanos().max(1);
         usize::try_from(tasks).unwrap_or(usize::MAX).min(most)
     }
 }
@@ -55,7 +73,7 @@ mod tests {
 
     fn after_claims_of(took: Duration) -> Horizon {
         let mut horizon = Horizon::default();
-        horizon.record(took);
+        horizon.record(took, Duration::ZERO);
         horizon
     }
 
@@ -65,6 +83,25 @@ mod tests {
             assert_eq!(after_claims_of(millis(claim)).window(), millis(window), "claims of {claim} ms");
         }
         assert_eq!(Horizon::default().window(), SHORTEST);
+    }
+
+    #[test]
+    fn the_lead_covers_the_longest_claim_of_late() {
+        let mut horizon = Horizon::default();
+        // When a claim ends, in ms, what it took, and the lead after it.
+        let claims = [
+            (0, 10, 10),
+            (100, 1, 10),
+            (5_100, 1, 10),
+            (5_200, 2, 10),
+            (10_200, 7, 7),
+            (11_000, 60, 25),
+            (99_000, 1, 2),
+        ];
+        for (now, took, lead) in claims {
+            horizon.record(millis(took), millis(now));
+            assert_eq!(horizon.lead().as_millis(), lead, "after a claim of {took} ms at {now} ms");
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Lanes {
         let mut claimed = claimed.into_iter().peekable();
         let mut seated = Vec::with_capacity(claimed.len());
         self.with(|state, now| {
-            state.horizon.record(took);
+            state.horizon.record(took, now.elapsed);
             for (at, (room, &id)) in turns.rooms.iter().zip(&turns.lanes).enumerate() {
                 // A store may have a task under another class than its attempts say, if an older program wrote it: the
                 // last room of a lane takes what is left of it.

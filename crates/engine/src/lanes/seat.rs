@@ -50,6 +50,14 @@ impl Seat {
         matches!(self.hold, Hold::Slot)
     }
 
+    /// Gives the slot to others of the lane until the task asks for one again, if the lane's slots turn over quickly: a task
+    /// that is held until it is due sends nothing.
+    pub(crate) fn lend_slot(&mut self) {
+        if matches!(self.hold, Hold::Slot) && self.lanes.with(|state, now| state.slots.lend(self.lane, now.elapsed)) {
+            self.hold = Hold::Ahead;
+        }
+    }
+
     /// Waits for a slot, behind the tasks of the lane that were there before. Cancel safe: a slot that was given while this
     /// was dropped is the seat's all the same.
     pub(crate) async fn slot(&mut self) {

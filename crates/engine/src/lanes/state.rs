@@ -14,8 +14,8 @@ use crate::options::{Options, Steps};
 use crate::schedule::{LaneId, Schedule};
 use crate::slots::{Bounds, Held, Room, Slots};
 
-/// What a lane asks for in its first turn. It asks for twice as much when it got all of that, so that the slots that a claim
-/// reserves are not many more than it needs.
+/// What a lane asks for in its first turn. It asks for twice as much when it got all of that, and slowly for less when it did
+/// not, so that the slots that a claim reserves are not many more than it needs, and a late claim finds enough of them.
 const FIRST_ASK: usize = 8;
 
 /// The present moment, on both clocks.
@@ -191,7 +191,8 @@ impl State {
         self.members = (self.members + unasked.ahead).saturating_sub(unused.slots + unused.ahead);
         let state = &mut self.lanes[lane];
         let wanted = asked.slots + asked.ahead;
-        state.ask = if claimed >= wanted { state.ask * 2 } else { (claimed * 2).max(FIRST_ASK) }.min(self.steps.turn);
+        let next = if claimed >= wanted { state.ask * 2 } else { (claimed * 4).max(state.ask - state.ask / 8) };
+        state.ask = next.max(FIRST_ASK).min(self.steps.turn);
         state.needs_slot = claimed == 0 && asked.slots == 0 && next_due.is_some_and(|due| due <= now.wall);
         if let Some(due) = next_due {
             // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.

@@ -211,6 +211,17 @@ impl Slots {
         self.release(lane, room.slots, now);
     }
 
+    /// Turns one task with a slot into one that was claimed ahead, if the lane may have such; says whether it did.
+    pub(crate) fn lend(&mut self, lane: LaneId, now: Duration) -> bool {
+        self.classify(lane, now);
+        let may_be_ahead = self.lanes[lane].pool == Pool::Fast;
+        if may_be_ahead {
+            self.lanes[lane].unsent += 1;
+            self.release(lane, 1, now);
+        }
+        may_be_ahead
+    }
+
     /// Gives back what is reserved for a claim that is not going to be made.
     pub(crate) fn unreserve(&mut self, lane: LaneId, now: Duration) {
         let reserved = std::mem::take(&mut self.lanes[lane].reserved);
