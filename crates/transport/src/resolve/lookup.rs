@@ -12,7 +12,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, Resolver};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::cache::Cache;
 use super::configuration::Configuration;
@@ -24,6 +24,10 @@ const OTHER_FAMILY: Duration = Duration::from_secs(1);
 
 /// How often a question is asked again that was answered with an error.
 const ERRORS_RETRIED: u32 = 1;
+
+/// How long after a question without an answer it is asked again. Never at once: those who ask for the same name share an
+/// outcome, which is there until the first of them has seen it, and whoever asks for it in a loop never lets that one run.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Looks names up.
 pub(super) struct Lookup {
@@ -155,9 +159,12 @@ impl Lookup {
                     return Ok(Found { addresses, ttl });
                 }
                 Err(NetError::Dns(DnsError::NoRecordsFound(_))) => return Ok(Found::default()),
-                Err(NetError::Timeout | NetError::Busy) => {}
+                Err(NetError::Timeout | NetError::Busy) => sleep(ASK_AGAIN).await,
                 Err(error) if errors == ERRORS_RETRIED => return Err(error),
-                Err(_) => errors += 1,
+                Err(_) => {
+                    errors += 1;
+                    sleep(ASK_AGAIN).await;
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
 use redrive_core::ErrorType;
@@ -86,6 +87,28 @@ async fn a_look_up_without_an_answer_in_time_is_a_dns_error() {
     let (kind, message) = named("a.test", &server).connect_timeout(SHORT).fails_over(&transport).await;
     assert_eq!(kind, ErrorType::Dns);
     assert!(message.contains("could not resolve \"a.test\"") && message.contains("within"), "{message}");
+}
+
+#[test]
+fn look_ups_that_nobody_answers_leave_the_others_the_threads() {
+    const CALLS: usize = 200;
+    // They once asked again without a pause. Calls of the same name share an outcome, which was there at once each time until
+    // the first of them had seen it, and that one never got a thread. So this is watched from another thread.
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let kinds = runtime.block_on(async {
+            let dns = DnsServer::start(|_, _| Reply::Silence);
+            let (server, transport) = (server().await, asking(&dns));
+            let call = |nth| named(&format!("{}.test", nth % (CALLS / 4)), &server);
+            let call = |nth| call(nth).connect_timeout(Duration::from_millis(2_500)).outbound;
+            let calls = (0..CALLS).map(|nth| tokio::spawn(transport.send(call(nth)))).collect::<Vec<_>>();
+            join_all(calls).await.into_iter().map(|ended| ended.unwrap().unwrap_err().kind).collect::<Vec<_>>()
+        });
+        ended.send(kinds).unwrap();
+    });
+    let kinds = end.recv_timeout(Duration::from_secs(60)).expect("look-ups that nobody answers took the threads");
+    assert_eq!(kinds, [ErrorType::Dns; CALLS]);
 }
 
 #[tokio::test]
