@@ -24,6 +24,10 @@ use crate::transport::{Outbound, SendError};
 /// set back, goes back to the store.
 const LONGEST_HOLD: Duration = Duration::from_secs(1);
 
+/// The longest that a claimed task waits for a slot. It was claimed to be sent within milliseconds; if its lane has come to a
+/// halt since, it goes back to the store.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// Starts the attempt that `claimed` counts, in its lane's `seat`.
 pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, seat: Seat) {
     let held = shared.left_behind.hold(&claimed);
@@ -50,7 +54,7 @@ async fn run(
     hold_until_due(shared, &claimed, &mut seat, signals).await;
     let wait_until = match planted::is(Bug::ClaimedOutlivesDeadline) {
         true => send_by,
-        false => send_by.min(claimed.task.deadline_at),
+        false => send_by.min(claimed.task.deadline_at).min(shared.clock.now().after(LONGEST_WAIT)),
     };
     wait_for_slot(shared, &mut seat, wait_until, signals).await;
     let has_slot = seat.has_slot() || planted::is(Bug::NoSlots);
@@ -220,6 +224,8 @@ impl Sent {
                 | ErrorType::TlsHandshakeTimeout
                 | ErrorType::TlsHandshake
                 | ErrorType::TlsCertificate => AttemptEnd::Unheard,
+                ErrorType::NotSent | ErrorType::BodyUnavailable => AttemptEnd::Untold,
+                ErrorType::ReadTimeout => AttemptEnd::Silent,
                 _ => AttemptEnd::Heard,
             },
         }

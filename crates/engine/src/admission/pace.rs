@@ -22,6 +22,8 @@ pub(crate) const SLOW_AFTER: Duration = Duration::from_millis(250);
 pub(crate) const FIRST_SLOTS: usize = 2;
 /// How long a failing lane's slot rests after an attempt without an answer.
 pub(crate) const REST: Duration = Duration::from_secs(1);
+/// The longest from one start to the next in a slow lane: one that recovers has to show it.
+const WIDEST_SPACING: Duration = Duration::from_millis(50);
 /// The weight of one attempt in the share of failures, as a power of two: 1/8.
 const FAILURE_SHIFT: u32 = 3;
 /// All attempts failed, in the units of `Pace::failures`.
@@ -30,8 +32,12 @@ const ALL_FAILED: u32 = 1 << 16;
 /// How an attempt that held a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptEnd {
-    /// The dependency answered, whatever it said, or did not answer in time; or it was not its fault.
+    /// The dependency answered, whatever it said.
     Heard,
+    /// It took the request and did not answer in time.
+    Silent,
+    /// It had no part in the end: this machine lacked something, or the body could not be read.
+    Untold,
     /// There was no connection, or it broke.
     Unheard,
 }
@@ -51,6 +57,9 @@ pub(crate) struct Pace {
 impl Pace {
     /// Takes in an attempt that held its slot for `took`; says how long the slot rests.
     pub(crate) fn record(&mut self, took: Duration, end: AttemptEnd, now: Duration) -> Duration {
+        if end == AttemptEnd::Untold {
+            return REST;
+        }
         if !self.is_known(now) {
             *self = Pace::default();
         }
@@ -59,7 +68,7 @@ impl Pace {
         match end {
             AttemptEnd::Unheard => self.failures += ALL_FAILED >> FAILURE_SHIFT,
             AttemptEnd::Heard if took < SLOW_AFTER => self.quick = self.quick.saturating_add(1),
-            AttemptEnd::Heard => {}
+            AttemptEnd::Heard | AttemptEnd::Silent | AttemptEnd::Untold => {}
         }
         self.ended_at = Some(now);
         match end {
@@ -93,6 +102,19 @@ impl Pace {
             true if self.slot_time.estimate() >= SLOW_AFTER => usize::MAX,
             true => FIRST_SLOTS.saturating_add(self.quick),
             false => FIRST_SLOTS,
+        }
+    }
+
+    /// From one start to the next in a slow lane that has held `most` slots: half of what its slots turn over in, so that it
+    /// binds only what would otherwise start at one moment, end at one moment, and be settled and claimed at one moment.
+    pub(crate) fn spacing(&self, most: usize, now: Duration) -> Duration {
+        match self.slot_time(now) {
+            // In whole milliseconds: no clock wakes anybody more finely than that.
+            Some(slot_time) if !self.is_failing() => {
+                let spacing = slot_time.as_millis() / 2 / most.max(1) as u128;
+                Duration::from_millis(u64::try_from(spacing).unwrap_or(u64::MAX)).min(WIDEST_SPACING)
+            }
+            _ => Duration::ZERO,
         }
     }
 
@@ -192,6 +214,15 @@ mod tests {
         });
         assert_eq!(recovered, Some(1));
         assert_eq!(pace.earned(NOW), 4, "its slots are earned anew");
+    }
+
+    #[test]
+    fn a_timeout_is_not_quick_and_what_was_not_the_dependencys_doing_says_nothing() {
+        let mut pace = after([(QUICK, AttemptEnd::Silent); 9]);
+        assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (2, Pool::Unknown));
+        let mut new = Pace::default();
+        assert_eq!((new.record(QUICK, AttemptEnd::Untold, NOW), new.slot_time(NOW)), (REST, None));
+        assert_eq!(pace.record(QUICK, AttemptEnd::Untold, NOW), REST);
     }
 
     #[test]

@@ -26,22 +26,41 @@ impl Quota {
         Quota { capacity, held: [0; Pool::ALL.len()] }
     }
 
-    /// How much a lane of this pool could take if it were alone.
+    /// How much a lane of this pool could take if it were alone. `stuck` is what its tenant's slow and unknown lanes hold.
     ///
-    /// A lane that turns slow takes its slots along, so slow lanes may hold more than their half for a while. What they
-    /// hold beyond it is taken from the quarter of the unknown ones: else a stream of new lanes that all hang would eat
-    /// up everything, a quarter at a time.
-    pub(crate) fn free(&self, pool: Pool) -> usize {
-        let [fast, unknown, slow] = self.held;
-        let free = self.capacity.saturating_sub(fast + unknown + slow);
-        let (half, quarter) = ((self.capacity / 2).max(1), (self.capacity / 4).max(1));
+    /// A lane that turns slow takes its slots along, so slow lanes may hold more than their half, and as many as there are
+    /// if one fast lane after the other begins to hang. So once they hold more than half, the rest is kept for those who hold
+    /// little: the last eighth is not for fast lanes beyond their first slots ([`Quota::unheld`]), the last sixteenth not for
+    /// unknown lanes, the last thirty-second not even for those of a tenant that has not used up half itself. And what slow
+    /// lanes hold beyond their half is taken from the quarter of the unknown ones, down to a sixteenth: else a stream of new
+    /// lanes that all hang would eat up everything, a quarter at a time.
+    pub(crate) fn free(&self, pool: Pool, stuck: usize) -> usize {
+        let [_, unknown, slow] = self.held;
+        let free = self.unheld();
+        let part = |of: usize| self.capacity / of;
+        let (half, quarter) = (part(2).max(1), part(4).max(1));
+        let over = slow.saturating_sub(half);
+        let beyond = |last: usize| if over > 0 { free.saturating_sub(part(last)) } else { free };
         match pool {
-            Pool::Fast => free,
             Pool::Unknown if planted::is(Bug::UnknownLanesTakeAll) => free,
             Pool::Slow if planted::is(Bug::SlowLanesTakeAll) => free,
-            Pool::Unknown => free.min(quarter.saturating_sub(unknown + slow.saturating_sub(half))),
+            Pool::Fast => beyond(8),
+            Pool::Unknown => {
+                let most = quarter.saturating_sub(over).max(part(16));
+                beyond(if stuck > half { 16 } else { 32 }).min(most.saturating_sub(unknown))
+            }
             Pool::Slow => free.min(half.saturating_sub(slow)),
         }
+    }
+
+    /// What nobody holds.
+    pub(crate) fn unheld(&self) -> usize {
+        self.capacity.saturating_sub(self.held.iter().sum())
+    }
+
+    /// Whether slow lanes hold more than their half.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.held[Pool::Slow as usize] > (self.capacity / 2).max(1)
     }
 
     pub(crate) fn take(&mut self, pool: Pool, amount: usize) {
@@ -55,7 +74,6 @@ impl Quota {
     }
 
     /// How much is held in all.
-    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.held.iter().sum()
     }
@@ -71,7 +89,7 @@ mod tests {
         loop {
             let mut has_changed = false;
             for lane in &mut own {
-                if share(*lane, quota.free(pool), 1) > 0 {
+                if share(*lane, quota.free(pool, 0), 1) > 0 {
                     quota.take(pool, 1);
                     *lane += 1;
                     has_changed = true;
@@ -106,7 +124,7 @@ mod tests {
             let mut quota = Quota::new(4_096);
             let own = settled(&mut quota, Pool::Fast, lanes);
             assert_eq!((own.iter().min(), own.iter().max()), (Some(&least), Some(&most)), "{lanes} lanes");
-            assert_eq!(quota.free(Pool::Fast), free, "{lanes} lanes");
+            assert_eq!(quota.free(Pool::Fast, 0), free, "{lanes} lanes");
         }
     }
 
@@ -114,27 +132,37 @@ mod tests {
     fn slow_lanes_hold_half_at_most_and_unknown_ones_a_quarter() {
         let mut quota = Quota::new(4_096);
         settled(&mut quota, Pool::Slow, 5_000);
-        assert_eq!((quota.held(), quota.free(Pool::Slow)), (2_048, 0));
+        assert_eq!((quota.held(), quota.free(Pool::Slow, 0)), (2_048, 0));
         settled(&mut quota, Pool::Unknown, 5_000);
-        assert_eq!((quota.held(), quota.free(Pool::Unknown)), (3_072, 0));
-        assert_eq!(share(0, quota.free(Pool::Fast), 1), 512, "a healthy lane beside 10,000 others");
+        assert_eq!((quota.held(), quota.free(Pool::Unknown, 0)), (3_072, 0));
+        assert_eq!(share(0, quota.free(Pool::Fast, 0), 1), 512, "a healthy lane beside 10,000 others");
     }
 
     #[test]
-    fn unknown_lanes_that_turn_slow_leave_a_quarter_to_the_fast_ones() {
+    fn lanes_that_turn_slow_leave_something_to_those_who_hold_little() {
         let mut quota = Quota::new(4_096);
-        for _ in 0..20 {
-            let taken: usize = settled(&mut quota, Pool::Unknown, 5_000).iter().sum();
-            quota.give_back(Pool::Unknown, taken);
+        let mut turn = |pool: Pool, stuck: usize| {
+            let mut taken = 0;
+            while taken < 128 && share(taken, quota.free(pool, stuck), 8) > 0 {
+                taken += 1;
+                quota.take(pool, 1);
+            }
+            quota.give_back(pool, taken);
             quota.take(Pool::Slow, taken);
-        }
-        assert_eq!((quota.free(Pool::Unknown), quota.free(Pool::Fast)), (0, 1_024));
+            quota.unheld()
+        };
+        let left: Vec<usize> = (0..40).map(|_| turn(Pool::Fast, 0)).collect();
+        assert_eq!(left.last(), Some(&512), "an eighth is left by fast lanes that hang: {left:?}");
+        let left: Vec<usize> = (0..40).map(|_| turn(Pool::Unknown, 4_000)).collect();
+        assert_eq!(left.last(), Some(&256), "a sixteenth by unknown ones: {left:?}");
+        let left: Vec<usize> = (0..40).map(|_| turn(Pool::Unknown, 0)).collect();
+        assert_eq!(left.last(), Some(&128), "a thirty-second by those of other tenants: {left:?}");
     }
 
     #[test]
     fn the_smallest_capacity_still_serves_every_pool() {
         for pool in Pool::ALL {
-            assert_eq!(share(0, Quota::new(1).free(pool), 1), 1, "{pool:?}");
+            assert_eq!(share(0, Quota::new(1).free(pool, 0), 1), 1, "{pool:?}");
         }
     }
 }

@@ -83,10 +83,15 @@ impl Lanes {
             let id = state.id(lane);
             let first = state.schedule.due(id, Class::First);
             let overtakes = first.is_some_and(|due| now.wall.since(due) > FRESH);
-            if overtakes || state.is_full() {
+            let room = match overtakes || state.is_full() {
+                true => None,
+                false => state.reserve(id, is_last, now),
+            };
+            let Some(room) = room else {
+                // If the task is not kept after all, the lane has nothing.
+                state.place(id, now);
                 return None;
-            }
-            let room = state.reserve(id, is_last, now)?;
+            };
             state.slots.keep_bytes(id, bytes);
             Some(Seat::new(self, id, room, bytes))
         })
@@ -126,7 +131,10 @@ impl Lanes {
         let mut claimed = claimed.into_iter().peekable();
         let mut seated = Vec::with_capacity(claimed.len());
         self.with(|state, now| {
-            state.horizon.record(took, now.elapsed);
+            // One that found nothing wrote nothing, and says nothing of what a commit takes.
+            if claimed.peek().is_some() {
+                state.horizon.record(took, now.elapsed);
+            }
             for (at, (room, &id)) in turns.rooms.iter().zip(&turns.lanes).enumerate() {
                 // A store may have a task under another class than its attempts say, if an older program wrote it: the
                 // last room of a lane takes what is left of it.

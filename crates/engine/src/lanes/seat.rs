@@ -92,6 +92,7 @@ impl Seat {
                 state.record_call(self.lane, took, now.elapsed);
             }
             state.slots.end(self.lane, number, end, now.elapsed);
+            state.ended();
         });
     }
 
@@ -99,15 +100,21 @@ impl Seat {
     pub(crate) fn give_back(&mut self) {
         let one = |slots, ahead| Room { slots, ahead };
         let lane = self.lane;
-        self.lanes.with(|state, now| match std::mem::replace(&mut self.hold, Hold::Ended) {
-            Hold::Ended => {}
-            Hold::Wire(number) => state.slots.abandon(lane, number, now.elapsed),
-            Hold::Slot => state.slots.give_back(lane, one(1, 0), now.elapsed),
-            Hold::Ahead => state.slots.give_back(lane, one(0, 1), now.elapsed),
-            Hold::Waiting(number, _) => {
-                let is_granted = state.slots.stop_waiting(lane, number);
-                let held = if is_granted { one(1, 0) } else { one(0, 1) };
-                state.slots.give_back(lane, held, now.elapsed);
+        if matches!(self.hold, Hold::Ended) {
+            return;
+        }
+        self.lanes.with(|state, now| {
+            state.ended();
+            match std::mem::replace(&mut self.hold, Hold::Ended) {
+                Hold::Ended => {}
+                Hold::Wire(number) => state.slots.abandon(lane, number, now.elapsed),
+                Hold::Slot => state.slots.give_back(lane, one(1, 0), now.elapsed),
+                Hold::Ahead => state.slots.give_back(lane, one(0, 1), now.elapsed),
+                Hold::Waiting(number, _) => {
+                    let is_granted = state.slots.stop_waiting(lane, number);
+                    let held = if is_granted { one(1, 0) } else { one(0, 1) };
+                    state.slots.give_back(lane, held, now.elapsed);
+                }
             }
         });
     }

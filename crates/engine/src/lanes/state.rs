@@ -34,9 +34,9 @@ pub(super) struct State {
     pub(super) slots: Slots,
     pub(super) horizon: Horizon,
     lanes: Vec<LaneState>,
-    /// Tasks that are claimed and not yet settled, and those that are about to be claimed.
-    members: usize,
-    most_members: usize,
+    /// Tasks whose attempts have ended and that are not settled yet.
+    unsettled: usize,
+    most_in_flight: usize,
     steps: Steps,
 }
 
@@ -78,11 +78,8 @@ impl State {
             slots: Slots::new(bounds),
             horizon: Horizon::default(),
             lanes: Vec::new(),
-            members: 0,
-            most_members: match planted::is(Bug::WaitingUsesCapacity) {
-                true => options.max_in_flight,
-                false => options.max_in_flight.saturating_mul(2).saturating_add(options.steps.ahead),
-            },
+            unsettled: 0,
+            most_in_flight: options.max_in_flight,
             steps: options.steps.clone(),
         }
     }
@@ -112,7 +109,8 @@ impl State {
             self.rest(lane);
             return;
         };
-        if due > now.wall.after(self.horizon.lead()) {
+        // As `next_look` reckons it, or the claimer would be told to look at once, again and again.
+        if now.wall < due.before(self.horizon.lead()) {
             self.slots.unreserve(lane, now.elapsed);
             self.schedule.wait(lane);
             return;
@@ -138,8 +136,7 @@ impl State {
     /// Room for one new task that is due now.
     pub(super) fn reserve(&mut self, lane: LaneId, is_last: bool, now: Now) -> Option<Room> {
         let one = self.slots.room_for_one(lane, is_last, &self.horizon, now.elapsed)?;
-        self.slots.take(lane, one);
-        self.members += 1;
+        self.slots.take(lane, one, now.elapsed);
         Some(one)
     }
 
@@ -148,7 +145,8 @@ impl State {
         let mut turns = Turns::default();
         let mut without_room = Vec::new();
         let due_by = now.wall.after(self.horizon.window());
-        while turns.rooms.len() < self.steps.lanes_per_claim && !self.is_full() {
+        let mut asked = 0;
+        while turns.rooms.len() < self.steps.lanes_per_claim && asked < self.steps.claim && !self.is_full() {
             let Some(lane) = self.schedule.next(due_by) else { break };
             let room = self.ask(lane, now);
             if room.is_none() {
@@ -158,8 +156,8 @@ impl State {
             }
             for (class, room) in self.split(lane, room, due_by) {
                 let Some(name) = self.names.lane(lane).cloned() else { continue };
-                self.slots.take(lane, room);
-                self.members += room.slots + room.ahead;
+                self.slots.take(lane, room, now.elapsed);
+                asked += room.slots + room.ahead;
                 self.schedule.claiming(lane, class);
                 turns.rooms.push(LaneRoom { lane: name, class, slots: room.slots, ahead: room.ahead });
                 turns.lanes.push(lane);
@@ -187,13 +185,13 @@ impl State {
         let used = Room { slots: claimed.min(asked.slots), ahead: claimed.saturating_sub(asked.slots) };
         let unused = Room { slots: asked.slots - used.slots, ahead: asked.ahead.saturating_sub(used.ahead) };
         let unasked = Room { slots: 0, ahead: used.ahead.saturating_sub(asked.ahead) };
-        self.slots.take(lane, unasked);
-        self.members = (self.members + unasked.ahead).saturating_sub(unused.slots + unused.ahead);
+        self.slots.take(lane, unasked, now.elapsed);
         let state = &mut self.lanes[lane];
         let wanted = asked.slots + asked.ahead;
         let next = if claimed >= wanted { state.ask * 2 } else { (claimed * 4).max(state.ask - state.ask / 8) };
         state.ask = next.max(FIRST_ASK).min(self.steps.turn);
-        state.needs_slot = claimed == 0 && asked.slots == 0 && next_due.is_some_and(|due| due <= now.wall);
+        let claimable = now.wall.after(self.horizon.window());
+        state.needs_slot = claimed == 0 && asked.slots == 0 && next_due.is_some_and(|due| due <= claimable);
         if let Some(due) = next_due {
             // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
             self.schedule.note(lane, asked.class, due);
@@ -203,14 +201,20 @@ impl State {
         used
     }
 
-    /// A task is settled, or left to the rescuer.
-    pub(super) fn leave(&mut self) {
-        self.members = self.members.saturating_sub(1);
+    /// A task holds neither a slot nor a wait for one any more, and is about to be settled.
+    pub(super) fn ended(&mut self) {
+        self.unsettled += 1;
     }
 
-    /// Whether nothing may be claimed, because too much of what was is not settled yet.
+    /// A task is settled, or left to the rescuer.
+    pub(super) fn leave(&mut self) {
+        self.unsettled = self.unsettled.saturating_sub(1);
+    }
+
+    /// Whether nothing may be claimed, because the store does not keep up with what has ended.
     pub(super) fn is_full(&self) -> bool {
-        self.members >= self.most_members
+        let uses_capacity = planted::is(Bug::WaitingUsesCapacity) && self.slots.claimed() >= self.most_in_flight;
+        uses_capacity || self.unsettled >= self.most_in_flight
     }
 
     pub(super) fn next_look(&self) -> NextLook {

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::admission::Pool;
 use crate::admission::horizon::Horizon;
-use crate::admission::pace::{AttemptEnd, Pace, SLOW_AFTER};
+use crate::admission::pace::{AttemptEnd, FIRST_SLOTS, Pace, SLOW_AFTER};
 use crate::admission::quota::{Quota, TENANT_WEIGHT, share};
 use crate::schedule::LaneId;
 use line::Line;
@@ -52,6 +52,8 @@ pub(crate) enum Held {
     Tenant,
     /// The bodies in memory are too large already.
     Memory,
+    /// It is slow, and its next start is at this elapsed time, so that its attempts do not all start at one moment.
+    Paced(Duration),
 }
 
 /// How many tasks a lane may claim now.
@@ -83,6 +85,10 @@ pub(crate) struct Slots {
     resting: BTreeMap<(Duration, Number), LaneId>,
     /// Lanes that turn slow if their oldest attempt is still on the wire then.
     ageing: BTreeSet<(Duration, LaneId)>,
+    /// Slow lanes that may start another attempt then.
+    paced: BTreeSet<(Duration, LaneId)>,
+    /// Tasks of all lanes that are claimed, or about to be, without a slot.
+    unsent: usize,
     /// Lanes that may have more room than before.
     served: Vec<LaneId>,
     numbers: Number,
@@ -110,6 +116,11 @@ struct LaneSlots {
     waiting: VecDeque<(Number, oneshot::Sender<()>)>,
     pace: Pace,
     ages_at: Option<Duration>,
+    /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
+    most_held: usize,
+    next_start: Duration,
+    /// When it is looked at again, if it is held back until its next start.
+    paced_until: Option<Duration>,
 }
 
 impl Slots {
@@ -123,6 +134,8 @@ impl Slots {
             line: Line::default(),
             resting: BTreeMap::new(),
             ageing: BTreeSet::new(),
+            paced: BTreeSet::new(),
+            unsent: 0,
             served: Vec::new(),
             numbers: 0,
         }
@@ -141,6 +154,9 @@ impl Slots {
             waiting: VecDeque::new(),
             pace: Pace::default(),
             ages_at: None,
+            most_held: 0,
+            next_start: Duration::ZERO,
+            paced_until: None,
         };
         if self.tenants.len() <= tenant {
             self.tenants.resize_with(tenant + 1, TenantHolds::default);
@@ -171,7 +187,12 @@ impl Slots {
         // Tasks that are claimed and unsent will take slots, or use up what may be claimed ahead of them.
         let all = (slots + ahead).saturating_sub(entry.unsent);
         let slots = slots.min(all);
-        (Room { slots, ahead: all - slots }, held)
+        // What waits in memory is shared as slots are: else a few lanes that come to a halt would hold all that may wait.
+        let most = match planted::is(Bug::WaitingUsesCapacity) {
+            true => usize::MAX,
+            false => share(entry.unsent, self.bounds.slots.saturating_sub(self.unsent), 1),
+        };
+        (Room { slots, ahead: (all - slots).min(most) }, held)
     }
 
     /// Room for one new task, if the lane has any. It gets a slot at once if it must have one to be claimed, or if nothing
@@ -195,19 +216,18 @@ impl Slots {
     }
 
     /// Takes room that [`Slots::room`] said there is.
-    pub(crate) fn take(&mut self, lane: LaneId, room: Room) {
+    pub(crate) fn take(&mut self, lane: LaneId, room: Room, now: Duration) {
         let entry = &mut self.lanes[lane];
         let from_reserved = room.slots.min(entry.reserved);
         entry.reserved -= from_reserved;
-        entry.unsent += room.ahead;
-        self.hold(lane, room.slots - from_reserved);
+        self.add_unsent(lane, room.ahead);
+        self.hold(lane, room.slots - from_reserved, now);
     }
 
     /// Gives room back that was taken and not used.
     pub(crate) fn give_back(&mut self, lane: LaneId, room: Room, now: Duration) {
-        let entry = &mut self.lanes[lane];
-        debug_assert!(entry.unsent >= room.ahead, "given back more than was claimed ahead");
-        entry.unsent = entry.unsent.saturating_sub(room.ahead);
+        self.drop_unsent(lane, room.ahead);
+        self.not_started(lane, room.slots, now);
         self.release(lane, room.slots, now);
     }
 
@@ -216,7 +236,7 @@ impl Slots {
         self.classify(lane, now);
         let may_be_ahead = self.lanes[lane].pool == Pool::Fast;
         if may_be_ahead {
-            self.lanes[lane].unsent += 1;
+            self.add_unsent(lane, 1);
             self.release(lane, 1, now);
         }
         may_be_ahead
@@ -226,6 +246,7 @@ impl Slots {
     pub(crate) fn unreserve(&mut self, lane: LaneId, now: Duration) {
         let reserved = std::mem::take(&mut self.lanes[lane].reserved);
         if reserved > 0 {
+            self.not_started(lane, reserved, now);
             self.release(lane, reserved, now);
         }
     }
@@ -243,9 +264,7 @@ impl Slots {
     /// A task that was claimed ahead wants a slot: it gets one, or waits behind the lane's others.
     pub(crate) fn want(&mut self, lane: LaneId, now: Duration) -> Result<(), (Number, oneshot::Receiver<()>)> {
         self.classify(lane, now);
-        if self.lanes[lane].waiting.is_empty() && self.more(lane, now).is_ok() {
-            self.lanes[lane].unsent = self.lanes[lane].unsent.saturating_sub(1);
-            self.hold(lane, 1);
+        if self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
             return Ok(());
         }
         let (granted, grant) = oneshot::channel();
@@ -318,20 +337,32 @@ impl Slots {
 
     /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
     pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
-        if matches!(self.more(lane, now), Err(Held::Pool | Held::Tenant | Held::Memory)) {
-            let entry = &self.lanes[lane];
-            let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
-            self.line.join(lane, entry.tenant, entry.pool, is_starved);
+        match self.more(lane, now) {
+            Err(Held::Pool | Held::Tenant | Held::Memory) => {
+                let entry = &self.lanes[lane];
+                let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
+                self.line.join(lane, entry.tenant, entry.pool, is_starved);
+            }
+            Err(Held::Paced(until)) => self.look_again(lane, until),
+            Err(Held::LaneLimit) | Ok(_) => {}
         }
     }
 
-    /// Lets time pass: slots that rested are free, and lanes whose oldest attempt is old now are slow.
+    /// Lets time pass: slots that rested are free, slow lanes may start their next attempts, and lanes whose oldest attempt is
+    /// old now are slow.
     pub(crate) fn advance(&mut self, now: Duration) {
         while let Some(((until, _), _)) = self.resting.first_key_value()
             && *until <= now
             && let Some((_, lane)) = self.resting.pop_first()
         {
             self.release(lane, 1, now);
+        }
+        while let Some((until, lane)) = self.paced.first().copied()
+            && until <= now
+        {
+            self.paced.pop_first();
+            self.lanes[lane].paced_until = None;
+            self.serve(lane, now);
         }
         while let Some((ages_at, lane)) = self.ageing.first().copied()
             && ages_at <= now
@@ -341,11 +372,12 @@ impl Slots {
         }
     }
 
-    /// When the next resting slot is free, or the next lane turns slow while others wait in line.
+    /// When the next resting slot is free, a slow lane may start again, or the next lane turns slow while others wait in line.
     pub(crate) fn next_change(&self) -> Option<Duration> {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
         let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());
-        [rested, aged].into_iter().flatten().min()
+        let paced = self.paced.first().map(|(until, _)| *until);
+        [rested, aged, paced].into_iter().flatten().min()
     }
 
     /// A lane that may have more room than before, each at most once per change.
@@ -359,30 +391,116 @@ impl Slots {
         entry.held == 0 && entry.unsent == 0 && entry.bytes == 0
     }
 
+    /// Tasks that are claimed, or about to be, and have not ended.
+    pub(crate) fn claimed(&self) -> usize {
+        self.slots.held() + self.unsent
+    }
+
     /// Slots that are held in all.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.slots.held()
     }
 
-    /// How many more slots the lane may take now; never zero.
+    /// How many tasks may be claimed into slots now; never zero.
     fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
         let entry = &self.lanes[lane];
-        let tenant = &self.tenants[entry.tenant];
-        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
-        let free = self.slots.free(entry.pool);
-        let of_pool = share(entry.held, free, 1);
-        let of_tenant = share(tenant.slots[entry.pool as usize], free, TENANT_WEIGHT);
-        let free_bytes = self.bytes.free(entry.pool);
+        let free_bytes = self.bytes.free(entry.pool, 0);
         let has_memory = share(entry.bytes, free_bytes, 1) > 0
-            && share(tenant.bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
-        match (limit, of_pool, of_tenant, has_memory) {
+            && share(self.tenants[entry.tenant].bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
+        self.more_slots(lane, now).and_then(|slots| if has_memory { Ok(slots) } else { Err(Held::Memory) })
+    }
+
+    /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
+    fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let held = &self.tenants[entry.tenant].slots;
+        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
+        let stuck = held[Pool::Unknown as usize] + held[Pool::Slow as usize];
+        let free = self.slots.free(entry.pool, stuck);
+        let of_pool = share(entry.held, free, 1);
+        let of_tenant = share(held[entry.pool as usize], free, TENANT_WEIGHT);
+        // When slow lanes have taken more than their half, every fast lane still has its first slots.
+        let first = match entry.pool {
+            Pool::Fast if self.slots.is_crowded() => {
+                FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit)
+            }
+            _ => 0,
+        };
+        match (limit, of_pool, of_tenant) {
             (0, ..) => Err(Held::LaneLimit),
-            (_, 0, ..) => Err(Held::Pool),
-            (_, _, 0, _) => Err(Held::Tenant),
-            (.., false) => Err(Held::Memory),
-            (limit, of_pool, of_tenant, true) => Ok(limit.min(of_pool).min(of_tenant)),
+            _ if first > of_pool.min(of_tenant) => Ok(first),
+            (_, 0, _) => Err(Held::Pool),
+            (_, _, 0) => Err(Held::Tenant),
+            (limit, of_pool, of_tenant) => Ok(limit.min(of_pool).min(of_tenant).min(self.starts(lane, now)?)),
         }
+    }
+
+    /// How many attempts the lane may start now: as many as there are slots, unless it is slow.
+    fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let spacing = self.spacing(lane, now);
+        if spacing.is_zero() {
+            return Ok(usize::MAX);
+        }
+        match now.checked_sub(entry.next_start) {
+            None => Err(Held::Paced(entry.next_start)),
+            // A lane that was looked at late may catch up a little.
+            Some(late) => {
+                let due = usize::try_from(late.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(usize::MAX);
+                Ok(due.min(entry.most_held / 8) + 1)
+            }
+        }
+    }
+
+    fn spacing(&self, lane: LaneId, now: Duration) -> Duration {
+        let entry = &self.lanes[lane];
+        match entry.pool {
+            Pool::Slow => entry.pace.spacing(entry.most_held, now),
+            Pool::Fast | Pool::Unknown => Duration::ZERO,
+        }
+    }
+
+    /// Slots that were taken for attempts of a slow lane are given back, and the attempts were not made.
+    fn not_started(&mut self, lane: LaneId, slots: usize, now: Duration) {
+        let spacing = self.spacing(lane, now) * u32::try_from(slots).unwrap_or(u32::MAX);
+        let entry = &mut self.lanes[lane];
+        entry.next_start = entry.next_start.saturating_sub(spacing);
+    }
+
+    /// Lets the lane be looked at again at this time.
+    fn look_again(&mut self, lane: LaneId, until: Duration) {
+        let entry = &mut self.lanes[lane];
+        if let Some(before) = entry.paced_until.replace(until) {
+            self.paced.remove(&(before, lane));
+        }
+        self.paced.insert((until, lane));
+    }
+
+    /// Gives one task that was claimed ahead a slot, one that is reserved if there is such; says whether it did.
+    fn give_one(&mut self, lane: LaneId, now: Duration) -> bool {
+        if self.lanes[lane].reserved > 0 {
+            self.lanes[lane].reserved -= 1;
+        } else if self.more_slots(lane, now).is_ok() {
+            self.hold(lane, 1, now);
+        } else {
+            return false;
+        }
+        self.drop_unsent(lane, 1);
+        true
+    }
+
+    fn add_unsent(&mut self, lane: LaneId, tasks: usize) {
+        self.lanes[lane].unsent += tasks;
+        self.unsent += tasks;
+    }
+
+    fn drop_unsent(&mut self, lane: LaneId, tasks: usize) {
+        let unsent = &mut self.lanes[lane].unsent;
+        debug_assert!(*unsent >= tasks, "more were sent or given back than were claimed ahead");
+        let dropped = tasks.min(*unsent);
+        *unsent -= dropped;
+        self.unsent -= dropped;
     }
 
     /// Counts what the lane holds where it belongs now.
@@ -395,6 +513,7 @@ impl Slots {
         }
         entry.pool = pool;
         let (held, bytes) = (entry.held, entry.bytes);
+        (entry.most_held, entry.next_start) = (held, now);
         let tenant = &mut self.tenants[entry.tenant];
         for (of_tenant, quota, amount) in
             [(&mut tenant.slots, &mut self.slots, held), (&mut tenant.bytes, &mut self.bytes, bytes)]
@@ -407,8 +526,8 @@ impl Slots {
         self.watch_age(lane);
         // It may stand in the line of the pool that it left.
         if self.line.leave(lane) {
+            self.serve(lane, now);
             self.stand_in_line(lane, now);
-            self.served.push(lane);
         }
     }
 
@@ -437,9 +556,14 @@ impl Slots {
         }
     }
 
-    fn hold(&mut self, lane: LaneId, slots: usize) {
+    fn hold(&mut self, lane: LaneId, slots: usize, now: Duration) {
+        let spacing = self.spacing(lane, now);
         let entry = &mut self.lanes[lane];
         entry.held += slots;
+        entry.most_held = entry.most_held.max(entry.held);
+        let catch_up = spacing * u32::try_from(entry.most_held / 8).unwrap_or(u32::MAX);
+        let starts = spacing * u32::try_from(slots).unwrap_or(u32::MAX);
+        entry.next_start = entry.next_start.max(now.saturating_sub(catch_up)) + starts;
         self.tenants[entry.tenant].slots[entry.pool as usize] += slots;
         self.slots.take(entry.pool, slots);
     }
@@ -471,7 +595,7 @@ impl Slots {
     fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
         for pool in Pool::ALL {
             let mut refused = 0;
-            while refused < self.line.tenants(pool, to_starved) && self.slots.free(pool) > 0 {
+            while refused < self.line.tenants(pool, to_starved) && self.slots.unheld() > 0 {
                 let Some(lane) = self.line.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
                 if !planted::is(Bug::StalePoolServed) {
@@ -492,6 +616,11 @@ impl Slots {
                         self.line.leave(lane);
                         continue;
                     }
+                    Err(Held::Paced(until)) => {
+                        self.line.leave(lane);
+                        self.look_again(lane, until);
+                        continue;
+                    }
                     // The tenant has its share, or the lane more than is free: another tenant's lane may fit.
                     Err(_) => {
                         self.line.pass(pool, to_starved);
@@ -501,7 +630,7 @@ impl Slots {
                 }
                 if to_starved && self.lanes[lane].waiting.is_empty() {
                     // Reserved, because until its claim others would take it.
-                    self.hold(lane, 1);
+                    self.hold(lane, 1, now);
                     self.lanes[lane].reserved += 1;
                 }
                 self.serve(lane, now);
@@ -511,10 +640,8 @@ impl Slots {
 
     /// Gives slots to the lane's tasks that wait for one, and lets it be looked at for a claim.
     fn serve(&mut self, lane: LaneId, now: Duration) {
-        while !self.lanes[lane].waiting.is_empty() && self.more(lane, now).is_ok() {
+        while !self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
             let Some((_, granted)) = self.lanes[lane].waiting.pop_front() else { break };
-            self.lanes[lane].unsent = self.lanes[lane].unsent.saturating_sub(1);
-            self.hold(lane, 1);
             // A task that waits no longer finds out that it was given a slot, and gives it back.
             granted.send(()).ok();
         }

@@ -27,7 +27,7 @@ fn fill(slots: &mut Slots, lane: LaneId, now: Duration) -> Vec<Number> {
         if more == 0 {
             return begun;
         }
-        slots.take(lane, Room { slots: more, ahead: 0 });
+        slots.take(lane, Room { slots: more, ahead: 0 }, now);
         begun.extend((0..more).map(|_| slots.begin(lane, now)));
     }
 }
@@ -37,7 +37,7 @@ fn learn(slots: &mut Slots, lane: LaneId, attempts: usize, took: Duration, end: 
     let mut now = at;
     for _ in 0..attempts {
         slots.advance(now);
-        slots.take(lane, Room { slots: 1, ahead: 0 });
+        slots.take(lane, Room { slots: 1, ahead: 0 }, now);
         let number = slots.begin(lane, now);
         now += took;
         slots.end(lane, number, end, now);
@@ -81,6 +81,84 @@ fn beside_a_thousand_slow_lanes_a_known_one_has_its_slots_and_a_new_one_gets_its
 }
 
 #[test]
+fn fast_lanes_that_hang_one_after_the_other_leave_slots_for_those_that_do_not_and_for_new_ones() {
+    let mut slots = slots(4_096, 128, &[0; 102]);
+    let (healthy, new) = (100, 101);
+    let known = (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Heard, secs(0))).max();
+    let mut now = known.unwrap();
+    for lane in 0..100 {
+        fill(&mut slots, lane, now);
+        now += SLOW_AFTER;
+        slots.advance(now);
+        assert!(more(&mut slots, healthy, now) >= 2, "beside {lane} lanes that hang, {} slots", slots.held());
+        assert_eq!(more(&mut slots, new, now), 2, "beside {lane} lanes that hang, {} slots", slots.held());
+    }
+}
+
+#[test]
+fn fast_lanes_that_hang_at_one_moment_leave_slots_for_a_new_one() {
+    let mut slots = slots(4_096, 128, &[0; 42]);
+    let (healthy, new) = (40, 41);
+    let now = (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    for _ in 0..128 {
+        (0..40).for_each(|lane| drop(fill(&mut slots, lane, now)));
+    }
+    let now = now + SLOW_AFTER;
+    slots.advance(now);
+    assert!(more(&mut slots, healthy, now) >= 2 && more(&mut slots, new, now) == 2, "{} slots are held", slots.held());
+}
+
+#[test]
+fn invented_names_that_hang_leave_slots_for_fast_lanes_and_for_new_ones_of_another_tenant() {
+    let tenants: Vec<TenantKey> = (0..4_002).map(|lane| usize::from(lane >= 4_000)).collect();
+    let mut slots = slots(4_096, 128, &tenants);
+    let (healthy, new) = (4_000, 4_001);
+    let mut now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Heard, secs(0));
+    for _ in 0..30 {
+        (0..4_000).for_each(|lane| drop(fill(&mut slots, lane, now)));
+        now += SLOW_AFTER;
+        slots.advance(now);
+        assert!(more(&mut slots, healthy, now) >= 2 && more(&mut slots, new, now) > 0, "{} are held", slots.held());
+    }
+}
+
+#[test]
+fn the_attempts_of_a_slow_lane_do_not_start_at_one_moment() {
+    let mut slots = slots(4_096, 40, &[0]);
+    let mut now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Heard, secs(0));
+    let (mut started, mut wire) = (Vec::new(), VecDeque::new());
+    // It has always work to do, for a minute, and is looked at every 10 ms.
+    for _ in 0..6_000 {
+        slots.advance(now);
+        while let Some((number, began)) = wire.front().copied()
+            && now >= began + secs(4)
+        {
+            wire.pop_front();
+            slots.end(0, number, AttemptEnd::Heard, now);
+        }
+        let begun = fill(&mut slots, 0, now);
+        started.push(begun.len());
+        wire.extend(begun.into_iter().map(|number| (number, now)));
+        now += Duration::from_millis(10);
+    }
+    let most_in_100_ms = started.windows(10).map(|window| window.iter().sum::<usize>()).max().unwrap();
+    assert!(most_in_100_ms <= 8, "{most_in_100_ms} of 40 at once");
+    let all: usize = started.iter().sum();
+    assert!(all > 40 * 15 * 9 / 10, "{all} attempts of the 600 that 40 slots can make in a minute");
+}
+
+#[test]
+fn a_slot_that_is_reserved_for_a_claim_serves_a_task_that_is_in_memory_already() {
+    let mut slots = slots(8, 1, &[0; 3]);
+    let now = learn(&mut slots, 0, 9, QUICK, AttemptEnd::Heard, secs(0));
+    slots.take(0, Room { slots: 0, ahead: 1 }, now);
+    slots.lanes[0].reserved = 1;
+    slots.hold(0, 1, now);
+    assert!(slots.want(0, now).is_ok());
+    assert_eq!((slots.lanes[0].held, slots.lanes[0].reserved, slots.unsent), (1, 0, 0));
+}
+
+#[test]
 fn a_lane_that_hangs_is_slow_after_a_quarter_of_a_second_and_makes_way_for_unknown_ones() {
     let mut slots = slots(8, 8, &[0; 4]);
     fill(&mut slots, 0, secs(0));
@@ -101,7 +179,7 @@ fn what_becomes_free_goes_to_a_lane_without_any_first() {
     let now = (0..5).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)
         .map(|lane| {
-            slots.take(lane, Room { slots: 1, ahead: 0 });
+            slots.take(lane, Room { slots: 1, ahead: 0 }, now);
             slots.begin(lane, now)
         })
         .collect();
@@ -134,7 +212,7 @@ fn tenants_take_turns_in_the_line() {
     let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)
         .map(|lane| {
-            slots.take(lane, Room { slots: 1, ahead: 0 });
+            slots.take(lane, Room { slots: 1, ahead: 0 }, now);
             slots.begin(lane, now)
         })
         .collect();
@@ -172,7 +250,7 @@ fn tasks_claimed_ahead_get_their_slots_in_order_and_hold_none_before() {
     let begun = fill(&mut slots, 0, now);
     let (room, _) = slots.room(0, &Horizon::default(), now);
     assert_eq!(room, Room { slots: 0, ahead: 10 }, "two slots, 5 ms ahead, 1 ms each");
-    slots.take(0, Room { slots: 0, ahead: 2 });
+    slots.take(0, Room { slots: 0, ahead: 2 }, now);
     let (first, mut first_grant) = slots.want(0, now).unwrap_err();
     let (second, mut second_grant) = slots.want(0, now).unwrap_err();
     assert_eq!(slots.held(), 2);
@@ -219,7 +297,7 @@ fn nothing_is_lost_or_made_by_any_order_of_events() {
         match next(7) {
             0 | 1 => {
                 let (room, _) = slots.room(lane, &Horizon::default(), now);
-                slots.take(lane, room);
+                slots.take(lane, room, now);
                 held.extend((0..room.slots).map(|_| lane));
                 for _ in 0..room.ahead {
                     match slots.want(lane, now) {
