@@ -53,7 +53,7 @@ impl Quota {
         }
     }
 
-    /// What nobody holds.
+    /// What is not held by any lane.
     pub(crate) fn unheld(&self) -> usize {
         self.capacity.saturating_sub(self.held.iter().sum())
     }

@@ -1,12 +1,21 @@
 //! Slots: what is on the wire or about to be, lane by lane, and who waits for a slot.
 //!
 //! A slot is held from its reservation (for a claim or a new task) until the attempt has ended. Tasks that were claimed ahead
-//! hold none: they wait in their lane's order, and use no capacity. A lane that could use a slot and gets none because its
-//! pool is used up waits in line (`line`); what becomes free is offered there first.
+//! hold none: they wait in their lane's order. A lane that could use a slot and gets none because its pool is used up waits in
+//! line; what becomes free is offered there first.
 //!
-//! How many slots a lane may have is decided in `admission`, with what is counted here. Not here: what is due (`schedule`).
+//! | file | its job |
+//! | --- | --- |
+//! | `mod` | what each lane holds, has claimed and has on the wire |
+//! | `limits` | how many more a lane may take, and why no more: the rules of `admission`, asked with what is counted here |
+//! | `offers` | who gets what becomes free |
+//! | `line` | the order of those who wait |
+//!
+//! Not here: what is due (`schedule`).
 
+mod limits;
 mod line;
+mod offers;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +27,8 @@ use tokio::sync::oneshot;
 
 use crate::admission::Pool;
 use crate::admission::horizon::Horizon;
-use crate::admission::pace::{AttemptEnd, FIRST_SLOTS, Pace, SLOW_AFTER};
-use crate::admission::quota::{Quota, TENANT_WEIGHT, share};
+use crate::admission::pace::{AttemptEnd, Pace, SLOW_AFTER};
+use crate::admission::quota::{Quota, share};
 use crate::schedule::LaneId;
 use line::Line;
 
@@ -335,19 +344,6 @@ impl Slots {
         }
     }
 
-    /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
-    pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
-        match self.more(lane, now) {
-            Err(Held::Pool | Held::Tenant | Held::Memory) => {
-                let entry = &self.lanes[lane];
-                let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
-                self.line.join(lane, entry.tenant, entry.pool, is_starved);
-            }
-            Err(Held::Paced(until)) => self.look_again(lane, until),
-            Err(Held::LaneLimit) | Ok(_) => {}
-        }
-    }
-
     /// Lets time pass: slots that rested are free, slow lanes may start their next attempts, and lanes whose oldest attempt is
     /// old now are slow.
     pub(crate) fn advance(&mut self, now: Duration) {
@@ -400,94 +396,6 @@ impl Slots {
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.slots.held()
-    }
-
-    /// How many tasks may be claimed into slots now; never zero.
-    fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
-        let entry = &self.lanes[lane];
-        let free_bytes = self.bytes.free(entry.pool, 0);
-        let has_memory = share(entry.bytes, free_bytes, 1) > 0
-            && share(self.tenants[entry.tenant].bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
-        self.more_slots(lane, now).and_then(|slots| if has_memory { Ok(slots) } else { Err(Held::Memory) })
-    }
-
-    /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
-    fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
-        let entry = &self.lanes[lane];
-        let held = &self.tenants[entry.tenant].slots;
-        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
-        let stuck = held[Pool::Unknown as usize] + held[Pool::Slow as usize];
-        let free = self.slots.free(entry.pool, stuck);
-        let of_pool = share(entry.held, free, 1);
-        let of_tenant = share(held[entry.pool as usize], free, TENANT_WEIGHT);
-        // When slow lanes have taken more than their half, every fast lane still has its first slots.
-        let first = match entry.pool {
-            Pool::Fast if self.slots.is_crowded() => {
-                FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit)
-            }
-            _ => 0,
-        };
-        match (limit, of_pool, of_tenant) {
-            (0, ..) => Err(Held::LaneLimit),
-            _ if first > of_pool.min(of_tenant) => Ok(first),
-            (_, 0, _) => Err(Held::Pool),
-            (_, _, 0) => Err(Held::Tenant),
-            (limit, of_pool, of_tenant) => Ok(limit.min(of_pool).min(of_tenant).min(self.starts(lane, now)?)),
-        }
-    }
-
-    /// How many attempts the lane may start now: as many as there are slots, unless it is slow.
-    fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
-        let entry = &self.lanes[lane];
-        let spacing = self.spacing(lane, now);
-        if spacing.is_zero() {
-            return Ok(usize::MAX);
-        }
-        match now.checked_sub(entry.next_start) {
-            None => Err(Held::Paced(entry.next_start)),
-            // A lane that was looked at late may catch up a little.
-            Some(late) => {
-                let due = usize::try_from(late.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(usize::MAX);
-                Ok(due.min(entry.most_held / 8) + 1)
-            }
-        }
-    }
-
-    fn spacing(&self, lane: LaneId, now: Duration) -> Duration {
-        let entry = &self.lanes[lane];
-        match entry.pool {
-            Pool::Slow => entry.pace.spacing(entry.most_held, now),
-            Pool::Fast | Pool::Unknown => Duration::ZERO,
-        }
-    }
-
-    /// Slots that were taken for attempts of a slow lane are given back, and the attempts were not made.
-    fn not_started(&mut self, lane: LaneId, slots: usize, now: Duration) {
-        let spacing = self.spacing(lane, now) * u32::try_from(slots).unwrap_or(u32::MAX);
-        let entry = &mut self.lanes[lane];
-        entry.next_start = entry.next_start.saturating_sub(spacing);
-    }
-
-    /// Lets the lane be looked at again at this time.
-    fn look_again(&mut self, lane: LaneId, until: Duration) {
-        let entry = &mut self.lanes[lane];
-        if let Some(before) = entry.paced_until.replace(until) {
-            self.paced.remove(&(before, lane));
-        }
-        self.paced.insert((until, lane));
-    }
-
-    /// Gives one task that was claimed ahead a slot, one that is reserved if there is such; says whether it did.
-    fn give_one(&mut self, lane: LaneId, now: Duration) -> bool {
-        if self.lanes[lane].reserved > 0 {
-            self.lanes[lane].reserved -= 1;
-        } else if self.more_slots(lane, now).is_ok() {
-            self.hold(lane, 1, now);
-        } else {
-            return false;
-        }
-        self.drop_unsent(lane, 1);
-        true
     }
 
     fn add_unsent(&mut self, lane: LaneId, tasks: usize) {
@@ -566,89 +474,6 @@ impl Slots {
         entry.next_start = entry.next_start.max(now.saturating_sub(catch_up)) + starts;
         self.tenants[entry.tenant].slots[entry.pool as usize] += slots;
         self.slots.take(entry.pool, slots);
-    }
-
-    fn release(&mut self, lane: LaneId, slots: usize, now: Duration) {
-        if slots == 0 {
-            self.serve(lane, now);
-            return;
-        }
-        let entry = &mut self.lanes[lane];
-        debug_assert!(entry.held >= slots, "released more slots than the lane holds");
-        entry.held = entry.held.saturating_sub(slots);
-        let of_tenant = &mut self.tenants[entry.tenant].slots[entry.pool as usize];
-        *of_tenant = of_tenant.saturating_sub(slots);
-        self.slots.give_back(entry.pool, slots);
-        self.offer(lane, now);
-    }
-
-    /// Offers what has become free: to lanes that hold nothing, then to the one that gave it back, then to the others.
-    fn offer(&mut self, lane: LaneId, now: Duration) {
-        if planted::is(Bug::SlotNotOffered) {
-            return self.serve(lane, now);
-        }
-        self.offer_in_line(true, now);
-        self.serve(lane, now);
-        self.offer_in_line(false, now);
-    }
-
-    fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
-        for pool in Pool::ALL {
-            let mut refused = 0;
-            while refused < self.line.tenants(pool, to_starved) && self.slots.unheld() > 0 {
-                let Some(lane) = self.line.first(pool, to_starved) else { break };
-                // While it waited, it may have become unknown: then it stands in another line now.
-                if !planted::is(Bug::StalePoolServed) {
-                    self.classify(lane, now);
-                }
-                if self.lanes[lane].pool != pool {
-                    continue;
-                }
-                match self.more(lane, now) {
-                    Ok(_) => {
-                        self.line.leave(lane);
-                        if !planted::is(Bug::TenantsTakeNoTurns) {
-                            self.line.pass(pool, to_starved);
-                        }
-                    }
-                    // It is not its pool that it waits for any more.
-                    Err(Held::LaneLimit) => {
-                        self.line.leave(lane);
-                        continue;
-                    }
-                    Err(Held::Paced(until)) => {
-                        self.line.leave(lane);
-                        self.look_again(lane, until);
-                        continue;
-                    }
-                    // The tenant has its share, or the lane more than is free: another tenant's lane may fit.
-                    Err(_) => {
-                        self.line.pass(pool, to_starved);
-                        refused += 1;
-                        continue;
-                    }
-                }
-                if to_starved && self.lanes[lane].waiting.is_empty() {
-                    // Reserved, because until its claim others would take it.
-                    self.hold(lane, 1, now);
-                    self.lanes[lane].reserved += 1;
-                }
-                self.serve(lane, now);
-            }
-        }
-    }
-
-    /// Gives slots to the lane's tasks that wait for one, and lets it be looked at for a claim.
-    fn serve(&mut self, lane: LaneId, now: Duration) {
-        while !self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
-            let Some((_, granted)) = self.lanes[lane].waiting.pop_front() else { break };
-            // A task that waits no longer finds out that it was given a slot, and gives it back.
-            granted.send(()).ok();
-        }
-        if !self.lanes[lane].waiting.is_empty() {
-            self.stand_in_line(lane, now);
-        }
-        self.served.push(lane);
     }
 
     fn number(&mut self) -> Number {

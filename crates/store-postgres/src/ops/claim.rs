@@ -1,6 +1,6 @@
 //! Leasing due work: one statement for all classes of lanes that have room.
 //!
-//! Nobody waits for anybody: a row that another process is just claiming is skipped. What is left in each room is asked
+//! A claim never waits: a row that another process is just claiming is skipped. What is left in each room is asked
 //! right behind, in a statement of its own, which sees what this one did.
 
 use std::collections::{HashMap, HashSet};

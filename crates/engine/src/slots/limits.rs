@@ -1,0 +1,86 @@
+//! How many more slots a lane may take, and why no more.
+
+use std::time::Duration;
+
+use super::{Held, Slots};
+use crate::admission::Pool;
+use crate::admission::pace::FIRST_SLOTS;
+use crate::admission::quota::{TENANT_WEIGHT, share};
+use crate::schedule::LaneId;
+
+impl Slots {
+    /// How many tasks may be claimed into slots now; never zero.
+    pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let free_bytes = self.bytes.free(entry.pool, 0);
+        let has_memory = share(entry.bytes, free_bytes, 1) > 0
+            && share(self.tenants[entry.tenant].bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
+        self.more_slots(lane, now).and_then(|slots| if has_memory { Ok(slots) } else { Err(Held::Memory) })
+    }
+
+    /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
+    pub(super) fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let held = &self.tenants[entry.tenant].slots;
+        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
+        let stuck = held[Pool::Unknown as usize] + held[Pool::Slow as usize];
+        let free = self.slots.free(entry.pool, stuck);
+        let of_pool = share(entry.held, free, 1);
+        let of_tenant = share(held[entry.pool as usize], free, TENANT_WEIGHT);
+        // When slow lanes have taken more than their half, every fast lane still has its first slots.
+        let first = match entry.pool {
+            Pool::Fast if self.slots.is_crowded() => {
+                FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit)
+            }
+            _ => 0,
+        };
+        match (limit, of_pool, of_tenant) {
+            (0, ..) => Err(Held::LaneLimit),
+            _ if first > of_pool.min(of_tenant) => Ok(first),
+            (_, 0, _) => Err(Held::Pool),
+            (_, _, 0) => Err(Held::Tenant),
+            (limit, of_pool, of_tenant) => Ok(limit.min(of_pool).min(of_tenant).min(self.starts(lane, now)?)),
+        }
+    }
+
+    /// How many attempts the lane may start now: as many as there are slots, unless it is slow.
+    pub(super) fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+        let entry = &self.lanes[lane];
+        let spacing = self.spacing(lane, now);
+        if spacing.is_zero() {
+            return Ok(usize::MAX);
+        }
+        match now.checked_sub(entry.next_start) {
+            None => Err(Held::Paced(entry.next_start)),
+            // A lane that was looked at late may catch up a little.
+            Some(late) => {
+                let due = usize::try_from(late.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(usize::MAX);
+                Ok(due.min(entry.most_held / 8) + 1)
+            }
+        }
+    }
+
+    pub(super) fn spacing(&self, lane: LaneId, now: Duration) -> Duration {
+        let entry = &self.lanes[lane];
+        match entry.pool {
+            Pool::Slow => entry.pace.spacing(entry.most_held, now),
+            Pool::Fast | Pool::Unknown => Duration::ZERO,
+        }
+    }
+
+    /// Slots that were taken for attempts of a slow lane are given back, and the attempts were not made.
+    pub(super) fn not_started(&mut self, lane: LaneId, slots: usize, now: Duration) {
+        let spacing = self.spacing(lane, now) * u32::try_from(slots).unwrap_or(u32::MAX);
+        let entry = &mut self.lanes[lane];
+        entry.next_start = entry.next_start.saturating_sub(spacing);
+    }
+
+    /// Lets the lane be looked at again at this time.
+    pub(super) fn look_again(&mut self, lane: LaneId, until: Duration) {
+        let entry = &mut self.lanes[lane];
+        if let Some(before) = entry.paced_until.replace(until) {
+            self.paced.remove(&(before, lane));
+        }
+        self.paced.insert((until, lane));
+    }
+}

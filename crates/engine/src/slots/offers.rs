@@ -1,0 +1,120 @@
+//! Who gets what becomes free: lanes that hold nothing, then the one that gave it back, then the others in line.
+
+use std::time::Duration;
+
+use redrive_core::planted::{self, Bug};
+
+use super::{Held, Slots};
+use crate::admission::Pool;
+use crate::schedule::LaneId;
+
+impl Slots {
+    /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
+    pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
+        match self.more(lane, now) {
+            Err(Held::Pool | Held::Tenant | Held::Memory) => {
+                let entry = &self.lanes[lane];
+                let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
+                self.line.join(lane, entry.tenant, entry.pool, is_starved);
+            }
+            Err(Held::Paced(until)) => self.look_again(lane, until),
+            Err(Held::LaneLimit) | Ok(_) => {}
+        }
+    }
+
+    /// Gives one task that was claimed ahead a slot, one that is reserved if there is such; says whether it did.
+    pub(super) fn give_one(&mut self, lane: LaneId, now: Duration) -> bool {
+        if self.lanes[lane].reserved > 0 {
+            self.lanes[lane].reserved -= 1;
+        } else if self.more_slots(lane, now).is_ok() {
+            self.hold(lane, 1, now);
+        } else {
+            return false;
+        }
+        self.drop_unsent(lane, 1);
+        true
+    }
+
+    pub(super) fn release(&mut self, lane: LaneId, slots: usize, now: Duration) {
+        if slots == 0 {
+            self.serve(lane, now);
+            return;
+        }
+        let entry = &mut self.lanes[lane];
+        debug_assert!(entry.held >= slots, "released more slots than the lane holds");
+        entry.held = entry.held.saturating_sub(slots);
+        let of_tenant = &mut self.tenants[entry.tenant].slots[entry.pool as usize];
+        *of_tenant = of_tenant.saturating_sub(slots);
+        self.slots.give_back(entry.pool, slots);
+        self.offer(lane, now);
+    }
+
+    /// Offers what has become free: to lanes that hold nothing, then to the one that gave it back, then to the others.
+    pub(super) fn offer(&mut self, lane: LaneId, now: Duration) {
+        if planted::is(Bug::SlotNotOffered) {
+            return self.serve(lane, now);
+        }
+        self.offer_in_line(true, now);
+        self.serve(lane, now);
+        self.offer_in_line(false, now);
+    }
+
+    pub(super) fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
+        for pool in Pool::ALL {
+            let mut refused = 0;
+            while refused < self.line.tenants(pool, to_starved) && self.slots.unheld() > 0 {
+                let Some(lane) = self.line.first(pool, to_starved) else { break };
+                // While it waited, it may have become unknown: then it stands in another line now.
+                if !planted::is(Bug::StalePoolServed) {
+                    self.classify(lane, now);
+                }
+                if self.lanes[lane].pool != pool {
+                    continue;
+                }
+                match self.more(lane, now) {
+                    Ok(_) => {
+                        self.line.leave(lane);
+                        if !planted::is(Bug::TenantsTakeNoTurns) {
+                            self.line.pass(pool, to_starved);
+                        }
+                    }
+                    // It is not its pool that it waits for any more.
+                    Err(Held::LaneLimit) => {
+                        self.line.leave(lane);
+                        continue;
+                    }
+                    Err(Held::Paced(until)) => {
+                        self.line.leave(lane);
+                        self.look_again(lane, until);
+                        continue;
+                    }
+                    // The tenant has its share, or the lane more than is free: another tenant's lane may fit.
+                    Err(_) => {
+                        self.line.pass(pool, to_starved);
+                        refused += 1;
+                        continue;
+                    }
+                }
+                if to_starved && self.lanes[lane].waiting.is_empty() {
+                    // Reserved, because until its claim others would take it.
+                    self.hold(lane, 1, now);
+                    self.lanes[lane].reserved += 1;
+                }
+                self.serve(lane, now);
+            }
+        }
+    }
+
+    /// Gives slots to the lane's tasks that wait for one, and lets it be looked at for a claim.
+    pub(super) fn serve(&mut self, lane: LaneId, now: Duration) {
+        while !self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
+            let Some((_, granted)) = self.lanes[lane].waiting.pop_front() else { break };
+            // A task that waits no longer finds out that it was given a slot, and gives it back.
+            granted.send(()).ok();
+        }
+        if !self.lanes[lane].waiting.is_empty() {
+            self.stand_in_line(lane, now);
+        }
+        self.served.push(lane);
+    }
+}
