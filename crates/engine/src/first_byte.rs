@@ -15,6 +15,7 @@ use crate::transport::{Gate, Withdrawn};
 pub(crate) struct FirstByte {
     shared: Arc<Shared>,
     signals: Arc<Signals>,
+    due_at: Option<Timestamp>,
     deadline_at: Timestamp,
     send_by: Timestamp,
     /// In epoch milliseconds; zero before.
@@ -25,11 +26,11 @@ pub(crate) struct FirstByte {
 impl FirstByte {
     /// The check of an attempt of `task` that must begin by `send_by`.
     pub(crate) fn new(shared: &Arc<Shared>, signals: &Arc<Signals>, task: &Task, send_by: Timestamp) -> Arc<Self> {
-        let (shared, signals, deadline_at) = (shared.clone(), signals.clone(), task.deadline_at);
         Arc::new(FirstByte {
-            shared,
-            signals,
-            deadline_at,
+            shared: shared.clone(),
+            signals: signals.clone(),
+            due_at: task.next_attempt_at,
+            deadline_at: task.deadline_at,
             send_by,
             left_at: AtomicU64::new(0),
             is_refused: AtomicBool::new(false),
@@ -52,10 +53,14 @@ impl Gate for FirstByte {
     fn open(&self) -> Result<(), Withdrawn> {
         let now = self.shared.clock.now();
         let is_late = now > self.send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
+        // The clock on the wall may have been set back while the connection was made.
+        let is_early = self.due_at.is_some_and(|due| now < due)
+            && !self.signals.is_released()
+            && !planted::is(Bug::HeldTaskIsSentEarly);
         let is_over = now >= self.deadline_at && !planted::is(Bug::SendAfterDeadline);
         let is_stopping = self.shared.phase() >= Phase::Returning;
         let is_cancelled = !planted::is(Bug::CancelMissesTheConnected) && !self.signals.depart();
-        if is_late || is_over || is_stopping || is_cancelled {
+        if is_early || is_late || is_over || is_stopping || is_cancelled {
             self.left_at.store(0, Ordering::Release);
             self.is_refused.store(true, Ordering::Release);
             return Err(Withdrawn);

@@ -24,6 +24,11 @@ async fn burden(world: &World, lanes: usize, tasks: usize, reply: &Reply) {
         let name = format!("bad-{lane}");
         world.dependency.script(&name, std::iter::repeat_n(reply.clone(), tasks * 10));
     }
+    burden_scripted(world, lanes, tasks).await;
+}
+
+/// Gives each of `lanes` dependencies, which have their scripts, a backlog of `tasks`.
+async fn burden_scripted(world: &World, lanes: usize, tasks: usize) {
     for task in 0..tasks {
         let mut drafts = Vec::new();
         for lane in 0..lanes {
@@ -70,6 +75,28 @@ async fn slow_and_silent_dependencies_cost_a_healthy_one_nothing_however_many_th
             assert_eq!(longest, Duration::ZERO, "a known dependency beside {lanes} lanes, {reply:?}");
         }
         assert!(bad_sends(&world) >= lanes, "they are being worked on: {}", bad_sends(&world));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependencies_that_were_quick_and_fall_silent_cost_a_healthy_one_nothing() {
+    // How many lanes, and whether all fall silent at one moment or one after the other.
+    for (lanes, at_once) in [(40, true), (40, false), (200, true), (200, false), (1_000, true)] {
+        let world = World::new().await;
+        let silent = Reply::After(secs(100), Box::new(Reply::Status(200)));
+        for lane in 0..lanes {
+            let quick = if at_once { 40 } else { 10 + lane };
+            let quick = std::iter::repeat_n(Reply::Status(200), quick);
+            world.dependency.script(&format!("bad-{lane}"), quick.chain(std::iter::repeat_n(silent.clone(), 1_000)));
+        }
+        assert_eq!(one_by_one(&world, "healthy", 20).await, Duration::ZERO);
+        burden_scripted(&world, lanes, if lanes < 1_000 { 240 } else { 60 }).await;
+        for _ in 0..8 {
+            world.clock.sleep(secs(1)).await;
+            let longest = one_by_one(&world, "healthy", 20).await;
+            assert_eq!(longest, Duration::ZERO, "beside {lanes} lanes, at once: {at_once}");
+        }
+        assert!(bad_sends(&world) > 40 * lanes.min(40), "they fell silent under load: {}", bad_sends(&world));
     }
 }
 

@@ -128,6 +128,24 @@ async fn a_cancel_stops_an_attempt_that_is_still_connecting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_while_it_connects_holds_the_task_until_it_is_due() {
+    let world = World::new().await;
+    world.clock.set_ahead(secs(3_600));
+    world.dependency.script("dependency", [Reply::Connecting(Box::new(Reply::Status(200)))]);
+    let task = world.submit_in(secs(1), "k", attempts(1)).await;
+    world.dependency.asked().await;
+    world.clock.set_ahead(secs(3_590));
+    world.dependency.connect(1);
+    let ended = world.ended(task.id).await.task;
+    assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 1), "the first one was taken back");
+    assert_eq!(
+        (world.dependency.withdrawn(), sent(&world)),
+        (1, vec![3_601_000]),
+        "when the clock on the wall says so"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deadline_that_passes_while_it_connects_ends_the_task_unsent() {
     let world = World::new().await;
     world.dependency.script("dependency", [Reply::Connecting(Box::new(Reply::Status(200)))]);

@@ -6,7 +6,7 @@
 //! leave a healthy one 4 of 4,096. Three rules together isolate lanes from one another:
 //!
 //! 1. **Pools** ([`quota`]). Slow lanes together hold at most half of the capacity, lanes of which nothing is known at most
-//!    a quarter. Fast lanes may use all that is free.
+//!    a quarter, fast ones at most three quarters beyond the first slots of each.
 //! 2. **A dynamic threshold** ([`quota::share`]). A lane takes a slot while it holds fewer than are free in its pool. With
 //!    `n` lanes that want more than they get, each holds about `1/(n + 1)` of the pool and as much stays free, so a lane
 //!    that had nothing gets a slot at once. The same threshold, weighted, holds for all lanes of a tenant together:
@@ -39,6 +39,15 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    /// Every pool. What becomes free is offered in this order.
+    /// Every pool.
     pub(crate) const ALL: [Pool; 3] = [Pool::Fast, Pool::Unknown, Pool::Slow];
+
+    /// The pool whose turn comes after this one's.
+    pub(crate) fn next(self) -> Pool {
+        match self {
+            Pool::Fast => Pool::Unknown,
+            Pool::Unknown => Pool::Slow,
+            Pool::Slow => Pool::Fast,
+        }
+    }
 }

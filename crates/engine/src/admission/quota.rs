@@ -29,13 +29,14 @@ impl Quota {
     /// How much a lane of this pool could take if it were alone. `stuck` is what its tenant's slow and unknown lanes hold.
     ///
     /// A lane that turns slow takes its slots along, so slow lanes may hold more than their half, and as many as there are
-    /// if one fast lane after the other begins to hang. So once they hold more than half, the rest is kept for those who hold
-    /// little: the last eighth is not for fast lanes beyond their first slots ([`Quota::unheld`]), the last sixteenth not for
-    /// unknown lanes, the last thirty-second not even for those of a tenant that has not used up half itself. And what slow
-    /// lanes hold beyond their half is taken from the quarter of the unknown ones, down to a sixteenth: else a stream of new
-    /// lanes that all hang would eat up everything, a quarter at a time.
+    /// if fast lanes begin to hang, all at once or one after the other. So fast lanes hold three quarters at most,
+    /// beyond their first slots ([`Quota::unheld`]). Once slow lanes hold more than half, what is left is kept for those who
+    /// hold little: the last eighth is not for fast lanes beyond their first slots, the last sixteenth not for unknown lanes,
+    /// the last thirty-second not even for those of a tenant that has not used up half itself. And what slow lanes hold
+    /// beyond their half is taken from the quarter of the unknown ones, down to a sixteenth: else a stream of new lanes that
+    /// all hang would eat up everything, a quarter at a time.
     pub(crate) fn free(&self, pool: Pool, stuck: usize) -> usize {
-        let [_, unknown, slow] = self.held;
+        let [fast, unknown, slow] = self.held;
         let free = self.unheld();
         let part = |of: usize| self.capacity / of;
         let (half, quarter) = (part(2).max(1), part(4).max(1));
@@ -44,7 +45,7 @@ impl Quota {
         match pool {
             Pool::Unknown if planted::is(Bug::UnknownLanesTakeAll) => free,
             Pool::Slow if planted::is(Bug::SlowLanesTakeAll) => free,
-            Pool::Fast => beyond(8),
+            Pool::Fast => beyond(8).min((self.capacity - part(4)).saturating_sub(fast)),
             Pool::Unknown => {
                 let most = quarter.saturating_sub(over).max(part(16));
                 beyond(if stuck > half { 16 } else { 32 }).min(most.saturating_sub(unknown))
@@ -56,11 +57,6 @@ impl Quota {
     /// What is not held by any lane.
     pub(crate) fn unheld(&self) -> usize {
         self.capacity.saturating_sub(self.held.iter().sum())
-    }
-
-    /// Whether slow lanes hold more than their half.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.held[Pool::Slow as usize] > (self.capacity / 2).max(1)
     }
 
     pub(crate) fn take(&mut self, pool: Pool, amount: usize) {
@@ -119,7 +115,7 @@ mod tests {
     #[test]
     fn greedy_lanes_share_evenly_and_leave_as_much_for_the_next() {
         // lanes, the least and the most that one holds, what stays free
-        let cases = [(1, 2_048, 2_048, 2_048), (3, 1_024, 1_024, 1_024), (40, 99, 100, 99), (1_000, 4, 5, 4)];
+        let cases = [(1, 1_536, 1_536, 1_536), (3, 768, 768, 768), (40, 74, 75, 74), (1_000, 3, 4, 3)];
         for (lanes, least, most, free) in cases {
             let mut quota = Quota::new(4_096);
             let own = settled(&mut quota, Pool::Fast, lanes);

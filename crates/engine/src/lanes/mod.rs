@@ -34,7 +34,7 @@ use state::{Now, State};
 
 /// How long due work may wait before new tasks have to queue up behind it.
 const FRESH: Duration = Duration::from_secs(1);
-/// What a claimed task takes in memory beside its body, about.
+/// What a claimed task takes in memory beside its headers and its body, about.
 const TASK_BYTES: usize = 1_024;
 
 /// All lanes with work, and the latest ones without.
@@ -223,5 +223,6 @@ fn bytes(request: &Request) -> usize {
         Body::Inline(bytes) => bytes.len(),
         Body::Stored(_) => 0,
     };
-    TASK_BYTES + body
+    let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    TASK_BYTES + headers + body
 }

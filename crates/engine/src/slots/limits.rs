@@ -12,10 +12,20 @@ impl Slots {
     /// How many tasks may be claimed into slots now; never zero.
     pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
         let entry = &self.lanes[lane];
-        let free_bytes = self.bytes.free(entry.pool, 0);
-        let has_memory = share(entry.bytes, free_bytes, 1) > 0
-            && share(self.tenants[entry.tenant].bytes[entry.pool as usize], free_bytes, TENANT_WEIGHT) > 0;
-        self.more_slots(lane, now).and_then(|slots| if has_memory { Ok(slots) } else { Err(Held::Memory) })
+        let tasks = self.bytes_left(lane) / entry.task_bytes;
+        match self.more_slots(lane, now)? {
+            _ if self.bytes_left(lane) == 0 => Err(Held::Memory),
+            // One that is larger than what is left may still come; after it the lane waits.
+            slots => Ok(slots.min(tasks.max(1))),
+        }
+    }
+
+    /// How many more bytes of tasks the lane may have in memory.
+    pub(super) fn bytes_left(&self, lane: LaneId) -> usize {
+        let entry = &self.lanes[lane];
+        let free = self.bytes.free(entry.pool, 0);
+        let of_tenant = self.tenants[entry.tenant].bytes[entry.pool as usize];
+        share(entry.bytes, free, 1).min(share(of_tenant, free, TENANT_WEIGHT))
     }
 
     /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
@@ -27,12 +37,10 @@ impl Slots {
         let free = self.slots.free(entry.pool, stuck);
         let of_pool = share(entry.held, free, 1);
         let of_tenant = share(held[entry.pool as usize], free, TENANT_WEIGHT);
-        // When slow lanes have taken more than their half, every fast lane still has its first slots.
+        // Of what is kept from fast lanes, every one of them still has its first slots.
         let first = match entry.pool {
-            Pool::Fast if self.slots.is_crowded() => {
-                FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit)
-            }
-            _ => 0,
+            Pool::Fast => FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit),
+            Pool::Unknown | Pool::Slow => 0,
         };
         match (limit, of_pool, of_tenant) {
             (0, ..) => Err(Held::LaneLimit),

@@ -98,6 +98,8 @@ pub(crate) struct Slots {
     paced: BTreeSet<(Duration, LaneId)>,
     /// Tasks of all lanes that are claimed, or about to be, without a slot.
     unsent: usize,
+    /// The pool whose line is offered first what becomes free next; they take turns.
+    first_pool: Pool,
     /// Lanes that may have more room than before.
     served: Vec<LaneId>,
     numbers: Number,
@@ -121,6 +123,8 @@ struct LaneSlots {
     /// Tasks that are claimed, or about to be, without a slot.
     unsent: usize,
     bytes: usize,
+    /// The largest of its latest tasks in memory.
+    task_bytes: usize,
     on_wire: BTreeMap<Number, Duration>,
     waiting: VecDeque<(Number, oneshot::Sender<()>)>,
     pace: Pace,
@@ -145,6 +149,7 @@ impl Slots {
             ageing: BTreeSet::new(),
             paced: BTreeSet::new(),
             unsent: 0,
+            first_pool: Pool::Fast,
             served: Vec::new(),
             numbers: 0,
         }
@@ -159,6 +164,7 @@ impl Slots {
             reserved: 0,
             unsent: 0,
             bytes: 0,
+            task_bytes: 1,
             on_wire: BTreeMap::new(),
             waiting: VecDeque::new(),
             pace: Pace::default(),
@@ -187,6 +193,7 @@ impl Slots {
         let entry = &self.lanes[lane];
         let slots = slots + entry.reserved;
         // What is on the wire or will be: resting slots send nothing. A lane that is held back for memory claims nothing.
+        let in_memory = self.bytes_left(lane) / entry.task_bytes;
         let most = if held == Some(Held::Memory) { 0 } else { self.bounds.ahead };
         let ahead = match entry.pool {
             Pool::Fast => horizon.ahead(entry.held + slots - entry.reserved, entry.pace.slot_time(now), most),
@@ -194,7 +201,7 @@ impl Slots {
             Pool::Unknown | Pool::Slow => 0,
         };
         // Tasks that are claimed and unsent will take slots, or use up what may be claimed ahead of them.
-        let all = (slots + ahead).saturating_sub(entry.unsent);
+        let all = (slots + ahead).min(in_memory.max(slots)).saturating_sub(entry.unsent);
         let slots = slots.min(all);
         // What waits in memory is shared as slots are: else a few lanes that come to a halt would hold all that may wait.
         let most = match planted::is(Bug::WaitingUsesCapacity) {
@@ -328,6 +335,7 @@ impl Slots {
     pub(crate) fn keep_bytes(&mut self, lane: LaneId, bytes: usize) {
         let entry = &mut self.lanes[lane];
         entry.bytes += bytes;
+        entry.task_bytes = bytes.max(entry.task_bytes - entry.task_bytes / 8);
         self.tenants[entry.tenant].bytes[entry.pool as usize] += bytes;
         self.bytes.take(entry.pool, bytes);
     }

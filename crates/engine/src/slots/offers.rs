@@ -5,8 +5,11 @@ use std::time::Duration;
 use redrive_core::planted::{self, Bug};
 
 use super::{Held, Slots};
-use crate::admission::Pool;
 use crate::schedule::LaneId;
+
+/// The most lanes of one line that are offered what has become free and cannot take it. The next offer goes on behind them:
+/// a release must not cost a look at every tenant.
+const REFUSALS: usize = 16;
 
 impl Slots {
     /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
@@ -54,15 +57,17 @@ impl Slots {
         if planted::is(Bug::SlotNotOffered) {
             return self.serve(lane, now);
         }
+        self.first_pool = self.first_pool.next();
         self.offer_in_line(true, now);
         self.serve(lane, now);
         self.offer_in_line(false, now);
     }
 
     pub(super) fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
-        for pool in Pool::ALL {
+        for pool in [self.first_pool, self.first_pool.next(), self.first_pool.next().next()] {
             let mut refused = 0;
-            while refused < self.line.tenants(pool, to_starved) && self.slots.unheld() > 0 {
+            let most = self.line.tenants(pool, to_starved).min(REFUSALS);
+            while refused < most && self.slots.unheld() > 0 {
                 let Some(lane) = self.line.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
                 if !planted::is(Bug::StalePoolServed) {
@@ -88,8 +93,12 @@ impl Slots {
                         self.look_again(lane, until);
                         continue;
                     }
-                    // The tenant has its share, or the lane more than is free: another tenant's lane may fit.
-                    Err(_) => {
+                    // The tenant has its share, or the lane more than is free: another lane may fit.
+                    Err(held) => {
+                        if held == Held::Pool && !to_starved {
+                            self.line.leave(lane);
+                            self.line.join(lane, self.lanes[lane].tenant, pool, to_starved);
+                        }
                         self.line.pass(pool, to_starved);
                         refused += 1;
                         continue;

@@ -109,6 +109,66 @@ fn fast_lanes_that_hang_at_one_moment_leave_slots_for_a_new_one() {
 }
 
 #[test]
+fn more_busy_fast_lanes_than_slots_leave_a_new_one_its_turn() {
+    let mut slots = slots(8, 4, &[0; 21]);
+    let new = 20;
+    let mut now = (0..new).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    let mut begun: VecDeque<(LaneId, Number)> = VecDeque::new();
+    for lane in 0..new {
+        begun.extend(fill(&mut slots, lane, now).into_iter().map(|number| (lane, number)));
+    }
+    assert_eq!(begun.len(), 8);
+    (0..=new).for_each(|lane| slots.stand_in_line(lane, now));
+    for _ in 0..20 {
+        now += QUICK;
+        let (lane, number) = begun.pop_front().unwrap();
+        slots.end(lane, number, AttemptEnd::Heard, now);
+        for lane in served(&mut slots) {
+            if lane == new {
+                return;
+            }
+            begun.extend(fill(&mut slots, lane, now).into_iter().map(|number| (lane, number)));
+            slots.stand_in_line(lane, now);
+        }
+    }
+    panic!("the new lane stands in line for ever");
+}
+
+#[test]
+fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() {
+    let mut slots = slots(32, 16, &[0; 3]);
+    let now = (0..3).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    served(&mut slots);
+    let take = |slots: &mut Slots, lane, count| {
+        slots.take(lane, Room { slots: count, ahead: 0 }, now);
+        (0..count).map(|_| slots.begin(lane, now)).collect::<Vec<_>>()
+    };
+    let (greedy, modest, other) = (0, 1, 2);
+    take(&mut slots, greedy, 8);
+    take(&mut slots, modest, 2);
+    let ends = take(&mut slots, other, 14);
+    slots.stand_in_line(greedy, now);
+    slots.stand_in_line(modest, now);
+    for number in ends.into_iter().take(5) {
+        slots.end(other, number, AttemptEnd::Heard, now);
+    }
+    assert_eq!(served(&mut slots), [modest, other], "one holds 8 and the other one 2, and 5 are free");
+}
+
+#[test]
+fn a_lane_of_large_bodies_claims_no_more_of_them_than_fit_in_memory() {
+    let bounds = Bounds { slots: 64, slots_per_lane: 32, bytes: 64 << 20, ahead: 256 };
+    let mut slots = Slots::new(bounds);
+    slots.add(0, 0);
+    let now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Heard, secs(0));
+    assert_eq!(slots.room(0, &Horizon::default(), now).0.slots, 24, "half of what fast lanes may hold");
+    slots.keep_bytes(0, 8 << 20);
+    let room = slots.room(0, &Horizon::default(), now).0;
+    assert!(room.slots + room.ahead <= 3, "{room:?} of 8 MiB each, in 48 MiB that are shared");
+    slots.drop_bytes(0, 8 << 20, now);
+}
+
+#[test]
 fn invented_names_that_hang_leave_slots_for_fast_lanes_and_for_new_ones_of_another_tenant() {
     let tenants: Vec<TenantKey> = (0..4_002).map(|lane| usize::from(lane >= 4_000)).collect();
     let mut slots = slots(4_096, 128, &tenants);

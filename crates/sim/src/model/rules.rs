@@ -38,6 +38,8 @@ pub struct Fairness {
     longest_attempt: Duration,
     /// Whether one process makes all attempts: what a lane's attempts take, each process has to learn for itself.
     is_alone: bool,
+    /// Quick dependencies may begin to hang.
+    is_fickle: bool,
 }
 
 impl Fairness {
@@ -50,7 +52,13 @@ impl Fairness {
 
     /// The bound for a lane that is known to be quick, as one of `lanes` such lanes.
     pub fn quick_within(&self, lanes: usize) -> Option<Duration> {
-        self.is_alone.then(|| Self::OVERHEAD + Self::QUICK_ATTEMPT * rounds(lanes, self.slots))
+        let attempt = match self.is_fickle {
+            // Quick ones that hang may hold all slots until their attempts time out.
+            true => self.longest_attempt + Self::REST,
+            false => Self::QUICK_ATTEMPT,
+        };
+        let rounds = rounds(lanes, self.slots) + u32::from(self.is_fickle);
+        self.is_alone.then(|| Self::OVERHEAD + attempt * rounds)
     }
 
     /// The bound for any lane of a tenant with `lanes` lanes: tenants take turns.
@@ -70,10 +78,13 @@ impl Rules {
         let engine = &shape.engine;
         let disturbing = [Family::Crash, Family::Stop, Family::Pause, Family::Store, Family::Clock];
         let is_undisturbed = !disturbing.iter().any(|family| shape.families.has(*family));
-        let is_steady = !shape.families.has(Family::Dependency) && !shape.dependencies.contains(&Mood::Fickle);
-        let is_judged = is_undisturbed && is_steady && shape.families.has(Family::Neighbours);
+        let is_judged =
+            is_undisturbed && !shape.families.has(Family::Dependency) && shape.families.has(Family::Neighbours);
+        let is_fickle = shape.dependencies.contains(&Mood::Fickle);
         let fairness = Fairness {
-            slots: (engine.max_in_flight / 4).max(1),
+            // What slow lanes leave to others, at least.
+            slots: (engine.max_in_flight / if is_fickle { 16 } else { 4 }).max(1),
+            is_fickle,
             tenants: shape.tenants,
             longest_attempt: shape.longest_attempt,
             is_alone: shape.nodes == 1,

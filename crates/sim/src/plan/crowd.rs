@@ -27,7 +27,7 @@ impl Shape {
     pub(super) fn draw_crowd(random: &mut Random, families: Families, ask: &Ask) -> Self {
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2])).clamp(1, 5);
         let is_alone = random.chance(0.75);
-        // Fast lanes that turn slow take their slots along, so beside fickle ones no bound is known: other things are judged.
+        // Fast lanes that turn slow take their slots along: beside fickle ones the bound is larger, and time-outs are longer.
         let is_fickle = random.chance(0.2);
         let max_in_flight = *random.pick(&[4, 4, 8, 8, 16, 32, 64]);
         let healthy = random.within(1..=3) as usize;

@@ -1,6 +1,8 @@
 //! The addresses of a name: from the hosts file, or else from the servers.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
@@ -25,9 +27,12 @@ const OTHER_FAMILY: Duration = Duration::from_secs(1);
 /// How often a question is asked again that was answered with an error.
 const ERRORS_RETRIED: u32 = 1;
 
-/// How long after a question without an answer it is asked again. Never at once: those who ask for the same name share an
-/// outcome, which is there until the first of them has seen it, and whoever asks for it in a loop never lets that one run.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// About how long after a question without an answer it is asked again; twice as long each time. Never at once: those who ask
+/// for the same name share an outcome, which is there until the first of them has seen it, and whoever asks for it in a loop
+/// never lets that one run.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// About the longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Looks names up.
 pub(super) struct Lookup {
@@ -36,6 +41,8 @@ pub(super) struct Lookup {
     servers: Resolver<Servers>,
     search: Vec<Name>,
     ndots: usize,
+    /// Tells pauses apart that would otherwise end at one moment.
+    spread: RandomState,
 }
 
 /// The addresses of one family, or of both.
@@ -84,7 +91,7 @@ impl Lookup {
         let ndots = options.ndots;
         let servers = ResolverConfig::from_name_servers(servers);
         let servers = Resolver::builder_with_config(servers, Servers::new(shortages)).with_options(options).build()?;
-        Ok(Lookup { hosts, cache: Cache::default(), servers, search, ndots })
+        Ok(Lookup { hosts, cache: Cache::default(), servers, search, ndots, spread: RandomState::new() })
     }
 
     /// The addresses of `host`, at least one.
@@ -150,7 +157,7 @@ impl Lookup {
     /// caller.
     async fn ask(&self, name: &Name, family: RecordType) -> Family {
         let mut errors = 0;
-        loop {
+        for times in 0.. {
             match self.servers.lookup(name.clone(), family).await {
                 Ok(found) => {
                     let records = || found.answers().iter();
@@ -159,15 +166,21 @@ impl Lookup {
                     return Ok(Found { addresses, ttl });
                 }
                 Err(NetError::Dns(DnsError::NoRecordsFound(_))) => return Ok(Found::default()),
-                Err(NetError::Timeout | NetError::Busy) => sleep(ASK_AGAIN).await,
+                Err(NetError::Timeout | NetError::Busy) => {}
                 Err(error) if errors == ERRORS_RETRIED => return Err(error),
-                Err(_) => {
-                    errors += 1;
-                    sleep(ASK_AGAIN).await;
-                }
+                Err(_) => errors += 1,
             }
+            sleep(pause(times, self.spread.hash_one((name, family, times)))).await;
         }
+        Err(NetError::Timeout)
     }
+}
+
+/// The pause after a question that had no answer for the `times`th time, counted from zero: by half shorter or longer, as
+/// `random` says. A thousand names whose server is silent are not to be asked for at one moment, again and again.
+fn pause(times: u32, random: u64) -> Duration {
+    let about = ASK_AGAIN.saturating_mul(2_u32.saturating_pow(times)).min(LONGEST_PAUSE);
+    about / 2 + about.mul_f64(random as f64 / u64::MAX as f64)
 }
 
 /// The addresses of the other family. If the first one has some, they are not waited for to the end.
@@ -230,6 +243,16 @@ mod tests {
             let found = candidates(&Name::from_ascii(name).unwrap(), &search, ndots);
             let found: Vec<_> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, expected, "{name} with ndots {ndots}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_and_are_spread() {
+        let ms = Duration::from_millis;
+        for (times, least, most) in
+            [(0, 50, 150), (1, 100, 300), (4, 800, 2_400), (5, 1_000, 3_000), (99, 1_000, 3_000)]
+        {
+            assert_eq!((pause(times, 0), pause(times, u64::MAX)), (ms(least), ms(most)), "after {times} times");
         }
     }
 
