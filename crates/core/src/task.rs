@@ -63,6 +63,8 @@ pub enum Reason {
     NotRetryable,
     /// FAILED: the stored body that it was to send is gone or damaged.
     BodyLost,
+    /// FAILED: the policy version that it pins is gone, or nobody can make sense of it.
+    PolicyLost,
     /// EXHAUSTED: all attempts were used.
     Attempts,
     /// EXHAUSTED: the name of the dependency could not be resolved in as many attempts as a DNS failure is worth.
@@ -79,9 +81,10 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::NotRetryable,
         Reason::BodyLost,
+        Reason::PolicyLost,
         Reason::Attempts,
         Reason::DnsAttempts,
         Reason::Deadline,
@@ -95,6 +98,7 @@ impl Reason {
         match self {
             Reason::NotRetryable => "not-retryable",
             Reason::BodyLost => "body-lost",
+            Reason::PolicyLost => "policy-lost",
             Reason::Attempts => "attempts",
             Reason::DnsAttempts => "dns-attempts",
             Reason::Deadline => "deadline",

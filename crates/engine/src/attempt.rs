@@ -8,7 +8,7 @@ use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Fit, Standing};
 use redrive_core::planted::{self, Bug};
 use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
-use redrive_store::{Claimed, Next, Settlement};
+use redrive_store::{Claimed, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
 use crate::first_byte::FirstByte;
@@ -28,18 +28,57 @@ const LONGEST_HOLD: Duration = Duration::from_secs(1);
 /// halt since, it goes back to the store.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Starts the attempt that `claimed` counts, in its lane's `seat`.
-pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Arc<Resolved>, seat: Seat) {
+/// The wait before a task is given back whose policy could not be read just now.
+const POLICY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Starts the attempt that `claimed` counts, in its lane's `seat`. Its policy is read if it is not at hand.
+pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Option<Arc<Resolved>>, seat: Seat) {
     let held = shared.left_behind.hold(&claimed);
     let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
     let shared = shared.clone();
     spawner.spawn(Box::pin(async move {
-        if let Ok(()) = run(&shared, claimed, &policy, seat, &entry.signals).await {
+        let ended = match find_policy(&shared, &claimed, policy).await {
+            Ok(policy) => run(&shared, claimed, &policy, seat, &entry.signals).await,
+            Err(error) => without_policy(&shared, &claimed, error, seat).await,
+        };
+        if let Ok(()) = ended {
             held.settled();
         }
         drop(entry);
     }));
+}
+
+async fn find_policy(
+    shared: &Shared,
+    claimed: &Claimed,
+    at_hand: Option<Arc<Resolved>>,
+) -> Result<Arc<Resolved>, Error> {
+    match at_hand {
+        Some(policy) => Ok(policy),
+        None => shared.policies.of(claimed).await,
+    }
+}
+
+/// Settles a task whose rules cannot be read: nothing is sent and nothing counts. If nobody can make sense of them it ends
+/// as a dead letter, which can be replayed when somebody can.
+async fn without_policy(shared: &Shared, claimed: &Claimed, error: Error, mut seat: Seat) -> Result<(), Left> {
+    let (task, policy) = (&claimed.task, &claimed.task.policy);
+    let (id, version) = (policy.id.as_str(), policy.version);
+    let next = if let Error::Corrupt(_) = error {
+        tracing::error!(task = %task.id, policy = id, version, %error, "a task's policy makes no sense: it ends");
+        Next::End { status: Status::Failed, reason: Some(Reason::PolicyLost), answer: None }
+    } else {
+        tracing::warn!(task = %task.id, policy = id, version, %error, "a task's policy could not be read: it waits");
+        tokio::select! {
+            biased;
+            () = shared.reached(Phase::Returning) => {}
+            () = shared.clock.sleep(POLICY_PAUSE) => {}
+        }
+        wait_again(claimed, shared.clock.now())
+    };
+    seat.give_back();
+    settle_or_leave(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
 /// Sees the attempt through, or leaves it to the rescuer.

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
-use redrive_store::{Claimed, Error, LaneDue};
+use redrive_store::{Error, LaneDue};
 
 use crate::attempt;
-use crate::lanes::{NextLook, Seat};
+use crate::lanes::NextLook;
 use crate::mistakes;
-use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
 /// The wait after a claim that the store refused.
@@ -31,7 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             Ok(claims) => {
                 let took = shared.clock.elapsed().saturating_sub(begun);
                 for (claimed, seat) in shared.lanes.claimed(&turns, claims, took) {
-                    start(&shared, claimed, seat).await;
+                    attempt::start(&shared, claimed, None, seat);
                 }
             }
             Err(error) => {
@@ -58,29 +57,6 @@ async fn wait_for_turn(shared: &Shared) {
             () = shared.clock.sleep(wait) => {}
         },
         None => shared.lanes.changed().await,
-    }
-}
-
-async fn start(shared: &Arc<Shared>, claimed: Claimed, seat: Seat) {
-    match policy_of(shared, &claimed).await {
-        Ok(policy) => attempt::start(shared, claimed, policy, seat),
-        // Nothing was sent. The lease runs out, and the rescuer tries again.
-        Err(error) => {
-            drop(shared.left_behind.hold(&claimed));
-            tracing::error!(task = %claimed.task.id, %error, "claimed a task whose policy cannot be read")
-        }
-    }
-}
-
-/// The rules that a claimed task pins, with its own overrides.
-pub(crate) async fn policy_of(shared: &Shared, claimed: &Claimed) -> Result<Arc<Resolved>, Error> {
-    let pinned = shared.policies.version(&claimed.task.lane.tenant, &claimed.task.policy).await?;
-    match &claimed.request.overrides {
-        None => Ok(pinned),
-        Some(overrides) => pinned
-            .with_overrides(overrides)
-            .map(Arc::new)
-            .map_err(|invalid| Error::Corrupt(format!("task {}: {invalid}", claimed.task.id))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail};
+use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail, Vitals};
 use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
@@ -66,6 +66,7 @@ pub struct Handle {
     loops: Loops,
     /// The announcer, and what says that this process lives: they end after the last attempt, the others before.
     announcing: Loops,
+    vitals: Vitals,
 }
 
 /// Starts the engine's loops.
@@ -96,24 +97,30 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         options,
     });
     announcer::start(&shared).await;
-    let (loops, announcing) = (Loops::new(), Loops::new());
+    let vitals = Vitals::default();
+    let (loops, announcing) = (Loops::new(&vitals), Loops::new(&vitals));
     let spawner = shared.spawner.as_ref();
-    loops.start(spawner, claimer::run(shared.clone()));
-    loops.start(spawner, claimer::keep_rebuilding(shared.clone()));
-    loops.start(spawner, rescuer::run(shared.clone()));
-    loops.start(spawner, overdue::run(shared.clone()));
-    loops.start(spawner, cleaner::run(shared.clone()));
+    let stops_at = |phase| {
+        let shared = shared.clone();
+        move || shared.phase() >= phase
+    };
+    loops.start(spawner, "claimer", stops_at(Phase::Draining), claimer::run(shared.clone()));
+    loops.start(spawner, "rebuilder", stops_at(Phase::Draining), claimer::keep_rebuilding(shared.clone()));
+    loops.start(spawner, "rescuer", stops_at(Phase::Draining), rescuer::run(shared.clone()));
+    loops.start(spawner, "overdue", stops_at(Phase::Draining), overdue::run(shared.clone()));
+    loops.start(spawner, "cleaner", stops_at(Phase::Draining), cleaner::run(shared.clone()));
     if let Some(bodies) = &shared.bodies {
-        loops.start(spawner, collector::run(shared.clone(), bodies.clone()));
+        let collecting = collector::run(shared.clone(), bodies.clone());
+        loops.start(spawner, "collector", stops_at(Phase::Draining), collecting);
     }
-    announcing.start(spawner, announcer::run(shared.clone(), unconfirmed));
+    announcing.start(spawner, "announcer", stops_at(Phase::Confirming), announcer::run(shared.clone(), unconfirmed));
     if shared.store.shared().is_some() {
         // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
         let listening = if planted::is(Bug::StopNeverEnds) { &loops } else { &announcing };
-        listening.start(spawner, neighbours::listen(shared.clone()));
-        announcing.start(spawner, neighbours::keep_beating(shared.clone()));
+        listening.start(spawner, "listener", stops_at(Phase::Returning), neighbours::listen(shared.clone()));
+        announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), neighbours::keep_beating(shared.clone()));
     }
-    Ok(Handle { shared, loops, announcing })
+    Ok(Handle { shared, loops, announcing, vitals })
 }
 
 impl Handle {
@@ -232,6 +239,20 @@ impl Handle {
     /// Whether the engine has begun to stop.
     pub fn is_stopping(&self) -> bool {
         self.shared.phase() != Phase::Running
+    }
+
+    /// The loop of the engine that has died, if one has: then the process has to be started again.
+    pub fn dead(&self) -> Option<&'static str> {
+        self.vitals.dead()
+    }
+
+    /// Ends once a loop of the engine, or a part of the store that works by itself, has died; says which.
+    pub async fn died(&self) -> String {
+        tokio::select! {
+            biased;
+            name = self.vitals.died() => format!("the engine's {name}"),
+            name = self.shared.store.died() => format!("the store's {name}"),
+        }
     }
 
     /// How many attempts are under way.

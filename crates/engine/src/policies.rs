@@ -10,7 +10,7 @@ use std::time::Duration;
 use redrive_core::policy::{Invalid, Spec};
 use redrive_core::task::PolicyRef;
 use redrive_core::{Policy, PolicyId, TenantId};
-use redrive_store::{DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
+use redrive_store::{Claimed, DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
 
 use crate::clock::Clock;
 
@@ -90,15 +90,26 @@ impl Policies {
         if let Some(resolved) = self.cache().versions.get(&key) {
             return Ok(resolved.clone());
         }
-        let versions = self.store.policy(tenant.clone(), reference.id.clone()).await?;
-        let pinned = versions.iter().find(|version| version.version == reference.version).ok_or_else(|| {
+        let pinned = self.store.policy_version(tenant.clone(), reference.clone()).await?.ok_or_else(|| {
             Error::Corrupt(format!("policy {} version {} is pinned but not kept", reference.id, reference.version))
         })?;
-        let resolved = Arc::new(resolve_stored(pinned)?);
+        let resolved = Arc::new(resolve_stored(&pinned)?);
         let mut cache = self.cache();
         make_room(&mut cache.versions);
         cache.versions.insert(key, resolved.clone());
         Ok(resolved)
+    }
+
+    /// The rules that a claimed task pins, with its own overrides. [`Error::Corrupt`] says that nobody can make sense of them.
+    pub(crate) async fn of(&self, claimed: &Claimed) -> Result<Arc<Resolved>, Error> {
+        let pinned = self.version(&claimed.task.lane.tenant, &claimed.task.policy).await?;
+        match &claimed.request.overrides {
+            None => Ok(pinned),
+            Some(overrides) => pinned
+                .with_overrides(overrides)
+                .map(Arc::new)
+                .map_err(|invalid| Error::Corrupt(format!("its own rules make no sense: {invalid}"))),
+        }
     }
 
     /// Keeps a policy; a change makes a new version.

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use redrive_core::decide;
 use redrive_core::planted::{self, Bug};
+use redrive_core::{Decision, Reason, Status, decide};
 use redrive_store::{Claimed, Error};
 
 use crate::attempt::{cut_off, standing};
-use crate::claimer::policy_of;
 use crate::settle::settle;
 use crate::shared::{Phase, Shared};
 
@@ -69,9 +68,13 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
 }
 
 async fn take_over(shared: &Shared, claimed: &Claimed) -> Result<(), Error> {
-    let policy = policy_of(shared, claimed).await?;
+    let policy = shared.policies.of(claimed).await;
     let now = shared.clock.now();
-    let decision = decide::after_lost_lease(&policy.policy, &standing(shared, claimed), now, shared.entropy.unit());
+    let decision = match policy {
+        Ok(policy) => decide::after_lost_lease(&policy.policy, &standing(shared, claimed), now, shared.entropy.unit()),
+        Err(Error::Corrupt(_)) => Decision::End(Status::Failed, Some(Reason::PolicyLost)),
+        Err(error) => return Err(error),
+    };
     tracing::warn!(
         task = %claimed.task.id,
         dependency = %claimed.task.lane.dependency,

@@ -38,6 +38,8 @@ pub enum Submission {
     Replayed(Box<Task>),
     /// The key belongs to this task, and the request was another.
     KeyReused(TaskId),
+    /// The key belongs to this task, which cannot be understood: whether the request was the same is not known.
+    KeyUnreadable(TaskId),
     /// The policy was deleted in the meantime.
     PolicyGone,
     /// The stored body was deleted in the meantime.
@@ -85,7 +87,7 @@ impl Begun {
                     task.status = Status::InFlight;
                     task.attempt_number = 1;
                     let claimed = Claimed { task: task.clone(), request: draft.request, lease };
-                    attempt::start(shared, claimed, draft.policy, seat);
+                    attempt::start(shared, claimed, Some(draft.policy), seat);
                 } else {
                     shared.note_due(&task);
                 }
@@ -93,6 +95,7 @@ impl Begun {
             }
             Submitted::Replayed(task) => Submission::Replayed(task),
             Submitted::KeyReused(id) => Submission::KeyReused(id),
+            Submitted::KeyUnreadable(id) => Submission::KeyUnreadable(id),
             Submitted::PolicyGone => Submission::PolicyGone,
             Submitted::BodyGone => Submission::BodyGone,
         }

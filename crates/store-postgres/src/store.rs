@@ -12,7 +12,7 @@ use redrive_core::{
 use redrive_store::{
     Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
     DeletePolicy, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay, Settled,
-    Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
+    Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery, Vitals,
 };
 use tokio::task::JoinSet;
 
@@ -41,6 +41,7 @@ pub struct PostgresStore {
     writing: tokio::sync::Mutex<Writing>,
     /// What goes on beside the calls: it ends with the store.
     background: tokio::sync::Mutex<JoinSet<()>>,
+    vitals: Vitals,
 }
 
 struct Writers {
@@ -93,15 +94,16 @@ impl PostgresStore {
         let news = News::new(node.as_str());
         let upkeep = Upkeep::default();
         let mut background = JoinSet::new();
-        background.spawn(news.clone().say(pool.clone()));
+        let vitals = Vitals::default();
+        background.spawn(vitals.clone().watch("news", news.clone().say(pool.clone())));
         if let Some(address) = listen {
-            background.spawn(news.clone().listen(address));
+            background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
-        background.spawn(upkeep.clone().run(pool.clone()));
+        background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone())));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing),
-            settles: Batches::start(&pools, options.writers, Settles, &mut writing),
+            submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing, &vitals),
+            settles: Batches::start(&pools, options.writers, Settles, &mut writing, &vitals),
         });
         Ok(PostgresStore {
             pool,
@@ -113,6 +115,7 @@ impl PostgresStore {
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
             background: tokio::sync::Mutex::new(background),
+            vitals,
         })
     }
 
@@ -337,6 +340,10 @@ impl Store for PostgresStore {
     async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
         call!(self.pools.apart, |connection| ops::blobs::forget(connection, &blobs))
             .map_err(|failure| failure.into_error("forgetting blobs"))
+    }
+
+    async fn died(&self) -> &'static str {
+        self.vitals.died().await
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {

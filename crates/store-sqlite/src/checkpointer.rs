@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use redrive_store::Error;
+use redrive_store::{Error, Vitals};
 use rusqlite::Connection;
 
 use crate::failure::Failure;
@@ -47,6 +47,7 @@ impl Checkpointer {
         connection: Connection,
         options: &Options,
         lock: Arc<DirectoryLock>,
+        vitals: &Vitals,
     ) -> Result<Self, std::io::Error> {
         let shared = Arc::new(Shared::default());
         let work = Work {
@@ -56,7 +57,11 @@ impl Checkpointer {
             after: options.checkpoint_after,
             limit_bytes: options.wal_limit_bytes,
         };
-        let thread = std::thread::Builder::new().name("redrive-checkpoint".to_owned()).spawn(move || work.run())?;
+        let alive = vitals.part("checkpointer");
+        let thread = std::thread::Builder::new().name("redrive-checkpoint".to_owned()).spawn(move || {
+            work.run();
+            alive.ended(*work.shared.lock());
+        })?;
         Ok(Checkpointer { shared, thread: Some(thread) })
     }
 

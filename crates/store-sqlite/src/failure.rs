@@ -23,6 +23,19 @@ impl Failure {
         Failure::Corrupt(format!("{place}: {what}"))
     }
 
+    /// The same failure, if it is not about a value; else with the place where the value stands.
+    pub(crate) fn at(self, place: impl std::fmt::Display) -> Self {
+        if self.is_about_a_value() { Failure::corrupt(place, self) } else { self }
+    }
+
+    /// Whether it is about what a row says, and not about the database.
+    pub(crate) fn is_about_a_value(&self) -> bool {
+        match self {
+            Failure::Corrupt(_) => true,
+            Failure::Sqlite(error) => is_about_a_value(error),
+        }
+    }
+
     /// The contract's error for this failure while `doing` something; does not return from a failed sync.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let error = match self {
@@ -39,6 +52,17 @@ impl Failure {
     }
 }
 
+/// Whether a column does not hold what it should.
+fn is_about_a_value(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
 /// What an error of SQLite means to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -52,10 +76,7 @@ impl Kind {
     fn of(error: &rusqlite::Error) -> Kind {
         match error {
             rusqlite::Error::SqliteFailure(code, _) => Kind::of_code(code.extended_code),
-            rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::IntegralValueOutOfRange(..)
-            | rusqlite::Error::Utf8Error(..) => Kind::Corrupt,
+            error if is_about_a_value(error) => Kind::Corrupt,
             _ => Kind::Other,
         }
     }

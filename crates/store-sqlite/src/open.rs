@@ -9,8 +9,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redrive_store::Error;
 use redrive_store::group_commit::GroupCommit;
+use redrive_store::{Error, Vitals};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpointer::Checkpointer;
@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
+use crate::ops::set_aside::take_back;
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::schema;
@@ -74,6 +75,7 @@ pub enum OpenError {
 pub(crate) struct Parts {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
+    pub(crate) vitals: Vitals,
 }
 
 pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
@@ -97,8 +99,12 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
 fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, Failure> {
     schema::migrate(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let taken_back = take_back(&transaction)?;
     let leases = expire_leases(&transaction)?;
     transaction.commit()?;
+    if taken_back > 0 {
+        tracing::info!(rows = taken_back, "took back rows that an earlier program could not understand");
+    }
     if leases > 0 {
         tracing::info!(tasks = leases, "tasks were in flight when the store was last used; their leases have ended");
     }
@@ -120,10 +126,11 @@ fn start(
         .map_err(failed)?;
     let checkpoints = connection::checkpointer(path).map_err(failed)?;
     lock.open_database(path).map_err(|error| Error::Unavailable(format!("opening the database: {error}")))?;
-    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock)).map_err(no_thread)?;
+    let vitals = Vitals::default();
+    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &vitals).map_err(no_thread)?;
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
-    Ok(Parts { writer, readers: Readers::start(readers, lock).map_err(no_thread)? })
+    Ok(Parts { writer, readers: Readers::start(readers, lock, &vitals).map_err(no_thread)?, vitals })
 }
 
 /// Makes a database of the newest version and moves it into place.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_store::Error;
+use redrive_store::{Error, Vitals};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -41,15 +41,21 @@ enum Message {
 
 impl Readers {
     /// Starts one thread per connection. Each shares the directory's lock.
-    pub(crate) fn start(connections: Vec<Connection>, lock: &Arc<DirectoryLock>) -> Result<Self, std::io::Error> {
+    pub(crate) fn start(
+        connections: Vec<Connection>,
+        lock: &Arc<DirectoryLock>,
+        vitals: &Vitals,
+    ) -> Result<Self, std::io::Error> {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let (ending, ended) = watch::channel(());
         let incoming = Arc::new(Mutex::new(incoming));
         for connection in connections {
             let (incoming, ending, lock) = (Arc::clone(&incoming), ending.clone(), Arc::clone(lock));
             let mut reader = Reader { connection, names: Names::default() };
+            let alive = vitals.part("reader");
             std::thread::Builder::new().name("redrive-read".to_owned()).spawn(move || {
                 read_until_closed(&mut reader, &incoming);
+                alive.ended(true);
                 drop((reader, lock));
                 drop(ending);
             })?;

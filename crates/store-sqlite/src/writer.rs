@@ -3,6 +3,9 @@
 //! Beside the connection there are things in memory that mirror the database. Each of them follows the transaction: it
 //! takes part in the commit, and it forgets what was rolled back.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use redrive_store::Error;
 use redrive_store::group_commit::Backend;
 use rusqlite::Connection;
@@ -37,7 +40,28 @@ pub(crate) struct Writer {
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
     pub(crate) tasks: Vec<submit::Row>,
-    pub(crate) successes: Vec<settle::Prepared>,
+    pub(crate) successes: Vec<settle::Ending>,
+}
+
+/// One of the items of a job. The job keeps them all, because it may have to run again.
+#[derive(Debug)]
+pub(crate) struct OneOf<T> {
+    pub(crate) all: Arc<[T]>,
+    pub(crate) index: usize,
+}
+
+impl<T> Clone for OneOf<T> {
+    fn clone(&self) -> Self {
+        OneOf { all: self.all.clone(), index: self.index }
+    }
+}
+
+impl<T> Deref for OneOf<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.all[self.index]
+    }
 }
 
 impl Writer {

@@ -1,85 +1,235 @@
-//! What cannot be understood is an error that says where, and never a panic.
+//! A row that cannot be understood harms itself alone: it is set aside, and taken back by a program that understands it.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
 mod support;
 
+use std::path::Path;
+
+use redrive_core::task::PolicyRef;
 use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::{
-    acme, allow, at, billing, everything, id, keep, keep_and_end, request, room, task,
+    acme, allow, at, billing, claim, counts, everything, id, ids, keep, keep_and_claim, keep_and_end, list, policy_id,
+    request, retry, room, settle, stored, submit, succeed, task,
 };
-use redrive_store::{CleanFrom, Error, Store};
+use redrive_store::{CleanFrom, Error, Expected, Settled, Store, Submitted};
 use rusqlite::Connection;
 
 use support::{database, open};
 
+/// What somebody may do to a task's row, what the problem then says, and what mends it.
+const DAMAGES: [(&str, &str, &str); 15] = [
+    ("UPDATE tasks SET lane = -lane WHERE id = ?1", "lane -1", "UPDATE tasks SET lane = -lane WHERE id = ?1"),
+    ("UPDATE tasks SET policy = 77 WHERE id = ?1", "policy version 77", "UPDATE tasks SET policy = 1 WHERE id = ?1"),
+    ("UPDATE tasks SET created_at = -1 WHERE id = ?1", "task", "UPDATE tasks SET created_at = 1 WHERE id = ?1"),
+    ("UPDATE tasks SET max_attempts = -5 WHERE id = ?1", "task", "UPDATE tasks SET max_attempts = 5 WHERE id = ?1"),
+    ("UPDATE tasks SET dns_failures = -1 WHERE id = ?1", "task", "UPDATE tasks SET dns_failures = 0 WHERE id = ?1"),
+    ("UPDATE tasks SET reason = 'because' WHERE id = ?1", "task", "UPDATE tasks SET reason = NULL WHERE id = ?1"),
+    (
+        "UPDATE tasks SET error_kind = 'martian' WHERE id = ?1",
+        "martian",
+        "UPDATE tasks SET error_kind = NULL WHERE id = ?1",
+    ),
+    ("UPDATE tasks SET token = 'x' WHERE id = ?1", "task", "UPDATE tasks SET token = 9 WHERE id = ?1"),
+    ("UPDATE tasks SET tail = 'x' WHERE id = ?1", "task", "UPDATE tasks SET tail = 9 WHERE id = ?1"),
+    (
+        "UPDATE tasks SET idempotency_key = '' WHERE id = ?1",
+        "task",
+        "UPDATE tasks SET idempotency_key = 'k' WHERE id = ?1",
+    ),
+    (
+        "UPDATE tasks SET idempotency_key = x'FFFE' WHERE id = ?1",
+        "task",
+        "UPDATE tasks SET idempotency_key = 'k' WHERE id = ?1",
+    ),
+    (
+        "UPDATE requests SET headers = '[[1]]' WHERE task = ?1",
+        "request of task",
+        "UPDATE requests SET headers = NULL WHERE task = ?1",
+    ),
+    (
+        "UPDATE requests SET labels = '{' WHERE task = ?1",
+        "request of task",
+        "UPDATE requests SET labels = NULL WHERE task = ?1",
+    ),
+    (
+        "UPDATE requests SET body = 'text' WHERE task = ?1",
+        "request of task",
+        "UPDATE requests SET body = x'00' WHERE task = ?1",
+    ),
+    (
+        "UPDATE tasks SET deadline_at = 'tomorrow' WHERE id = ?1",
+        "task",
+        "UPDATE tasks SET deadline_at = 9999999999999 WHERE id = ?1",
+    ),
+];
+
+fn change(directory: &Path, sql: &str, task: u64) {
+    let connection = Connection::open(database(directory)).unwrap();
+    assert_eq!(connection.execute(sql, [id(task).sequence().cast_signed()]).unwrap(), 1, "{sql}");
+}
+
 #[tokio::test]
-async fn a_damaged_row_is_named() {
-    let damages = [
-        ("UPDATE tasks SET status = 77 WHERE id = ?1", "task"),
-        ("UPDATE tasks SET lane = 77 WHERE id = ?1", "lane 77"),
-        ("UPDATE tasks SET policy = 77 WHERE id = ?1", "policy version 77"),
-        ("UPDATE tasks SET idempotency_key = '' WHERE id = ?1", "task"),
-        ("UPDATE tasks SET created_at = -1 WHERE id = ?1", "task"),
-        ("UPDATE tasks SET deadline_at = 'tomorrow' WHERE id = ?1", "task"),
-        ("UPDATE tasks SET max_attempts = -5 WHERE id = ?1", "task"),
-        ("UPDATE tasks SET dns_failures = -1 WHERE id = ?1", "task"),
-        ("UPDATE tasks SET reason = 'because' WHERE id = ?1", "task"),
-        ("UPDATE tasks SET error_kind = 'odd' WHERE id = ?1", "task"),
-        ("UPDATE tasks SET idempotency_key = x'FFFE' WHERE id = ?1", "task"),
-        ("UPDATE requests SET headers = '[[1]]' WHERE task = ?1", "request of task"),
-        ("UPDATE requests SET labels = '{' WHERE task = ?1", "request of task"),
-        ("UPDATE requests SET body = 'text' WHERE task = ?1", "request of task"),
-        ("UPDATE answers SET status = 99999 WHERE task = ?1", "answer of task"),
-    ];
-    for (damage, place) in damages {
+async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
+    for (damage, problem, mended) in DAMAGES {
         let directory = tempfile::tempdir().unwrap();
         let store = open(directory.path());
-        allow(&store, acme()).await;
-        keep_and_end(&store, task(1), Status::Failed, at(1)).await;
-        store.close().await;
-        let changed = Connection::open(database(directory.path()))
-            .unwrap()
-            .execute(damage, [id(1).sequence().cast_signed()])
-            .unwrap();
-        assert_eq!(changed, 1, "{damage}");
+        keep(&store, [task(1), task(2), task(3).to("https://b.example")]).await;
+        change(directory.path(), damage, 1);
 
-        let store = match redrive_store_sqlite::SqliteStore::open(redrive_store_sqlite::Options::new(directory.path()))
-        {
-            Ok(store) => store,
-            Err(error) => {
-                let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                assert!(source.contains(place), "{damage}: {error}: {source}");
-                continue;
-            }
-        };
-        let read = store.task(acme(), id(1)).await;
-        assert!(matches!(&read, Err(Error::Corrupt(what)) if what.contains(place)), "{damage}: {read:?}");
-        let listed = store.tasks(everything(acme())).await;
-        assert!(matches!(&listed, Err(Error::Corrupt(what)) if what.contains(place)), "{damage}: {listed:?}");
-        // The others go on.
-        keep(&store, [task(2)]).await;
-        assert!(store.task(acme(), id(2)).await.unwrap().is_some(), "{damage}");
+        let claimed = claim(&store, billing(), 5, at(0)).await;
+        assert_eq!(ids(&claimed), [id(2)], "{damage}");
+        assert_eq!(settle(&store, succeed(&claimed[0], at(1))).await, Settled::Done(Status::Succeeded), "{damage}");
+        store.end_overdue(at(u64::MAX >> 2), 10).await.unwrap();
+        let shown = list(&store, everything(acme())).await;
+        assert_eq!(shown.iter().map(|shown| shown.task.id).collect::<Vec<_>>(), [id(3), id(2)], "{damage}");
+        store.clean(at(0), CleanFrom::Start, 10).await.unwrap();
+        let aside = store.set_aside(9).await.unwrap();
+        assert_eq!((aside.count, aside.rows.len()), (1, 1), "{damage}");
+        assert!(aside.rows[0].problem.contains(problem), "{damage}: {aside:?}");
+        assert!(matches!(store.task(acme(), id(1)).await, Err(Error::Corrupt(_)) | Ok(None)), "{damage}");
+        store.close().await;
+
+        let store = open(directory.path());
+        assert_eq!(store.set_aside(9).await.unwrap(), aside, "{damage}: this program understands it no better");
+        store.close().await;
+        change(directory.path(), mended, 1);
+        let store = open(directory.path());
+        assert_eq!(store.set_aside(9).await.unwrap().count, 0, "{damage}");
+        let taken_back = claim(&store, billing(), 5, at(0)).await;
+        assert_eq!(taken_back.len(), 1, "{damage}");
+        assert_eq!(taken_back[0].task.attempt_number, 1, "{damage}: it was not counted before");
     }
 }
 
 #[tokio::test]
-async fn a_damaged_row_does_not_panic_the_writer() {
+async fn a_damaged_task_in_flight_is_set_aside_and_the_other_leases_are_found() {
+    for (damage, problem, mended) in DAMAGES {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        keep(&store, [task(1).claimed(at(0)), task(2).claimed(at(0))]).await;
+        change(directory.path(), damage, 1);
+        store.close().await;
+
+        let store = open(directory.path());
+        let expired = store.expired(at(0), 1).await.unwrap();
+        assert_eq!(ids(&expired), [id(2)], "{damage}: one that stands before it does not take its place");
+        let aside = store.set_aside(9).await.unwrap();
+        assert!(aside.count == 1 && aside.rows[0].problem.contains(problem), "{damage}: {aside:?}");
+        assert_eq!(settle(&store, retry(&expired[0], at(1), at(2))).await, Settled::Done(Status::Pending), "{damage}");
+        store.close().await;
+        change(directory.path(), mended, 1);
+        let store = open(directory.path());
+        assert_eq!(store.expired(at(0), 9).await.unwrap().len(), 1, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_damaged_while_it_is_in_flight_is_not_settled_and_its_neighbours_are() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     allow(&store, acme()).await;
-    keep(&store, [task(1), task(2).to("https://b.example")]).await;
-    store.close().await;
-    let connection = Connection::open(database(directory.path())).unwrap();
-    connection.execute("UPDATE tasks SET created_at = -1 WHERE id = ?1", [id(1).sequence().cast_signed()]).unwrap();
-    drop(connection);
+    let (damaged, whole) = (keep_and_claim(&store, task(1)).await, keep_and_claim(&store, task(2)).await);
+    change(directory.path(), "UPDATE tasks SET attempts_before = 'x' WHERE id = ?1", 1);
+    let both = vec![retry(&damaged, at(1), at(2)), retry(&whole, at(1), at(2))];
+    assert_eq!(store.settle(both).await.unwrap(), [Settled::LeaseLost, Settled::Done(Status::Pending)]);
+    assert_eq!(store.set_aside(9).await.unwrap().count, 1);
+    assert_eq!(counts(&store, acme()).await[..2], [1, 1], "it still counts as what it was");
+}
 
+#[tokio::test]
+async fn a_damaged_dead_letter_is_announced_by_nobody_and_the_next_one_is() {
+    let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
-    let claim = |lane| store.claim(request([room(lane, Class::First, 5, 0)], at(0)));
-    assert!(matches!(claim(billing()).await, Err(Error::Corrupt(_))));
-    let mut other = billing();
-    other.dependency = redrive_core::Dependency::try_new("https://b.example").unwrap();
-    assert_eq!(claim(other).await.unwrap().claimed.len(), 1);
-    assert!(matches!(store.cancel(acme(), id(1), at(0)).await, Err(Error::Corrupt(_))));
-    store.clean(at(5), CleanFrom::Start, 10).await.unwrap();
+    allow(&store, acme()).await;
+    for n in [1, 2] {
+        keep_and_end(&store, task(n), Status::Failed, at(n)).await;
+    }
+    change(directory.path(), "UPDATE tasks SET error_kind = 'martian' WHERE id = ?1", 1);
+    let unannounced = store.unannounced(at(9), 1).await.unwrap();
+    assert_eq!(unannounced.iter().map(|task| task.id).collect::<Vec<_>>(), [id(2)]);
+    change(directory.path(), "UPDATE answers SET status = 99999 WHERE task = ?1", 2);
+    assert_eq!(list(&store, everything(acme())).await.len(), 0);
+    assert_eq!(store.clean(at(9), CleanFrom::Start, 10).await.unwrap().removed, 0, "what is set aside is kept");
+    assert_eq!(store.set_aside(1).await.unwrap().count, 2);
+}
+
+#[tokio::test]
+async fn many_damaged_tasks_at_the_head_do_not_hide_the_one_behind_them() {
+    const MANY: u64 = 3_000;
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    keep(&store, (1..=MANY + 1).map(task)).await;
+    let connection = Connection::open(database(directory.path())).unwrap();
+    let last = id(MANY + 1).sequence().cast_signed();
+    connection.execute("UPDATE tasks SET error_kind = 'martian' WHERE id <> ?1", [last]).unwrap();
+    let (mut found, mut calls) = (Vec::new(), 0);
+    while found.is_empty() {
+        let claims = store.claim(request([room(billing(), Class::First, 8, 0)], at(0))).await.unwrap();
+        assert!(claims.claimed.len() == 1 || claims.lanes[0].next_due.is_some(), "there is more");
+        found = claims.claimed;
+        calls += 1;
+    }
+    assert_eq!((ids(&found), calls), (vec![id(MANY + 1)], 3), "a claim sets about a thousand aside at most");
+    assert_eq!(store.set_aside(7).await.unwrap().count, MANY);
+}
+
+#[tokio::test]
+async fn a_key_of_a_damaged_task_is_refused_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    keep(&store, [task(1).key("k")]).await;
+    change(directory.path(), "UPDATE tasks SET error_kind = 'martian' WHERE id = ?1", 1);
+    let submitted = submit(&store, [task(2).key("k"), task(3).key("l")]).await;
+    assert_eq!(submitted, [Submitted::KeyUnreadable(id(1)), Submitted::Created(None)]);
+}
+
+#[tokio::test]
+async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    keep(&store, [task(1)]).await;
+    let put = |n| {
+        let spec = redrive_core::policy::Spec { max_attempts: Some(n), ..Default::default() };
+        store.put_policy(acme(), policy_id("hooks"), spec, Expected::Anything, at(0))
+    };
+    for n in [3, 4] {
+        put(n).await.unwrap();
+    }
+    let connection = Connection::open(database(directory.path())).unwrap();
+    let damage = |version: u32| {
+        let sql =
+            "UPDATE policy_versions SET spec = '{\"maxAttempts\": \"many\"}' WHERE policy = 'hooks' AND version = ?1";
+        assert_eq!(connection.execute(sql, [version]).unwrap(), 1);
+    };
+    damage(1);
+    let versions = store.policy(acme(), policy_id("hooks")).await.unwrap();
+    assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2]);
+    let pinned = |version| store.policy_version(acme(), PolicyRef { id: policy_id("hooks"), version });
+    assert!(matches!(pinned(1).await, Err(Error::Corrupt(_))));
+    assert_eq!(pinned(2).await.unwrap().unwrap().version, 2);
+    assert_eq!(pinned(9).await.unwrap(), None);
+    damage(2);
+    assert!(matches!(store.policy(acme(), policy_id("hooks")).await, Err(Error::Corrupt(_))), "no older one instead");
+    let ids: Vec<_> = store.policies(acme(), None, 9).await.unwrap().into_iter().map(|policy| policy.id).collect();
+    assert!(!ids.is_empty() && !ids.contains(&policy_id("hooks")));
+    assert_eq!(store.set_aside(9).await.unwrap().count, 2);
+    put(5).await.unwrap();
+    assert_eq!(store.policy(acme(), policy_id("hooks")).await.unwrap().len(), 1, "a new version is understood again");
+}
+
+#[tokio::test]
+async fn blobs_that_make_no_sense_do_not_stop_the_pass_over_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    store.adopt_blob(acme(), stored("whole", 1), at(0)).await.unwrap();
+    let connection = Connection::open(database(directory.path())).unwrap();
+    for n in 0..5 {
+        let record = format!("!damaged {n}");
+        connection.execute("INSERT INTO blobs (tenant, body, adopted_at) VALUES (1, ?1, 0)", [record]).unwrap();
+    }
+    let condemned = store.condemn_blobs(at(9), None, 2).await.unwrap();
+    assert_eq!(condemned.blobs.iter().map(|blob| blob.body).collect::<Vec<_>>(), [stored("whole", 1)]);
+    assert_eq!(store.set_aside(9).await.unwrap().count, 5);
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use redrive_core::Class;
 use redrive_store::conformance::samples::{acme, allow, at, claim, id, keep, keep_retries, settle, succeed, task};
 use redrive_store::conformance::{samples, workload};
-use redrive_store::{Claimed, Error, Store};
+use redrive_store::{Claimed, Store};
 use rusqlite::Connection;
 
 use support::{database, onlooker, open};
@@ -87,10 +87,10 @@ async fn the_common_life_writes_the_defaults_of_what_only_a_retry_changes() {
 }
 
 #[tokio::test]
-async fn a_class_that_is_not_known_is_named_and_the_others_go_on() {
+async fn a_class_that_is_not_known_is_set_aside_and_the_others_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
-    keep(&store, [task(1).to("a"), task(2).to("b")]).await;
+    keep(&store, [task(1).to("a"), task(2).to("b"), task(3).to("a")]).await;
     store.close().await;
     let changed = Connection::open(database(directory.path()))
         .unwrap()
@@ -98,9 +98,12 @@ async fn a_class_that_is_not_known_is_named_and_the_others_go_on() {
         .unwrap();
     assert_eq!(changed, 1);
     let store = open(directory.path());
-    let error = store.pending_lanes(None, 10).await.unwrap_err();
-    assert!(matches!(&error, Error::Corrupt(what) if what.contains("class 77")), "{error}");
-    let after = Some((samples::lane("acme", "a"), Class::Retry));
-    assert!(store.pending_lanes(after, 10).await.is_err());
-    assert_eq!(claim(&store, samples::lane("acme", "b"), 1, at(0)).await.len(), 1);
+    let lanes = store.pending_lanes(None, 10).await.unwrap();
+    let names: Vec<_> = lanes.iter().map(|lane| lane.lane.dependency.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let aside = store.set_aside(9).await.unwrap();
+    assert_eq!((aside.count, aside.rows[0].problem.as_str()), (1, "class 77"));
+    for lane in lanes {
+        assert_eq!(claim(&store, lane.lane, 5, at(0)).await.len(), 1);
+    }
 }

@@ -4,9 +4,10 @@
 //! queue up; the next commit takes them all. So the batch grows by itself under load, and a lone caller never waits
 //! for company: there is no timer, and no window to tune.
 //!
-//! A batch is one fate. If any job of it fails, or the commit does, everything is rolled back and every caller gets the
-//! error: nobody is told `Ok` for what was not committed. Jobs therefore return `Err` only for failures of the store
-//! itself (a full disk); an ordinary "no" is an `Ok` value.
+//! A transaction is one fate. If any job of it fails, or the commit does, everything is rolled back: nobody is told `Ok` for
+//! what was not committed. Then each half is tried by itself, and so on, until the jobs that fail stand alone and get their
+//! errors: one bad job costs its neighbours a moment and nothing else. So a job may run more than once, each time on what
+//! the last commit left. An ordinary "no" is an `Ok` value.
 //!
 //! Not here: what a transaction is (the backend's), reading (readers have their own connections).
 
@@ -75,16 +76,17 @@ impl<B: Backend> GroupCommit<B> {
 
     /// Runs `job` inside the next transaction; answers after that transaction has been committed.
     ///
-    /// Waits while the queue is full. Once queued, the job runs even if this future is dropped.
+    /// Waits while the queue is full. Once queued, the job runs even if this future is dropped. It runs again if a
+    /// transaction that it was in is rolled back because of another job.
     pub async fn run<R: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut B) -> Result<R, Error> + Send + 'static,
+        job: impl FnMut(&mut B) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         if self.shared.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Call { job: Some(job), result: None, reply });
+        let job = Box::new(Call { job, result: None, reply });
         if self.shared.queue.send(Message::Run(job)).await.is_err() {
             return Err(self.ended());
         }
@@ -104,6 +106,15 @@ impl<B: Backend> GroupCommit<B> {
         let mut ended = self.shared.ended.clone();
         // Nothing is ever sent here: the error is the sign that the thread dropped its end.
         while ended.changed().await.is_ok() {}
+    }
+
+    /// Ends if the thread has ended without having been closed.
+    pub async fn died(&self) {
+        let mut ended = self.shared.ended.clone();
+        while ended.changed().await.is_ok() {}
+        if self.shared.closed.load(Ordering::Acquire) {
+            std::future::pending().await
+        }
     }
 
     /// Why the queue takes nothing more.
@@ -142,20 +153,18 @@ trait Job<B>: Send {
 
 /// Job, result and reply in one allocation.
 struct Call<F, R> {
-    job: Option<F>,
+    job: F,
     result: Option<R>,
     reply: oneshot::Sender<Result<R, Error>>,
 }
 
 impl<B, F, R> Job<B> for Call<F, R>
 where
-    F: FnOnce(&mut B) -> Result<R, Error> + Send,
+    F: FnMut(&mut B) -> Result<R, Error> + Send,
     R: Send,
 {
     fn execute(&mut self, backend: &mut B) -> Result<(), Error> {
-        if let Some(job) = self.job.take() {
-            self.result = Some(job(backend)?);
-        }
+        self.result = Some((self.job)(backend)?);
         Ok(())
     }
 
@@ -203,24 +212,45 @@ fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Messa
         if jobs.is_empty() {
             continue;
         }
-        let outcome = write_batch(&mut backend, &mut jobs);
-        if let Err(error) = &outcome {
-            tracing::error!(jobs = jobs.len(), %error, "a commit failed and was rolled back");
+        match write_batch(&mut backend, &mut jobs) {
+            Ok(()) => jobs.drain(..).for_each(|job| job.answer(Ok(()))),
+            Err(refusal) => {
+                tracing::error!(jobs = jobs.len(), error = %refusal.error, "a commit failed and was rolled back");
+                write_apart(&mut backend, std::mem::take(&mut jobs), refusal);
+            }
         }
-        for job in jobs.drain(..) {
-            job.answer(outcome.clone());
+    }
+}
+
+/// Why a transaction failed.
+struct Refusal {
+    error: Error,
+    /// Whether there was a transaction at all.
+    had_begun: bool,
+}
+
+/// Finds the jobs that a transaction failed for: each half is tried by itself, in order.
+fn write_apart<B: Backend>(backend: &mut B, mut jobs: Vec<Box<dyn Job<B>>>, refusal: Refusal) {
+    if jobs.len() == 1 || !refusal.had_begun {
+        return jobs.into_iter().for_each(|job| job.answer(Err(refusal.error.clone())));
+    }
+    let second = jobs.split_off(jobs.len() / 2);
+    for mut half in [jobs, second] {
+        match write_batch(backend, &mut half) {
+            Ok(()) => half.into_iter().for_each(|job| job.answer(Ok(()))),
+            Err(refusal) => write_apart(backend, half, refusal),
         }
     }
 }
 
 /// One transaction: all of the jobs or none.
-fn write_batch<B: Backend>(backend: &mut B, jobs: &mut [Box<dyn Job<B>>]) -> Result<(), Error> {
-    backend.begin()?;
+fn write_batch<B: Backend>(backend: &mut B, jobs: &mut [Box<dyn Job<B>>]) -> Result<(), Refusal> {
+    backend.begin().map_err(|error| Refusal { error, had_begun: false })?;
     let outcome = jobs.iter_mut().try_for_each(|job| job.execute(backend)).and_then(|()| backend.commit());
-    if outcome.is_err() {
+    outcome.map_err(|error| {
         backend.rollback();
-    }
-    outcome
+        Refusal { error, had_begun: true }
+    })
 }
 
 #[cfg(test)]

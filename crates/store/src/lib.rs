@@ -15,14 +15,17 @@ pub mod memory;
 mod place_id;
 mod shared;
 mod types;
+mod vitals;
 
 pub use memory::MemoryStore;
 pub use place_id::{InvalidPlaceId, PlaceId};
 pub use shared::*;
 pub use types::*;
+pub use vitals::{Alive, Vitals};
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
 };
@@ -34,6 +37,11 @@ use redrive_core::{
 /// shared store documents: a connection lost during commit.
 ///
 /// Times come from the caller; a store never asks what time it is.
+///
+/// A row that cannot be understood, because a newer program wrote it or somebody changed it by hand, harms itself alone. A
+/// call that meets it among others sets it aside, uncounted, and goes on as if it were not there; [`set_aside`](Store::set_aside)
+/// names it, and a program that understands it takes it back when it opens the store. Only a call for this very row is
+/// answered with [`Error::Corrupt`].
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Keeps new tasks. An item whose idempotency key is already taken changes nothing and says by whom; keys are also
@@ -116,9 +124,16 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<PutPolicy, Error>;
 
-    /// All kept versions of a policy, oldest first; empty if there is no such policy. A version that is not the
-    /// current one may be cleaned away once no task refers to it.
+    /// All kept versions of a policy that can be understood, oldest first; empty if there is no such policy. An error if the
+    /// current one cannot be: an older one must not take its place. A version that is not the current one may be cleaned
+    /// away once no task refers to it.
     async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error>;
+
+    /// One version of a policy, if it is kept.
+    async fn policy_version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
+        let versions = self.policy(tenant, policy.id).await?;
+        Ok(versions.into_iter().find(|version| version.version == policy.version))
+    }
 
     /// The current version of each policy with an id above `after`, in order, at most `limit`.
     async fn policies(
@@ -158,6 +173,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets condemned blobs whose objects have been deleted. What is not condemned stays.
     async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error>;
+
+    /// What is set aside because it cannot be understood: how many rows, and the first `limit` of them.
+    async fn set_aside(&self, _limit: usize) -> Result<SetAside, Error> {
+        Ok(SetAside::default())
+    }
+
+    /// Ends if a part of the store that works by itself (a thread, a task) has died, and says which. The process has to be
+    /// started again then.
+    async fn died(&self) -> &'static str {
+        std::future::pending().await
+    }
 
     /// The newest task id ever kept here: ids handed out later must be above it.
     async fn newest_task(&self) -> Result<Option<TaskId>, Error>;

@@ -59,6 +59,8 @@ pub enum Submitted {
     Replayed(Box<Task>),
     /// The key belongs to this task, and the request was another.
     KeyReused(TaskId),
+    /// The key belongs to this task, which cannot be understood: whether the request was the same is not known.
+    KeyUnreadable(TaskId),
     /// The policy version that it pins is gone.
     PolicyGone,
     /// Its body refers to a blob that is not kept any more: it must be uploaded again.
@@ -144,6 +146,24 @@ pub struct Overdue {
     pub ended: Vec<Task>,
     /// The earliest deadline of the tasks that are still pending.
     pub next_deadline: Option<Timestamp>,
+}
+
+/// What a store holds and this program cannot understand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetAside {
+    /// How many rows.
+    pub count: u64,
+    /// The first of them.
+    pub rows: Vec<Unreadable>,
+}
+
+/// A row that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which row of which kind.
+    pub row: String,
+    /// What is wrong with it.
+    pub problem: String,
 }
 
 /// What a claim brought.

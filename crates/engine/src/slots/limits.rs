@@ -8,6 +8,17 @@ use crate::admission::pace::FIRST_SLOTS;
 use crate::admission::quota::{TENANT_WEIGHT, share};
 use crate::schedule::LaneId;
 
+/// Attempts that take so long are kept from starting at one moment in many lanes. Not shorter ones: a burst that this machine
+/// is too slow for takes a second, too.
+const LONG: Duration = Duration::from_millis(2_500);
+/// The most that a lane's starts are moved for that.
+const WIDEST: Duration = Duration::from_secs(2);
+
+/// A number from 0 to 1 for each lane, far from those of the lanes with the numbers before (multiples of the golden ratio).
+fn fraction(lane: LaneId) -> f64 {
+    (lane as f64 * 0.618_033_988_749_895).fract()
+}
+
 impl Slots {
     /// How many tasks may be claimed into slots now; never zero.
     pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
@@ -73,6 +84,21 @@ impl Slots {
         match entry.pool {
             Pool::Slow => entry.pace.spacing(entry.most_held, now),
             Pool::Fast | Pool::Unknown => Duration::ZERO,
+        }
+    }
+
+    /// Moves the starts of a lane whose attempts take long away from those of other such lanes, once. Lanes that were given
+    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever.
+    pub(super) fn spread(&mut self, lane: LaneId, took: Duration, now: Duration) {
+        let entry = &mut self.lanes[lane];
+        if entry.pool != Pool::Slow {
+            entry.is_spread = false;
+        } else if took >= LONG && !entry.is_spread {
+            entry.is_spread = true;
+            let by = (took / 2).min(WIDEST).mul_f64(fraction(lane));
+            // In whole milliseconds: no clock is asked for less.
+            let by = Duration::from_millis(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
+            entry.next_start = entry.next_start.max(now + by);
         }
     }
 

@@ -132,6 +132,8 @@ struct LaneSlots {
     /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
     most_held: usize,
     next_start: Duration,
+    /// Its starts have been moved away from those of other slow lanes.
+    is_spread: bool,
     /// When it is looked at again, if it is held back until its next start.
     paced_until: Option<Duration>,
 }
@@ -171,6 +173,7 @@ impl Slots {
             ages_at: None,
             most_held: 0,
             next_start: Duration::ZERO,
+            is_spread: false,
             paced_until: None,
         };
         if self.tenants.len() <= tenant {
@@ -314,8 +317,10 @@ impl Slots {
     /// An attempt has ended: its slot is free, or rests.
     pub(crate) fn end(&mut self, lane: LaneId, number: Number, end: AttemptEnd, now: Duration) {
         let Some(began) = self.lanes[lane].on_wire.remove(&number) else { return };
-        let rest = self.lanes[lane].pace.record(now.saturating_sub(began), end, now);
+        let took = now.saturating_sub(began);
+        let rest = self.lanes[lane].pace.record(took, end, now);
         self.classify(lane, now);
+        self.spread(lane, took, now);
         if rest.is_zero() {
             self.release(lane, 1, now);
         } else {

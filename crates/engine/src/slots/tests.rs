@@ -156,6 +156,34 @@ fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() 
 }
 
 #[test]
+fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one_moment() {
+    const LANES: usize = 300;
+    let mut slots = slots(4_096, 2, &[0; LANES]);
+    let numbers: Vec<_> = (0..LANES).map(|lane| fill(&mut slots, lane, secs(0))).collect();
+    slots.advance(secs(4));
+    for (lane, numbers) in numbers.into_iter().enumerate() {
+        numbers.into_iter().for_each(|number| slots.end(lane, number, AttemptEnd::Heard, secs(4)));
+        slots.stand_in_line(lane, secs(4));
+    }
+    let mut started = BTreeSet::new();
+    let mut in_each_tenth = Vec::new();
+    for tenth in 1..=20 {
+        let before = started.len();
+        let now = secs(4) + Duration::from_millis(100) * tenth;
+        slots.advance(now);
+        for lane in served(&mut slots) {
+            if !fill(&mut slots, lane, now).is_empty() {
+                started.insert(lane);
+            }
+            slots.stand_in_line(lane, now);
+        }
+        in_each_tenth.push(started.len() - before);
+    }
+    assert_eq!(started.len(), LANES, "all start again within two seconds");
+    assert!(in_each_tenth.iter().all(|lanes| *lanes <= LANES / 10), "never many at one moment: {in_each_tenth:?}");
+}
+
+#[test]
 fn a_lane_of_large_bodies_claims_no_more_of_them_than_fit_in_memory() {
     let bounds = Bounds { slots: 64, slots_per_lane: 32, bytes: 64 << 20, ahead: 256 };
     let mut slots = Slots::new(bounds);

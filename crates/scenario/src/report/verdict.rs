@@ -240,6 +240,7 @@ fn in_words(reason: Reason) -> &'static str {
     match reason {
         Reason::NotRetryable => "never to be retried",
         Reason::BodyLost => "body lost",
+        Reason::PolicyLost => "policy lost",
         Reason::Attempts => "all attempts used",
         Reason::DnsAttempts => "name not resolved",
         Reason::Deadline => "out of time",

@@ -15,7 +15,7 @@ mod store;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_store::Store;
+use redrive_store::{Store, Vitals};
 use tokio::task::JoinSet;
 
 use crate::guards::RedisGuards;
@@ -33,6 +33,7 @@ pub struct Scheduled {
     /// Ends with this.
     loops: Mutex<JoinSet<()>>,
     is_closed: AtomicBool,
+    vitals: Vitals,
 }
 
 /// A store that has one owner needs no schedule elsewhere.
@@ -48,14 +49,15 @@ impl Scheduled {
         }
         let state = Arc::new(State::new(store, Arc::new(schedule)));
         let mut loops = JoinSet::new();
-        loops.spawn(keeper::run(state.clone()));
-        loops.spawn(writer::run(state.clone()));
-        loops.spawn(news::keep_saying(state.clone()));
-        loops.spawn(news::keep_listening(state.clone()));
-        loops.spawn(news::keep_relaying(state.clone()));
+        let vitals = Vitals::default();
+        loops.spawn(vitals.clone().watch("Redis keeper", keeper::run(state.clone())));
+        loops.spawn(vitals.clone().watch("Redis writer", writer::run(state.clone())));
+        loops.spawn(vitals.clone().watch("Redis news", news::keep_saying(state.clone())));
+        loops.spawn(vitals.clone().watch("Redis listener", news::keep_listening(state.clone())));
+        loops.spawn(vitals.clone().watch("Redis relay", news::keep_relaying(state.clone())));
         let (schedule, partitions, store) = (state.schedule.clone(), state.partitions.clone(), state.store.clone());
         let guards = RedisGuards { schedule, partitions, store };
-        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false) })
+        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false), vitals })
     }
 
     /// How much of the index is in use.

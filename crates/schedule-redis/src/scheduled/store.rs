@@ -2,6 +2,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp,
     policy,
@@ -74,7 +75,11 @@ impl Store for Scheduled {
                     let task = Waiting { lane, class: Class::First, id, token: Token(0), due };
                     changes.push(Change::Waiting { task, is_due: due <= now });
                 }
-                Submitted::Replayed(_) | Submitted::KeyReused(_) | Submitted::PolicyGone | Submitted::BodyGone => {}
+                Submitted::Replayed(_)
+                | Submitted::KeyReused(_)
+                | Submitted::KeyUnreadable(_)
+                | Submitted::PolicyGone
+                | Submitted::BodyGone => {}
             }
         }
         self.state.note(changes);
@@ -241,6 +246,21 @@ impl Store for Scheduled {
 
     async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
         self.state.store.forget_blobs(blobs).await
+    }
+
+    async fn policy_version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
+        self.state.store.policy_version(tenant, policy).await
+    }
+
+    async fn set_aside(&self, limit: usize) -> Result<SetAside, Error> {
+        self.state.store.set_aside(limit).await
+    }
+
+    async fn died(&self) -> &'static str {
+        tokio::select! {
+            name = self.vitals.died() => name,
+            name = self.state.store.died() => name,
+        }
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {

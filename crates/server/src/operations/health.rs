@@ -1,12 +1,19 @@
 //! Whether the service can take work.
 
+use redrive_store::{Error, SetAside};
+
 use crate::app::App;
 use crate::failure::Failure;
 
-/// Whether the service can take work right now: it is not about to stop, and its store can be written to.
-pub async fn check_ready(app: &App) -> Result<(), Failure> {
+/// Whether the service can take work right now: it is not about to stop, all of it lives, and its store can be written to.
+/// Answers what the store has set aside, and names at most this many rows of it.
+pub async fn check_ready(app: &App, named: usize) -> Result<SetAside, Failure> {
     if app.engine.is_stopping() {
         return Err(Failure::Stopping);
     }
-    Ok(app.engine.store().check().await?)
+    if let Some(name) = app.engine.dead() {
+        return Err(Error::Unavailable(format!("the engine's {name} has died")).into());
+    }
+    app.engine.store().check().await?;
+    Ok(app.engine.store().set_aside(named).await?)
 }

@@ -119,6 +119,10 @@ impl Asked {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed)
             }
             Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
+            Submitted::KeyUnreadable(id) => {
+                Err(Error::Corrupt(format!("the idempotency key belongs to task {id}, which cannot be understood"))
+                    .into())
+            }
             Submitted::BodyGone => match request.body.stored() {
                 Some(body) => Err(intake::unknown_body(body)),
                 None => Err(missing_answer()),

@@ -18,11 +18,6 @@ pub(crate) struct EncodedAnswer {
 }
 
 impl EncodedAnswer {
-    /// Keeps nothing of the body.
-    pub(crate) fn drop_body(&mut self) {
-        (self.body, self.truncated) = (Body::default(), true);
-    }
-
     pub(crate) fn new(answer: Answer) -> Result<Self, Error> {
         let headers = json(&answer.headers, answer.headers.is_empty())?;
         Ok(EncodedAnswer { status: answer.status, headers, body: answer.body, truncated: answer.truncated })

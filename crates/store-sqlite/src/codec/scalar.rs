@@ -32,6 +32,11 @@ pub(crate) fn timestamp(millis: i64) -> Option<Timestamp> {
     u64::try_from(millis).ok().map(Timestamp::from_millis)
 }
 
+/// The time in this column, if it holds one.
+pub(crate) fn time(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get_ref(column)?.as_i64().ok().and_then(timestamp))
+}
+
 /// A timeout in whole milliseconds, rounded up.
 pub(crate) fn whole_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)

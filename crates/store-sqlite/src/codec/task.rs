@@ -43,8 +43,8 @@ impl TaskRow {
         let cells = Cells { row, sequence };
         let id = TaskId::from_parts(cells.unsigned(0)?, cells.unsigned(1)?);
         let version = cells.get(4)?;
-        let lane = names.lane(connection, cells.get(3)?).map_err(|failure| cells.place(failure))?;
-        let policy = names.version(connection, version).map_err(|failure| cells.place(failure))?;
+        let lane = names.lane(connection, cells.get(3)?).map_err(|failure| cells.placed(failure))?;
+        let policy = names.version(connection, version).map_err(|failure| cells.placed(failure))?;
         let task = Task {
             id,
             lane,
@@ -116,6 +116,11 @@ impl Cells<'_> {
             rusqlite::types::ValueRef::Null => Ok(None),
             _ => self.parsed(column, parse).map(Some),
         }
+    }
+
+    /// What looking up a name came to: it may be the database that fails.
+    fn placed(&self, failure: Failure) -> Failure {
+        failure.at(format_args!("task {}", self.sequence))
     }
 
     fn place(&self, what: impl std::fmt::Display) -> Failure {

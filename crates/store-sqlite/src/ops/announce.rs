@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use crate::codec::{TaskRow, millis, sequence, task_columns};
 use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 use crate::writer::Writer;
 
@@ -28,18 +29,25 @@ pub(crate) const UNANNOUNCED: &str = concat!(
     "SELECT ",
     task_columns!(),
     " FROM unannounced CROSS JOIN tasks ON tasks.id = unannounced.task
-     WHERE unannounced.ended_at < ?1
+     WHERE unannounced.ended_at < ?1 AND tasks.status IN (5, 6)
      ORDER BY unannounced.ended_at, unannounced.task
      LIMIT ?2"
 );
 
-pub(crate) fn unannounced(reader: &mut Reader, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Failure> {
+pub(crate) fn unannounced(
+    reader: &mut Reader,
+    ended_before: Timestamp,
+    limit: usize,
+    damaged: &mut Vec<Damaged>,
+) -> Result<Vec<Task>, Failure> {
     let Reader { connection, names } = reader;
     let mut select = connection.prepare_cached(UNANNOUNCED)?;
     let mut rows = select.query((millis(ended_before), i64::try_from(limit).unwrap_or(i64::MAX)))?;
     let mut tasks = Vec::new();
     while let Some(row) = rows.next()? {
-        tasks.push(TaskRow::read(connection, names, row)?.task);
+        let id = row.get(0)?;
+        let read = TaskRow::read(connection, names, row).map(|row| row.task);
+        tasks.extend(readable(read, damaged, |problem| Damaged::task(id, problem))?);
     }
     Ok(tasks)
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::codec::{body_ref, millis};
 use crate::failure::Failure;
 use crate::names::Names;
+use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::readers::Reader;
 use crate::writer::Writer;
 
@@ -88,7 +89,11 @@ pub(crate) const KEPT: &str = "SELECT body FROM blobs
 fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<BodyRef>, Failure> {
     let mut select = connection.prepare_cached(KEPT)?;
     let found = select.query_row((tenant, hash.to_string()), |row| body_ref(row.get_ref(0)?.as_str()?, 0)).optional();
-    found.map_err(|error| Failure::corrupt(format_args!("blob {hash}"), error))
+    match found.map_err(Failure::from) {
+        // Another object is kept for the same content then.
+        Err(failure) if failure.is_about_a_value() => Ok(None),
+        found => found,
+    }
 }
 
 /// Follows the table's own order.
@@ -119,32 +124,50 @@ pub(crate) fn condemn(
     let limit = limit.max(1);
     let mut select = connection.prepare_cached(LOOK)?;
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = select.query((after_tenant, after_body, millis(adopted_before), most))?;
-    let (mut condemned, mut newly, mut last, mut looked_at) = (Condemned::default(), Vec::new(), None, 0);
-    while let Some(row) = rows.next()? {
-        looked_at += 1;
-        let (tenant, record): (i64, String) = (row.get(0)?, row.get(1)?);
-        let (is_condemned, is_unused): (bool, bool) = (row.get(2)?, row.get(3)?);
-        let blob = read(connection, names, tenant, &record)?;
-        if is_condemned || is_unused {
-            condemned.blobs.push(blob.clone());
+    let (mut condemned, mut newly, mut damaged) = (Condemned::default(), Vec::new(), Vec::new());
+    let (mut last, mut from) = (None, (after_tenant, after_body));
+    let is_full = loop {
+        let mut looked_at = 0;
+        let mut rows = select.query((from.0, &from.1, millis(adopted_before), most))?;
+        let mut behind = None;
+        while let Some(row) = rows.next()? {
+            looked_at += 1;
+            let (tenant, record): (i64, String) = (row.get(0)?, row.get(1)?);
+            let (is_condemned, is_unused): (bool, bool) = (row.get(2)?, row.get(3)?);
+            behind = Some((tenant, record.clone()));
+            let read = read(connection, names, tenant, &record);
+            let Some(blob) = readable(read, &mut damaged, |problem| Damaged::blob(&record, problem))? else { continue };
+            if is_condemned || is_unused {
+                condemned.blobs.push(blob.clone());
+            }
+            if is_unused {
+                newly.push((tenant, record));
+            }
+            last = Some(blob);
         }
-        if is_unused {
-            newly.push((tenant, record));
+        drop(rows);
+        // Only a blob that can be understood can say where to go on.
+        match behind {
+            Some(behind) if looked_at == limit && last.is_none() => from = behind,
+            _ => break looked_at == limit,
         }
-        last = Some(blob);
-    }
+    };
+    set_aside(connection, &damaged)?;
     let mut update = connection.prepare_cached("UPDATE blobs SET condemned = 1 WHERE tenant = ?1 AND body = ?2")?;
     for blob in newly {
         update.execute(blob)?;
     }
-    condemned.next = last.filter(|_| looked_at == limit);
+    condemned.next = last.filter(|_| is_full);
     Ok(condemned)
 }
 
 fn read(connection: &Connection, names: &mut Names, tenant: i64, record: &str) -> Result<Blob, Failure> {
-    let body = body_ref(record, 1).map_err(|error| Failure::corrupt(format_args!("blob {record:?}"), error))?;
-    Ok(Blob { tenant: names.tenant(connection, tenant)?, body })
+    Ok(Blob { body: read_record(record)?, tenant: names.tenant(connection, tenant)? })
+}
+
+/// The blob that this record names.
+pub(crate) fn read_record(record: &str) -> Result<BodyRef, Failure> {
+    body_ref(record, 1).map_err(|error| Failure::corrupt(format_args!("blob {record:?}"), error))
 }
 
 pub(crate) fn forget(writer: &mut Writer, blobs: &[Blob]) -> Result<(), Failure> {

@@ -3,20 +3,30 @@
 //! The writer answers, because only the writer knows the newest keys.
 
 use redrive_core::request::Fingerprint;
-use redrive_core::{IdempotencyKey, Task, TenantId};
+use redrive_core::{IdempotencyKey, Task, TaskId, TenantId};
+use rusqlite::Row;
 
 use crate::codec::{TASK_COLUMN_COUNT, TaskRow, task_columns};
 use crate::failure::Failure;
 use crate::keys::KeyHash;
 use crate::writer::Writer;
 
-/// The task with this key and what made its request; `hash` is the key's.
+/// Who has a key.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// This task, whose request had this fingerprint.
+    Task(Box<Task>, Fingerprint),
+    /// A task that cannot be understood, and why.
+    Damaged(TaskId, Failure),
+}
+
+/// The owner of this key; `hash` is the key's.
 pub(crate) fn by_key(
     writer: &mut Writer,
     tenant: &TenantId,
     key: &IdempotencyKey,
     hash: KeyHash,
-) -> Result<Option<(Task, Fingerprint)>, Failure> {
+) -> Result<Option<Owner>, Failure> {
     let candidates = writer.keys.candidates(&writer.connection, hash)?;
     if candidates.is_empty() {
         return Ok(None);
@@ -28,16 +38,37 @@ pub(crate) fn by_key(
         "SELECT ",
         task_columns!(),
         ", requests.fingerprint
-         FROM tasks JOIN requests ON requests.task = tasks.id
+         FROM tasks LEFT JOIN requests ON requests.task = tasks.id
          WHERE tasks.id = ?1"
     ))?;
     for candidate in candidates {
         let mut rows = select.query([candidate])?;
         let Some(row) = rows.next()? else { continue };
-        let owner = TaskRow::read(connection, names, row)?.task;
-        if owner.lane.tenant == *tenant && owner.idempotency_key == *key {
-            return Ok(Some((owner, Fingerprint(row.get(TASK_COLUMN_COUNT)?))));
+        let read = TaskRow::read(connection, names, row)
+            .and_then(|owner| Ok((owner.task, Fingerprint(row.get(TASK_COLUMN_COUNT)?))));
+        match read {
+            Ok((owner, fingerprint)) if owner.lane.tenant == *tenant && owner.idempotency_key == *key => {
+                return Ok(Some(Owner::Task(Box::new(owner), fingerprint)));
+            }
+            Ok(_) => {}
+            Err(failure) if failure.is_about_a_value() => {
+                let tenant = names.tenant_key(connection, tenant)?;
+                if may_own(row, tenant, key)? {
+                    let id = TaskId::from_parts(candidate.cast_unsigned(), row.get(1).unwrap_or_default());
+                    return Ok(Some(Owner::Damaged(id, failure)));
+                }
+            }
+            Err(failure) => return Err(failure),
         }
     }
     Ok(None)
+}
+
+/// Whether a row that cannot be understood may be the key's: what it says of tenant and key does not speak against it.
+fn may_own(row: &Row<'_>, tenant: Option<i64>, key: &IdempotencyKey) -> Result<bool, Failure> {
+    const TENANT: usize = 2;
+    const KEY: usize = 21;
+    let is_tenant = row.get_ref(TENANT)?.as_i64().map_or(true, |found| Some(found) == tenant);
+    let is_key = row.get_ref(KEY)?.as_str().map_or(true, |found| found == key.as_str());
+    Ok(is_tenant && is_key)
 }

@@ -2,58 +2,58 @@
 
 use redrive_core::{Request, Status, Timestamp};
 use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Lease, Token};
-use rusqlite::{Connection, OptionalExtension, Statement};
+use rusqlite::{Connection, Statement};
 
-use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, sequence, task_columns, timestamp};
+use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, sequence, task_columns, time};
 use crate::failure::Failure;
 use crate::in_flight::Claim;
 use crate::names::Names;
+use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::writer::Writer;
+
+/// The most tasks of a room that one claim sets aside, about.
+const MOST_SET_ASIDE: usize = 1_000;
 
 pub(crate) fn claim(writer: &mut Writer, request: &ClaimRequest) -> Result<Claims, Failure> {
     let Writer { connection, names, counters, in_flight, .. } = writer;
     // Found once for all rooms: there may be thousands.
-    let mut due = connection.prepare_cached(DUE)?;
+    let mut first = connection.prepare_cached(FIRST)?;
     let mut lease = connection.prepare_cached(LEASE)?;
-    let mut earliest = connection.prepare_cached(EARLIEST)?;
     let mut claims = Claims::default();
     for room in &request.rooms {
         let mut next_due = None;
         if let Some(key) = names.lane_key(connection, &room.lane)? {
             let most = request.most.saturating_sub(claims.claimed.len());
             let look = Look { lane: key.lane, room, most, due_by: request.due_by };
-            for (row, content) in look.due_tasks(connection, names, &mut due)? {
+            let Found { tasks, next } = look.readable_tasks(connection, names, &mut first)?;
+            for (row, content) in tasks {
                 let (tenant, version) = (row.tenant, row.version);
                 let claimed = lease_task(&mut lease, row, content, request)?;
                 counters.moved(tenant, version, Status::Pending, Status::InFlight);
                 in_flight.remember(claimed.task.id, Claim { tenant, token: claimed.lease.token, version });
                 claims.claimed.push(claimed);
             }
-            let first = earliest.query_row((key.lane, room.class.code()), |row| row.get(0)).optional()?;
-            next_due = first.and_then(timestamp);
+            next_due = next;
         }
         claims.lanes.push(LaneDue { lane: room.lane.clone(), class: room.class, next_due });
     }
     Ok(claims)
 }
 
-/// The first tasks of a class of a lane that are due, from the index, each with its request.
-pub(crate) const DUE: &str = concat!(
+/// The first tasks of a class of a lane, from the index, each with its request.
+pub(crate) const FIRST: &str = concat!(
     "SELECT ",
     task_columns!(),
     ", ",
     request_columns!(),
     " FROM tasks LEFT JOIN requests ON requests.task = tasks.id
-     WHERE tasks.status = 2 AND tasks.lane = ?1 AND tasks.class = ?2 AND tasks.next_attempt_at <= ?3
+     WHERE tasks.status = 2 AND tasks.lane = ?1 AND tasks.class = ?2
      ORDER BY tasks.next_attempt_at, tasks.id
-     LIMIT ?4"
+     LIMIT ?3"
 );
 
-/// When the first task of a class of a lane is due. Answered from the index alone.
-pub(crate) const EARLIEST: &str = "SELECT next_attempt_at FROM tasks
-     WHERE status = 2 AND lane = ?1 AND class = ?2
-     ORDER BY next_attempt_at
-     LIMIT 1";
+/// The column of [`FIRST`] that says when a task is due.
+const DUE: usize = 11;
 
 const LEASE: &str = "UPDATE tasks SET status = 3, attempt_number = ?2, token = ?3, lease_since = ?4, lease_until = ?5
      WHERE id = ?1";
@@ -66,29 +66,71 @@ struct Look<'a> {
     due_by: Timestamp,
 }
 
+/// What a look found.
+#[derive(Default)]
+struct Found {
+    /// The tasks that are due and fit.
+    tasks: Vec<(TaskRow, Request)>,
+    /// When the first of those behind them is due.
+    next: Option<Timestamp>,
+}
+
 impl Look<'_> {
-    /// The tasks that are due and fit. Looks at one task more than these at most: the one that does not fit.
-    fn due_tasks(
+    /// What stands before others and cannot be understood is set aside, up to a bound: what is left of it is found by the next
+    /// claim.
+    fn readable_tasks(
         &self,
         connection: &Connection,
         names: &mut Names,
-        due: &mut Statement<'_>,
-    ) -> Result<Vec<(TaskRow, Request)>, Failure> {
-        let limit = self.room.slots.saturating_add(self.room.ahead).min(self.most);
-        let mut found = Vec::new();
-        if limit == 0 {
-            return Ok(found);
-        }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows = due.query((self.lane, self.room.class.code(), millis(self.due_by), limit))?;
-        while let Some(row) = rows.next()? {
-            let task = TaskRow::read(connection, names, row)?;
-            if found.len() >= self.room.slots && task.task.is_next_attempt_last() {
-                break;
+        first: &mut Statement<'_>,
+    ) -> Result<Found, Failure> {
+        let mut aside = 0;
+        loop {
+            let mut damaged = Vec::new();
+            let found = self.tasks(connection, names, first, &mut damaged)?;
+            aside += set_aside(connection, &damaged)?;
+            if damaged.is_empty() {
+                return Ok(found);
             }
-            let content = codec::request(row, TASK_COLUMN_COUNT, sequence(task.task.id))?;
-            found.push((task, content));
+            if aside >= MOST_SET_ASIDE {
+                return Ok(Found { next: found.next.or(Some(self.due_by)), ..found });
+            }
         }
+    }
+
+    /// Looks at one task more than fit at most: the one that does not says what is left.
+    fn tasks(
+        &self,
+        connection: &Connection,
+        names: &mut Names,
+        first: &mut Statement<'_>,
+        damaged: &mut Vec<Damaged>,
+    ) -> Result<Found, Failure> {
+        let limit = self.room.slots.saturating_add(self.room.ahead).min(self.most);
+        let rows = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut rows = first.query((self.lane, self.room.class.code(), rows))?;
+        let mut found = Found::default();
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            let note = |problem| Damaged::task(id, problem);
+            let Some(due) = time(row, DUE)? else {
+                damaged.push(note("the due time is none".to_owned()));
+                continue;
+            };
+            found.next = Some(due);
+            if due > self.due_by || found.tasks.len() >= limit {
+                return Ok(found);
+            }
+            let Some(task) = readable(TaskRow::read(connection, names, row), damaged, note)? else { continue };
+            if found.tasks.len() >= self.room.slots && task.task.is_next_attempt_last() {
+                return Ok(found);
+            }
+            let content = codec::request(row, TASK_COLUMN_COUNT, id);
+            if let Some(content) = readable(content, damaged, note)? {
+                found.tasks.push((task, content));
+            }
+        }
+        found.next = None;
         Ok(found)
     }
 }

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::keys::KeyHash;
 use crate::ops::meta::{self, Name};
 use crate::ops::newest_task::newest_kept;
+use crate::ops::set_aside::{Damaged, SET_ASIDE, readable, set_aside};
 use crate::ops::{announce, blobs};
 use crate::writer::Writer;
 
@@ -71,14 +72,16 @@ fn look(
     // A step that looks at nothing would never come to an end.
     let limit = i64::try_from(limit.max(1)).unwrap_or(i64::MAX);
     let mut rows = select.query((after, limit))?;
-    let (mut old, mut last) = (Vec::new(), None);
+    let (mut old, mut last, mut damaged) = (Vec::new(), None, Vec::new());
     while let Some(row) = rows.next()? {
-        last = Some(TaskId::from_parts(row.get(0)?, row.get(1)?));
-        let ended_at: Option<i64> = row.get(2)?;
-        if ended_at.is_some_and(|ended_at| ended_at < millis(ended_before)) {
-            old.push(read(row)?);
+        let task: i64 = row.get(0)?;
+        last = Some(TaskId::from_parts(task.cast_unsigned(), row.get(1).unwrap_or_default()));
+        let is_old = row.get_ref(2)?.as_i64().is_ok_and(|ended_at| ended_at < millis(ended_before));
+        if is_old && row.get_ref(5)?.as_i64() != Ok(SET_ASIDE) {
+            old.extend(readable(read(row), &mut damaged, |problem| Damaged::task(task, problem))?);
         }
     }
+    set_aside(&writer.connection, &damaged)?;
     Ok((old, last))
 }
 

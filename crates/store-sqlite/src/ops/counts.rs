@@ -15,9 +15,9 @@ pub(crate) fn counts(reader: &mut Reader, tenant: &TenantId) -> Result<Counts, F
     let mut rows = select.query([tenant])?;
     let mut counts = Counts::new();
     while let Some(row) = rows.next()? {
-        let code = row.get(0)?;
-        let status = status(code).ok_or_else(|| Failure::corrupt("counts", format_args!("status {code}")))?;
-        counts.insert(status, row.get(1)?);
+        if let Some(status) = status(row.get(0)?) {
+            counts.insert(status, row.get(1)?);
+        }
     }
     Ok(counts)
 }

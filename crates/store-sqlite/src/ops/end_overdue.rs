@@ -4,9 +4,10 @@ use redrive_core::{Reason, Status, Timestamp};
 use redrive_store::Overdue;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::codec::{TaskRow, millis, sequence, task_columns, timestamp};
+use crate::codec::{TaskRow, millis, sequence, task_columns, time};
 use crate::failure::Failure;
 use crate::ops::announce;
+use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::writer::Writer;
 
 pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Overdue, Failure> {
@@ -45,17 +46,27 @@ fn overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Vec<Task
     let Writer { connection, names, .. } = writer;
     let mut select = connection.prepare_cached(OVERDUE)?;
     let mut rows = select.query((millis(now), i64::try_from(limit).unwrap_or(i64::MAX)))?;
-    let mut overdue = Vec::new();
+    let (mut overdue, mut damaged) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        overdue.push(TaskRow::read(connection, names, row)?);
+        let task = row.get(0)?;
+        let read = TaskRow::read(connection, names, row);
+        overdue.extend(readable(read, &mut damaged, |problem| Damaged::task(task, problem))?);
     }
+    set_aside(connection, &damaged)?;
     Ok(overdue)
 }
 
 /// The first entry of the index of deadlines.
-pub(crate) const NEXT_DEADLINE: &str = "SELECT deadline_at FROM tasks WHERE status = 2 ORDER BY deadline_at LIMIT 1";
+pub(crate) const NEXT_DEADLINE: &str =
+    "SELECT deadline_at, id FROM tasks WHERE status = 2 ORDER BY deadline_at LIMIT 1";
 
 fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
-    let first = connection.prepare_cached(NEXT_DEADLINE)?.query_row([], |row| row.get(0)).optional()?;
-    Ok(first.and_then(timestamp))
+    let mut select = connection.prepare_cached(NEXT_DEADLINE)?;
+    loop {
+        match select.query_row([], |row| Ok((time(row, 0)?, row.get(1)?))).optional()? {
+            None => return Ok(None),
+            Some((Some(deadline), _)) => return Ok(Some(deadline)),
+            Some((None, task)) => drop(set_aside(connection, &[Damaged::task(task, "the deadline is none")])?),
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use redrive_core::Timestamp;
 use redrive_store::Claimed;
 
-use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, sequence, task_columns};
+use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, task_columns};
 use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
 /// Follows the index of what is in flight, from the lease that ran out first.
@@ -13,21 +14,29 @@ pub(crate) const EXPIRED: &str = concat!(
     task_columns!(),
     ", ",
     request_columns!(),
-    " FROM tasks JOIN requests ON requests.task = tasks.id
+    " FROM tasks LEFT JOIN requests ON requests.task = tasks.id
      WHERE tasks.status = 3 AND tasks.lease_until <= ?1
      ORDER BY tasks.lease_until, tasks.id
      LIMIT ?2"
 );
 
-pub(crate) fn expired(reader: &mut Reader, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Failure> {
+pub(crate) fn expired(
+    reader: &mut Reader,
+    now: Timestamp,
+    limit: usize,
+    damaged: &mut Vec<Damaged>,
+) -> Result<Vec<Claimed>, Failure> {
     let Reader { connection, names } = reader;
     let mut select = connection.prepare_cached(EXPIRED)?;
     let mut rows = select.query((millis(now), i64::try_from(limit).unwrap_or(i64::MAX)))?;
     let mut expired = Vec::new();
     while let Some(row) = rows.next()? {
-        let TaskRow { task, lease, .. } = TaskRow::read(connection, names, row)?;
-        let request = codec::request(row, TASK_COLUMN_COUNT, sequence(task.id))?;
-        expired.push(Claimed { task, request: request.into(), lease });
+        let id = row.get(0)?;
+        let claimed = TaskRow::read(connection, names, row).and_then(|TaskRow { task, lease, .. }| {
+            let request = codec::request(row, TASK_COLUMN_COUNT, id)?.into();
+            Ok(Claimed { task, request, lease })
+        });
+        expired.extend(readable(claimed, damaged, |problem| Damaged::task(id, problem))?);
     }
     Ok(expired)
 }

@@ -28,13 +28,12 @@ pub(crate) fn row(
 
 /// The task with its request and its answer.
 pub(crate) fn task(reader: &mut Reader, tenant: &TenantId, id: TaskId) -> Result<Option<TaskDetail>, Failure> {
-    let found = detail(reader, sequence(id))?;
+    let found = detail(&reader.connection, &mut reader.names, sequence(id))?;
     Ok(found.filter(|found| found.task.id == id && found.task.lane.tenant == *tenant))
 }
 
 /// The task in this row, whoever's it is.
-pub(crate) fn detail(reader: &mut Reader, task: i64) -> Result<Option<TaskDetail>, Failure> {
-    let Reader { connection, names } = reader;
+pub(crate) fn detail(connection: &Connection, names: &mut Names, task: i64) -> Result<Option<TaskDetail>, Failure> {
     let mut select = connection.prepare_cached(concat!(
         "SELECT ",
         task_columns!(),
@@ -42,7 +41,7 @@ pub(crate) fn detail(reader: &mut Reader, task: i64) -> Result<Option<TaskDetail
         request_columns!(),
         ", answers.status, answers.headers, answers.body, answers.truncated
          FROM tasks
-         JOIN requests ON requests.task = tasks.id
+         LEFT JOIN requests ON requests.task = tasks.id
          LEFT JOIN answers ON answers.task = tasks.id
          WHERE tasks.id = ?1"
     ))?;

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use redrive_core::{Lane, Status, TaskId};
 use redrive_store::{TaskPage, TaskQuery};
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::codec::{sequence, status};
 use crate::failure::Failure;
+use crate::names::Names;
 use crate::ops::find;
+use crate::ops::set_aside::{Damaged, SET_ASIDE, readable};
 use crate::readers::Reader;
 
 /// The most rows that one page looks at before it says "go on from here".
@@ -31,19 +33,25 @@ pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, 
      WHERE status = 3 AND tenant = ?1 AND id <= ?2
      ORDER BY id DESC";
 
-pub(crate) fn tasks(reader: &mut Reader, query: &TaskQuery) -> Result<TaskPage, Failure> {
+pub(crate) fn tasks(reader: &mut Reader, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
     let mut page = TaskPage::default();
     let Some(tenant) = reader.names.tenant_key(&reader.connection, &query.tenant)? else { return Ok(page) };
-    let (found, next) = find_matches(reader, query, tenant)?;
+    let (found, next) = find_matches(reader, query, tenant, damaged)?;
     for task in found {
-        page.tasks.extend(find::detail(reader, task)?);
+        let read = find::detail(&reader.connection, &mut reader.names, task);
+        page.tasks.extend(readable(read, damaged, |problem| Damaged::task(task, problem))?.flatten());
     }
     page.next = next;
     Ok(page)
 }
 
 /// The rows of the page, and where the next one begins.
-fn find_matches(reader: &mut Reader, query: &TaskQuery, tenant: i64) -> Result<(Vec<i64>, Option<TaskId>), Failure> {
+fn find_matches(
+    reader: &mut Reader,
+    query: &TaskQuery,
+    tenant: i64,
+    damaged: &mut Vec<Damaged>,
+) -> Result<(Vec<i64>, Option<TaskId>), Failure> {
     let Reader { connection, names } = reader;
     let below = query.below.map_or(i64::MAX, |id| sequence(id) - 1);
     let mut select = connection.prepare_cached(walk(&query.statuses))?;
@@ -53,19 +61,20 @@ fn find_matches(reader: &mut Reader, query: &TaskQuery, tenant: i64) -> Result<(
     let mut looked_at = 0;
     while looked_at < ROWS_PER_PAGE && found.len() < query.limit.max(1) {
         let Some(row) = rows.next()? else { return Ok((found, None)) };
-        let candidate = Candidate::read(row)?;
         looked_at += 1;
+        let task: i64 = row.get(0)?;
+        let note = |problem| Damaged::task(task, problem);
+        let Some(candidate) = readable(Candidate::read(row), damaged, note)? else {
+            last = Some(TaskId::from_parts(task.cast_unsigned(), 0));
+            continue;
+        };
         last = Some(candidate.cursor(tenant));
-        if candidate.tenant != tenant || !candidate.matches(query)? {
+        if candidate.tenant != tenant || candidate.status == SET_ASIDE {
             continue;
         }
-        let lane: Lane = names.lane(connection, candidate.lane)?;
-        let policy = names.version(connection, candidate.version)?;
-        if query.dependency.as_ref().is_none_or(|dependency| *dependency == lane.dependency)
-            && query.policy.as_ref().is_none_or(|id| *id == policy.id)
-            && has_labels(connection, candidate.task, &query.labels)?
-        {
-            found.push(candidate.task);
+        let matches = candidate.matches(connection, names, query);
+        if readable(matches, damaged, note)? == Some(true) {
+            found.push(task);
         }
     }
     let more = rows.next()?.is_some();
@@ -111,7 +120,18 @@ impl Candidate {
         TaskId::from_parts(self.task.cast_unsigned(), tail)
     }
 
-    fn matches(&self, query: &TaskQuery) -> Result<bool, Failure> {
+    fn matches(&self, connection: &Connection, names: &mut Names, query: &TaskQuery) -> Result<bool, Failure> {
+        if !self.matches_row(query)? {
+            return Ok(false);
+        }
+        let lane: Lane = names.lane(connection, self.lane)?;
+        let policy = names.version(connection, self.version)?;
+        Ok(query.dependency.as_ref().is_none_or(|dependency| *dependency == lane.dependency)
+            && query.policy.as_ref().is_none_or(|id| *id == policy.id)
+            && has_labels(connection, self.task, &query.labels)?)
+    }
+
+    fn matches_row(&self, query: &TaskQuery) -> Result<bool, Failure> {
         let code = self.status;
         let place = format_args!("task {}", self.task);
         let status = status(code).ok_or_else(|| Failure::corrupt(place, format_args!("status {code}")))?;
@@ -121,11 +141,7 @@ impl Candidate {
     }
 }
 
-fn has_labels(
-    connection: &rusqlite::Connection,
-    task: i64,
-    wanted: &BTreeMap<String, String>,
-) -> Result<bool, Failure> {
+fn has_labels(connection: &Connection, task: i64, wanted: &BTreeMap<String, String>) -> Result<bool, Failure> {
     if wanted.is_empty() {
         return Ok(true);
     }

@@ -23,6 +23,7 @@ pub(crate) mod newest_task;
 pub(crate) mod pending_lanes;
 pub(crate) mod policies;
 pub(crate) mod replay;
+pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod submit;
 

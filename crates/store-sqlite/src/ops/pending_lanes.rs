@@ -2,10 +2,11 @@
 
 use redrive_core::{Class, Lane};
 use redrive_store::LaneDue;
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 
-use crate::codec::timestamp;
+use crate::codec::time;
 use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
 /// All lanes in order, from one on. The names have the order that is asked for, so a lane without work costs its probe
@@ -16,7 +17,7 @@ pub(crate) const LANES: &str = "SELECT lanes.id
      ORDER BY tenants.name, lanes.dependency";
 
 /// The next class of a lane that has pending tasks, and when the first of them is due. Answered from the index alone.
-pub(crate) const NEXT_CLASS: &str = "SELECT class, next_attempt_at FROM tasks
+pub(crate) const NEXT_CLASS: &str = "SELECT class, next_attempt_at, id FROM tasks
      WHERE status = 2 AND lane = ?1 AND class > ?2
      ORDER BY class, next_attempt_at
      LIMIT 1";
@@ -29,6 +30,7 @@ pub(crate) fn pending_lanes(
     reader: &mut Reader,
     after: Option<&(Lane, Class)>,
     limit: usize,
+    damaged: &mut Vec<Damaged>,
 ) -> Result<Vec<LaneDue>, Failure> {
     let Reader { connection, names } = reader;
     let (tenant, dependency) = after.map_or(("", ""), |(lane, _)| (lane.tenant.as_str(), lane.dependency.as_str()));
@@ -45,12 +47,20 @@ pub(crate) fn pending_lanes(
         let key: i64 = row.get(0)?;
         let mut passed = if known == Some(key) { class_after } else { NO_CLASS };
         while lanes.len() < limit {
-            let found = next_class.query_row((key, passed), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-            let Some((code, due)) = found else { break };
-            let place = format_args!("a pending task of lane {key}");
-            let class = u8::try_from(code).ok().and_then(Class::from_code);
-            let class = class.ok_or_else(|| Failure::corrupt(place, format_args!("class {code}")))?;
-            lanes.push(LaneDue { lane: names.lane(connection, key)?, class, next_due: timestamp(due) });
+            let found = next_class.query_row((key, passed), |row| {
+                let code = row.get_ref(0)?.as_i64().ok();
+                Ok((code, code.and_then(class), time(row, 1)?, row.get(2)?))
+            });
+            let Some((code, class, next_due, task)) = found.optional()? else { break };
+            let lane = names.lane(connection, key);
+            let Some(lane) = readable(lane, damaged, |problem| Damaged::task(task, problem))? else { break };
+            match (code, class, next_due) {
+                (_, Some(class), Some(due)) => lanes.push(LaneDue { lane, class, next_due: Some(due) }),
+                (_, Some(_), None) => damaged.push(Damaged::task(task, "the due time is none")),
+                (code, None, _) => damaged.extend(of_class(connection, key, code)?),
+            }
+            // Beyond every number there are texts, and nothing else behind them.
+            let Some(code) = code else { break };
             passed = code;
         }
         if lanes.len() >= limit {
@@ -58,4 +68,20 @@ pub(crate) fn pending_lanes(
         }
     }
     Ok(lanes)
+}
+
+fn class(code: i64) -> Option<Class> {
+    u8::try_from(code).ok().and_then(Class::from_code)
+}
+
+/// Tasks of a lane in a class that does not exist: the first of them, the others are found when these are set aside.
+fn of_class(connection: &Connection, lane: i64, code: Option<i64>) -> Result<Vec<Damaged>, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT id FROM tasks
+         WHERE status = 2 AND lane = ?1 AND (class = ?2 OR ?2 IS NULL AND typeof(class) <> 'integer')
+         LIMIT 1000",
+    )?;
+    let problem = || code.map_or("a class that is no number".to_owned(), |code| format!("class {code}"));
+    let tasks = select.query_map((lane, code), |row| Ok(Damaged::task(row.get(0)?, problem())))?;
+    Ok(tasks.collect::<Result<_, _>>()?)
 }

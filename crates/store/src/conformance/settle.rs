@@ -40,6 +40,7 @@ pub(super) async fn each_end_keeps_its_status_and_reason(store: &dyn Store) {
     let ends = [
         (Status::Failed, Reason::NotRetryable),
         (Status::Failed, Reason::BodyLost),
+        (Status::Failed, Reason::PolicyLost),
         (Status::Exhausted, Reason::Attempts),
         (Status::Exhausted, Reason::DnsAttempts),
         (Status::Exhausted, Reason::Deadline),

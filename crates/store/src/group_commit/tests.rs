@@ -84,7 +84,7 @@ fn spawn_note(handle: &GroupCommit<Gated>, what: &str) -> Answered<String> {
         handle
             .run(move |backend| {
                 backend.note(&what);
-                Ok(what)
+                Ok(what.clone())
             })
             .await
     })
@@ -174,7 +174,7 @@ async fn nobody_is_answered_before_the_commit() {
 }
 
 #[tokio::test]
-async fn one_failing_job_fails_its_whole_batch_and_the_next_batch_goes_on() {
+async fn a_failing_job_fails_alone_and_its_neighbours_are_written() {
     let (handle, mut control) = gated(Options::default());
     let first = spawn_note(&handle, "first");
     control.began.recv().await.unwrap();
@@ -187,20 +187,42 @@ async fn one_failing_job_fails_its_whole_batch_and_the_next_batch_goes_on() {
     until_queued(&handle, 2).await;
     let after = spawn_note(&handle, "after");
     until_queued(&handle, 3).await;
-    control.open();
-    control.open();
+    (0..6).for_each(|_| control.open());
     first.await.unwrap().unwrap();
-    for answer in [before.await.unwrap(), after.await.unwrap()] {
-        assert!(matches!(answer, Err(Error::Full(why)) if why == "job"));
+    for (answer, what) in [(before.await.unwrap(), "before"), (after.await.unwrap(), "after")] {
+        assert_eq!(answer.unwrap(), what);
     }
-    assert!(matches!(failing.await.unwrap(), Err(Error::Full(_))));
-    control.open();
-    spawn_note(&handle, "next").await.unwrap().unwrap();
+    assert!(matches!(failing.await.unwrap(), Err(Error::Full(why)) if why == "job"));
+    assert_eq!(control.log()[..5], ["begin", "first", "commit", "begin", "before"]);
     assert_eq!(
-        control.log(),
-        ["begin", "first", "commit", "begin", "before", "rollback", "begin", "next", "commit"],
-        "what stands behind the failure in its batch is not even tried"
+        control.log()[5..],
+        ["rollback", "begin", "before", "commit", "begin", "rollback", "begin", "rollback", "begin", "after", "commit"],
+        "each half by itself, in order, until the one that fails stands alone"
     );
+}
+
+#[tokio::test]
+async fn many_neighbours_of_a_failing_job_share_their_commits_all_the_same() {
+    let (handle, mut control) = gated(Options::default());
+    let first = spawn_note(&handle, "first");
+    control.began.recv().await.unwrap();
+    let mut jobs = Vec::new();
+    for n in 0..256 {
+        jobs.push(spawn_note(&handle, &n.to_string()));
+        until_queued(&handle, n + 1).await;
+    }
+    let failing = {
+        let handle = handle.clone();
+        tokio::spawn(async move { handle.run(|_| Err::<(), _>(Error::Corrupt("job".to_owned()))).await })
+    };
+    until_queued(&handle, 257).await;
+    (0..30).for_each(|_| control.open());
+    first.await.unwrap().unwrap();
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    assert!(matches!(failing.await.unwrap(), Err(Error::Corrupt(_))));
+    assert!(control.count("begin") <= 20, "{} transactions for 257 jobs", control.count("begin"));
 }
 
 #[tokio::test]

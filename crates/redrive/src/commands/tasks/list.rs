@@ -22,7 +22,7 @@ Examples:
   redrive tasks list --policy webhooks --all --json
 
 Why a task ended stands behind its status:
-  FAILED     not-retryable, body-lost
+  FAILED     not-retryable, body-lost, policy-lost
   EXHAUSTED  attempts, dns-attempts, deadline, retry-after, outcome-unknown";
 
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,8 @@ use crate::wire::Health;
 /// How long the store may take to show that it is there. Whoever asks has little patience: a load balancer, a probe.
 const CHECK_WITHIN: Duration = Duration::from_secs(5);
 
-const OK: Health = Health { status: "ok" };
+/// The most rows that are named of what is set aside.
+const NAMED: usize = 20;
 
 pub(crate) static LIVE: Route = Route {
     method: Method::GET,
@@ -31,7 +32,7 @@ pub(crate) static LIVE: Route = Route {
     answers: &[Answer { status: 200, description: "It lives.", headers: &[], content: Content::Json(of::<Health>) }],
     problems: &[],
     example: Example { target: "/livez", headers: &[], answer: r#"{ "status": "ok" }"# },
-    handler: |_| Box::pin(async { Reply::json(200, &OK) }),
+    handler: |_| Box::pin(async { Reply::json(200, &Health::OK) }),
 };
 
 pub(crate) static READY: Route = Route {
@@ -40,8 +41,9 @@ pub(crate) static READY: Route = Route {
     id: "ready",
     group: Group::Service,
     summary: "Whether the service can take work",
-    description: "Whether the store can be written to and the service is not about to stop. A store that has not said so after 5 \
-        seconds cannot.",
+    description: "Whether the store can be written to, no part of the service has died and it is not about to stop. A store that \
+        has not said so after 5 seconds cannot. `setAside` is there if the store holds rows that this program cannot understand: \
+        they are set aside until a program does, and everything else goes on.",
     effect: Effect::Nothing,
     parameters: &[],
     request: None,
@@ -57,12 +59,12 @@ pub(crate) static READY: Route = Route {
 };
 
 async fn ready(call: Call) -> Result<Reply, Refusal> {
-    in_time(check_ready(call.app())).await?;
-    Reply::json(200, &OK)
+    let set_aside = in_time(check_ready(call.app(), NAMED)).await?;
+    Reply::json(200, &Health::beside(set_aside))
 }
 
 #[expect(clippy::disallowed_methods, reason = "whoever asks has a machine's clock as well")]
-async fn in_time(check: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+async fn in_time<T>(check: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let late = || Err(Error::Unavailable(format!("no answer within {} s", CHECK_WITHIN.as_secs())).into());
     tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(|_| late())
 }
@@ -74,7 +76,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_store_that_does_not_answer_is_not_ready_after_five_seconds() {
         let began = tokio::time::Instant::now();
-        let told = in_time(std::future::pending()).await.unwrap_err().to_string();
+        let told = in_time::<()>(std::future::pending()).await.unwrap_err().to_string();
         assert_eq!((told.as_str(), began.elapsed()), ("the store is unavailable: no answer within 5 s", CHECK_WITHIN));
         assert!(in_time(async { Ok(()) }).await.is_ok());
     }

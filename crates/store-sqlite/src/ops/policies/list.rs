@@ -5,6 +5,7 @@ use redrive_store::PolicyVersion;
 
 use super::read;
 use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
 pub(crate) fn policies(
@@ -12,12 +13,13 @@ pub(crate) fn policies(
     tenant: &TenantId,
     after: Option<&PolicyId>,
     limit: usize,
+    damaged: &mut Vec<Damaged>,
 ) -> Result<Vec<PolicyVersion>, Failure> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Vec::new()) };
     // Beside max(), SQLite takes the other columns from the row that has the maximum.
     let mut select = connection.prepare_cached(
-        "SELECT policy, max(version), spec, created_at FROM policy_versions
+        "SELECT policy, max(version), spec, created_at, id FROM policy_versions
          WHERE tenant = ?1 AND policy > ?2 AND NOT deleted
          GROUP BY policy
          ORDER BY policy
@@ -27,7 +29,8 @@ pub(crate) fn policies(
     let mut rows = select.query((tenant, after, i64::try_from(limit).unwrap_or(i64::MAX)))?;
     let mut policies = Vec::new();
     while let Some(row) = rows.next()? {
-        policies.push(read(row)?);
+        let key = row.get(4)?;
+        policies.extend(readable(read(row), damaged, |problem| Damaged::policy_version(key, problem))?);
     }
     Ok(policies)
 }

@@ -8,11 +8,11 @@ mod versions;
 pub(crate) use delete::delete_policy;
 pub(crate) use list::policies;
 pub(crate) use put::put_policy;
-pub(crate) use versions::policy;
+pub(crate) use versions::{policy, policy_version};
 
 use redrive_core::{PolicyId, Timestamp};
 use redrive_store::{Expected, PolicyVersion};
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::failure::Failure;
 
@@ -30,6 +30,14 @@ fn is_as(current: Option<u32>, expected: Expected) -> bool {
         Expected::Version(version) => current == Some(version),
         Expected::Absent => current.is_none(),
     }
+}
+
+/// Reads the version in this row.
+pub(crate) fn read_version(connection: &Connection, row: &str) -> Result<Option<PolicyVersion>, Failure> {
+    let mut select =
+        connection.prepare_cached("SELECT policy, version, spec, created_at FROM policy_versions WHERE id = ?1")?;
+    let mut rows = select.query([row])?;
+    rows.next()?.map(read).transpose()
 }
 
 /// Reads policy, version, spec and creation.

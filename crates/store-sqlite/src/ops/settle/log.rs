@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use redrive_core::Attempt;
+use redrive_core::{Attempt, Body};
 use rusqlite::Connection;
 
-use super::Prepared;
+use super::{Ending, Prepared};
 use crate::bulk::Bulk;
 use crate::codec::{EncodedAnswer, EncodedBody, micros, millis, sequence};
 use crate::failure::Failure;
 use crate::ops::blobs::{self, Part};
 
-pub(super) fn write(connection: &Connection, ends: &[Prepared]) -> Result<(), Failure> {
-    let attempts: Vec<_> = ends.iter().filter_map(|end| Some((end, end.attempt.as_ref()?))).collect();
+pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Failure> {
+    let attempts: Vec<_> = ends.iter().filter_map(|Ending { end, .. }| Some((&**end, end.attempt.as_ref()?))).collect();
     insert_attempts(connection, &attempts)?;
-    let answers: Vec<_> = ends.iter().filter_map(|end| Some((end, end.answer()?))).collect();
+    let answers: Vec<_> = ends.iter().filter_map(|ending| Some((ending, ending.end.answer()?))).collect();
     insert_answers(connection, &answers)
 }
 
@@ -45,18 +45,19 @@ fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) 
 }
 
 /// A task that ends again, after a replay, has another answer then.
-fn insert_answers(connection: &Connection, answers: &[(&Prepared, &EncodedAnswer)]) -> Result<(), Failure> {
+fn insert_answers(connection: &Connection, answers: &[(&Ending, &EncodedAnswer)]) -> Result<(), Failure> {
     static INSERT: LazyLock<Bulk> =
         LazyLock::new(|| Bulk::new("INSERT OR REPLACE INTO answers (task, status, headers, truncated, body)", 5));
-    INSERT.insert(connection, answers, |values, (end, answer)| {
+    let nothing = Body::default();
+    INSERT.insert(connection, answers, |values, (Ending { end, keeps_body }, answer)| {
         values.put(sequence(end.id))?;
         values.put(answer.status)?;
         values.put(&answer.headers)?;
-        values.put(answer.truncated)?;
-        values.put(EncodedBody(&answer.body))
+        values.put(answer.truncated || !keeps_body)?;
+        values.put(EncodedBody(if *keeps_body { &answer.body } else { &nothing }))
     })?;
-    for (end, answer) in answers {
-        if let Some(body) = answer.body.stored() {
+    for (Ending { end, keeps_body }, answer) in answers {
+        if let Some(body) = answer.body.stored().filter(|_| *keeps_body) {
             blobs::note_use(connection, sequence(end.id), Part::Answer, body)?;
         }
     }

@@ -6,6 +6,7 @@ mod success;
 
 pub(crate) use success::write;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::{Attempt, Reason, Status, TaskId, TenantId, Timestamp};
@@ -13,8 +14,9 @@ use redrive_store::{Error, Next, Settled, Settlement, Token};
 
 use crate::codec::{EncodedAnswer, millis, sequence};
 use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::ops::{announce, blobs};
-use crate::writer::Writer;
+use crate::writer::{OneOf, Writer};
 use change::{Change, held, update};
 
 /// A settlement with all that can be worked out before the writer has its turn.
@@ -62,33 +64,43 @@ impl Prepared {
     }
 }
 
-/// Decides each; what a success changes is written with the commit.
-pub(crate) fn settle(writer: &mut Writer, ends: Vec<Prepared>) -> Result<Vec<Settled>, Failure> {
-    ends.into_iter().map(|end| settle_one(writer, end)).collect()
+/// A settlement that is decided.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    end: OneOf<Prepared>,
+    /// Whether the stored body of its answer is kept.
+    keeps_body: bool,
 }
 
-fn settle_one(writer: &mut Writer, mut end: Prepared) -> Result<Settled, Failure> {
+/// Decides each; what a success changes is written with the commit.
+pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[Prepared]>) -> Result<Vec<Settled>, Failure> {
+    (0..ends.len()).map(|index| settle_one(writer, &OneOf { all: ends.clone(), index })).collect()
+}
+
+fn settle_one(writer: &mut Writer, end: &OneOf<Prepared>) -> Result<Settled, Failure> {
     let Some(tenant) = writer.names.tenant_key(&writer.connection, &end.tenant)? else {
         return Ok(Settled::LeaseLost);
     };
-    if let End::As { answer: Some(answer), .. } = &mut end.end
-        && let Some(body) = answer.body.stored()
-        && !blobs::is_kept(&writer.connection, tenant, body)?
-    {
-        answer.drop_body();
-    }
+    let keeps_body = match end.answer().and_then(|answer| answer.body.stored()) {
+        Some(body) => blobs::is_kept(&writer.connection, tenant, body)?,
+        None => true,
+    };
+    let ending = Ending { end: end.clone(), keeps_body };
     let claim = writer.in_flight.take(end.id, tenant, end.token);
     if let Some(claim) = claim.filter(|_| end.is_plain_success()) {
         writer.counters.moved(tenant, claim.version, Status::InFlight, Status::Succeeded);
-        writer.unwritten.successes.push(end);
+        writer.unwritten.successes.push(ending);
         return Ok(Settled::Done(Status::Succeeded));
     }
     writer.write_rows()?;
     let task = sequence(end.id);
-    let Some(held) = held(&writer.connection, tenant, &end)? else { return Ok(Settled::LeaseLost) };
-    let change = Change::of(&held, &end);
+    let mut damaged = Vec::new();
+    let held = readable(held(&writer.connection, tenant, end), &mut damaged, |problem| Damaged::task(task, problem))?;
+    set_aside(&writer.connection, &damaged)?;
+    let Some(held) = held.flatten() else { return Ok(Settled::LeaseLost) };
+    let change = Change::of(&held, end);
     update(&writer.connection, task, &change)?;
-    log::write(&writer.connection, std::slice::from_ref(&end))?;
+    log::write(&writer.connection, std::slice::from_ref(&ending))?;
     if change.status.is_dead_letter() {
         announce::note(&writer.connection, task, millis(end.at))?;
     }

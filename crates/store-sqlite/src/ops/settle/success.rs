@@ -2,16 +2,16 @@
 
 use rusqlite::Connection;
 
-use super::{Prepared, log};
+use super::{Ending, log};
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
 
 /// Writes what plain successes change. The writer knows that each task is in flight under this very claim.
-pub(crate) fn write(connection: &Connection, successes: &mut [Prepared]) -> Result<(), Failure> {
-    successes.sort_unstable_by_key(|end| end.id);
+pub(crate) fn write(connection: &Connection, successes: &mut [Ending]) -> Result<(), Failure> {
+    successes.sort_unstable_by_key(|ending| ending.end.id);
     let mut update = connection
         .prepare_cached("UPDATE tasks SET status = 4, next_attempt_at = NULL, ended_at = ?2 WHERE id = ?1")?;
-    for end in &*successes {
+    for Ending { end, .. } in &*successes {
         update.execute((sequence(end.id), millis(end.at)))?;
     }
     log::write(connection, successes)

@@ -4,6 +4,8 @@ mod rows;
 
 pub(crate) use rows::{Row, write};
 
+use std::sync::Arc;
+
 use redrive_core::Status;
 use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
 
@@ -12,8 +14,8 @@ use crate::failure::Failure;
 use crate::in_flight::Claim;
 use crate::keys::KeyHash;
 use crate::ops::blobs;
-use crate::ops::by_key::by_key;
-use crate::writer::Writer;
+use crate::ops::by_key::{Owner, by_key};
+use crate::writer::{OneOf, Writer};
 
 /// A new task with all that can be worked out before the writer has its turn.
 #[derive(Debug)]
@@ -32,11 +34,11 @@ impl Prepared {
 }
 
 /// Decides what becomes of each; the rows of those that are kept are written with the commit.
-pub(crate) fn submit(writer: &mut Writer, tasks: Vec<Prepared>) -> Result<Vec<Submitted>, Failure> {
-    tasks.into_iter().map(|prepared| submit_one(writer, prepared)).collect()
+pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[Prepared]>) -> Result<Vec<Submitted>, Failure> {
+    (0..tasks.len()).map(|index| submit_one(writer, OneOf { all: tasks.clone(), index })).collect()
 }
 
-fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Failure> {
+fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Submitted, Failure> {
     if let Some(taken) = taken(writer, &prepared)? {
         return Ok(taken);
     }
@@ -68,8 +70,7 @@ fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Fail
         }
         None => writer.counters.added(tenant, version, Status::Pending),
     }
-    let Prepared { new, request, .. } = prepared;
-    writer.unwritten.tasks.push(Row { new, request, lane, version, lease });
+    writer.unwritten.tasks.push(Row { prepared, lane, version, lease });
     Ok(Submitted::Created(lease))
 }
 
@@ -77,8 +78,9 @@ fn submit_one(writer: &mut Writer, prepared: Prepared) -> Result<Submitted, Fail
 fn taken(writer: &mut Writer, prepared: &Prepared) -> Result<Option<Submitted>, Failure> {
     let task = &prepared.new.task;
     let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;
-    Ok(owner.map(|(owner, fingerprint)| match fingerprint == prepared.new.fingerprint {
-        true => Submitted::Replayed(Box::new(owner)),
-        false => Submitted::KeyReused(owner.id),
+    Ok(owner.map(|owner| match owner {
+        Owner::Task(owner, fingerprint) if fingerprint == prepared.new.fingerprint => Submitted::Replayed(owner),
+        Owner::Task(owner, _) => Submitted::KeyReused(owner.id),
+        Owner::Damaged(id, _) => Submitted::KeyUnreadable(id),
     }))
 }

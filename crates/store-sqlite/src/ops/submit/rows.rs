@@ -3,20 +3,21 @@
 use std::sync::LazyLock;
 
 use redrive_core::Status;
-use redrive_store::{Lease, NewTask};
+use redrive_store::Lease;
 use rusqlite::Connection;
 
+use super::Prepared;
 use crate::bulk::Bulk;
-use crate::codec::{EncodedBody, EncodedRequest, micros, millis, sequence, status_code, whole_millis};
+use crate::codec::{EncodedBody, micros, millis, sequence, status_code, whole_millis};
 use crate::failure::Failure;
 use crate::names::LaneKey;
 use crate::ops::blobs::{self, Part};
+use crate::writer::OneOf;
 
 /// A task that is kept, with the numbers that stand for its names.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(super) new: NewTask,
-    pub(super) request: EncodedRequest,
+    pub(super) prepared: OneOf<Prepared>,
     pub(super) lane: LaneKey,
     pub(super) version: i64,
     pub(super) lease: Option<Lease>,
@@ -24,7 +25,7 @@ pub(crate) struct Row {
 
 /// Writes the rows, table by table, in the order of the tables.
 pub(crate) fn write(connection: &Connection, rows: &mut [Row]) -> Result<(), Failure> {
-    rows.sort_unstable_by_key(|row| row.new.task.id);
+    rows.sort_unstable_by_key(|row| row.prepared.new.task.id);
     insert_tasks(connection, rows)?;
     insert_requests(connection, rows)
 }
@@ -40,8 +41,8 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
             18,
         )
     });
-    INSERT.insert(connection, rows, |values, Row { new, lane, version, lease, .. }| {
-        let task = &new.task;
+    INSERT.insert(connection, rows, |values, Row { prepared, lane, version, lease }| {
+        let task = &prepared.new.task;
         let status = if lease.is_some() { Status::InFlight } else { Status::Pending };
         let attempts = u32::from(lease.is_some());
         // A task that waits holds a place for its lease: its row will not grow when it is claimed (see `status_code`).
@@ -75,7 +76,8 @@ fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure>
             8,
         )
     });
-    INSERT.insert(connection, rows, |values, Row { new, request, .. }| {
+    INSERT.insert(connection, rows, |values, Row { prepared, .. }| {
+        let Prepared { new, request, .. } = &**prepared;
         values.put(sequence(new.task.id))?;
         values.put(&new.request.target_url)?;
         values.put(&new.request.method)?;
@@ -85,9 +87,9 @@ fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure>
         values.put(new.fingerprint.0)?;
         values.put(EncodedBody(&new.request.body))
     })?;
-    for Row { new, .. } in rows {
-        if let Some(body) = new.request.body.stored() {
-            blobs::note_use(connection, sequence(new.task.id), Part::Request, body)?;
+    for Row { prepared, .. } in rows {
+        if let Some(body) = prepared.new.request.body.stored() {
+            blobs::note_use(connection, sequence(prepared.new.task.id), Part::Request, body)?;
         }
     }
     Ok(())

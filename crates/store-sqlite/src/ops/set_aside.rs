@@ -1,0 +1,156 @@
+//! Rows that this program cannot understand: set aside, so that they hold up nothing else.
+//!
+//! Somebody changed the file by hand, or a newer program wrote it. A task that is set aside keeps everything but its status,
+//! so no index finds it; nothing is counted and nothing is lost. A program that understands it takes it back when it opens
+//! the store. Policy versions and blobs are in nobody's way: of them only a note is made.
+
+use std::fmt;
+
+use redrive_store::{SetAside, Unreadable};
+use rusqlite::Connection;
+
+use crate::codec::status_code;
+use crate::failure::Failure;
+use crate::names::Names;
+use crate::ops::{blobs, find, policies};
+use crate::readers::Reader;
+
+/// The status of a task that is set aside.
+pub(crate) const SET_ASIDE: i64 = 1;
+
+/// A row that could not be understood.
+#[derive(Debug, Clone)]
+pub(crate) struct Damaged {
+    kind: Kind,
+    row: String,
+    problem: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Task,
+    PolicyVersion,
+    Blob,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Task, Kind::PolicyVersion, Kind::Blob];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Task => "task",
+            Kind::PolicyVersion => "policy version",
+            Kind::Blob => "blob",
+        }
+    }
+}
+
+impl Damaged {
+    pub(crate) fn task(task: i64, problem: impl fmt::Display) -> Self {
+        Damaged { kind: Kind::Task, row: task.to_string(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn policy_version(version: i64, problem: impl fmt::Display) -> Self {
+        Damaged { kind: Kind::PolicyVersion, row: version.to_string(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn blob(record: &str, problem: impl fmt::Display) -> Self {
+        Damaged { kind: Kind::Blob, row: record.to_owned(), problem: problem.to_string() }
+    }
+}
+
+/// What was read of a task, or `None` if it cannot be understood: then it is noted in `damaged`.
+pub(crate) fn readable<T>(
+    read: Result<T, Failure>,
+    damaged: &mut Vec<Damaged>,
+    note: impl FnOnce(String) -> Damaged,
+) -> Result<Option<T>, Failure> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(failure) if failure.is_about_a_value() => {
+            damaged.push(note(failure.to_string()));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Sets rows aside, and logs those that were not before; says how many these are.
+pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
+    let mut note = connection.prepare_cached(
+        "INSERT OR IGNORE INTO set_aside (kind, row, was, problem)
+         VALUES (?1, ?2, CASE ?1 WHEN 'task' THEN (SELECT status FROM tasks WHERE id = ?2) END, ?3)",
+    )?;
+    let mut update = connection.prepare_cached("UPDATE tasks SET status = ?2 WHERE id = ?1")?;
+    let mut fresh = 0;
+    for Damaged { kind, row, problem } in damaged {
+        if note.execute((kind.as_str(), row, problem))? == 0 {
+            continue;
+        }
+        fresh += 1;
+        if *kind == Kind::Task {
+            update.execute((row, SET_ASIDE))?;
+        }
+        tracing::error!(kind = kind.as_str(), row, problem, "set aside what this program cannot understand");
+    }
+    Ok(fresh)
+}
+
+/// Takes back what this program understands, in the open transaction; says how many rows that is.
+pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
+    let mut noted = connection.prepare("SELECT kind, row, was FROM set_aside")?;
+    let noted: Vec<(String, String, Option<i64>)> =
+        noted.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Result<_, _>>()?;
+    let mut names = Names::default();
+    let mut taken_back = 0;
+    for (kind, row, was) in noted {
+        let Some(kind) = Kind::ALL.into_iter().find(|known| known.as_str() == kind) else { continue };
+        if is_understood(connection, &mut names, kind, &row, was)? {
+            connection.execute("DELETE FROM set_aside WHERE kind = ?1 AND row = ?2", (kind.as_str(), &row))?;
+            taken_back += 1;
+        }
+    }
+    Ok(taken_back)
+}
+
+fn is_understood(
+    connection: &Connection,
+    names: &mut Names,
+    kind: Kind,
+    row: &str,
+    was: Option<i64>,
+) -> Result<bool, Failure> {
+    let read = match kind {
+        Kind::Task => {
+            let Ok(task) = row.parse() else { return Ok(false) };
+            let set_status = |status| connection.execute("UPDATE tasks SET status = ?2 WHERE id = ?1", (task, status));
+            set_status(was.unwrap_or(SET_ASIDE))?;
+            let read = find::detail(connection, names, task).map(drop);
+            if read.is_err() {
+                set_status(SET_ASIDE)?;
+            }
+            read
+        }
+        Kind::PolicyVersion => policies::read_version(connection, row).map(drop),
+        Kind::Blob => blobs::read_record(row).map(drop),
+    };
+    match read {
+        Err(failure) if !failure.is_about_a_value() => Err(failure),
+        read => Ok(read.is_ok()),
+    }
+}
+
+/// How many rows are set aside, and the first of them.
+pub(crate) fn list(reader: &mut Reader, limit: usize) -> Result<SetAside, Failure> {
+    let connection = &reader.connection;
+    let count = connection.prepare_cached("SELECT count(*) FROM set_aside")?.query_row([], |row| row.get(0))?;
+    let mut select =
+        connection.prepare_cached("SELECT kind, row, problem FROM set_aside ORDER BY kind, row LIMIT ?1")?;
+    let rows = select.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok(Unreadable { row: format!("{kind} {key}"), problem: row.get(2)? })
+    })?;
+    Ok(SetAside { count, rows: rows.collect::<Result<_, _>>()? })
+}
+
+const _: () = assert!(SET_ASIDE < status_code(redrive_core::Status::Pending), "no status has this number");

@@ -1,0 +1,110 @@
+//! Whether everything that works by itself still does: loops and threads that must not end before they are told to.
+
+use std::future::Future;
+
+use tokio::sync::watch;
+
+/// The parts that work by themselves, and the first of them that died. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Vitals {
+    died: watch::Sender<Option<&'static str>>,
+}
+
+/// Held by a part for as long as it works. A panic that unwinds through it is its death.
+#[derive(Debug)]
+pub struct Alive {
+    vitals: Vitals,
+    name: &'static str,
+    has_ended: bool,
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        Vitals { died: watch::Sender::new(None) }
+    }
+}
+
+impl Vitals {
+    /// A part that begins to work.
+    pub fn part(&self, name: &'static str) -> Alive {
+        Alive { vitals: self.clone(), name, has_ended: false }
+    }
+
+    /// A part that works until it is dropped: it must not come to an end.
+    pub async fn watch(self, name: &'static str, work: impl Future<Output = ()>) {
+        let alive = self.part(name);
+        work.await;
+        alive.ended(false);
+    }
+
+    /// The part that died first, if one has.
+    pub fn dead(&self) -> Option<&'static str> {
+        *self.died.borrow()
+    }
+
+    /// Ends once a part has died, and says which.
+    pub async fn died(&self) -> &'static str {
+        let mut died = self.died.subscribe();
+        loop {
+            if let Some(name) = *died.borrow_and_update() {
+                return name;
+            }
+            if died.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+impl Alive {
+    /// The part has come to its end; `as_told` says whether it was to.
+    pub fn ended(mut self, as_told: bool) {
+        self.has_ended = true;
+        if !as_told {
+            self.dies("it ended and was not to");
+        }
+    }
+
+    fn dies(&self, why: &str) {
+        tracing::error!(name = self.name, why, "a part of the service has died; the process has to be started again");
+        self.vitals.died.send_modify(|died| *died = died.or(Some(self.name)));
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        // A runtime that shuts down, and whoever aborts a task, drop it without a panic.
+        if !self.has_ended && std::thread::panicking() {
+            self.dies("it panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_and_an_unexpected_end_are_deaths_and_nothing_else_is() {
+        let vitals = Vitals::default();
+        vitals.part("told to end").ended(true);
+        drop(vitals.part("dropped"));
+        let aborted = tokio::spawn(vitals.clone().watch("aborted", std::future::pending()));
+        aborted.abort();
+        assert!(aborted.await.unwrap_err().is_cancelled());
+        assert_eq!(vitals.dead(), None);
+
+        let part = vitals.part("panicking");
+        std::thread::spawn(move || {
+            let _part = part;
+            panic!("on purpose");
+        })
+        .join()
+        .unwrap_err();
+        assert_eq!((vitals.died().await, vitals.dead()), ("panicking", Some("panicking")));
+
+        let vitals = Vitals::default();
+        tokio::spawn(vitals.clone().watch("ending", async {}));
+        assert_eq!(vitals.died().await, "ending");
+    }
+}
