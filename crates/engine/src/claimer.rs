@@ -9,15 +9,17 @@ use redrive_store::{Error, LaneDue};
 use crate::attempt;
 use crate::lanes::NextLook;
 use crate::mistakes;
+use crate::outage;
 use crate::shared::{Phase, Shared};
 
-/// The wait after a claim that the store refused.
+/// The wait before the lanes are read again that the store would not show.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest sleep before another look at the clock on the wall, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// Runs until the engine drains.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut failures = 0;
     loop {
         tokio::select! {
             biased;
@@ -28,18 +30,26 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let begun = shared.clock.elapsed();
         match shared.store.claim(request).await {
             Ok(claims) => {
+                failures = 0;
                 let took = shared.clock.elapsed().saturating_sub(begun);
                 for (claimed, seat) in shared.lanes.claimed(&turns, claims, took) {
                     attempt::start(&shared, claimed, None, seat);
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "claiming failed, trying again");
+                if let Some(times) = shared.unclaimed.count(shared.clock.elapsed()) {
+                    tracing::warn!(times, %error, "claiming failed, trying again");
+                }
                 match planted::is(Bug::ClaimErrorKeepsRoom) {
                     true => mistakes::keep_room(&shared, &turns),
                     false => shared.lanes.claim_failed(&turns, !planted::is(Bug::ClaimErrorForgetsLane)),
                 }
-                shared.clock.sleep(PAUSE).await;
+                tokio::select! {
+                    biased;
+                    () = shared.reached(Phase::Draining) => return,
+                    () = shared.clock.sleep(outage::wait(failures, shared.entropy.unit())) => {}
+                }
+                failures += 1;
             }
         }
     }

@@ -18,18 +18,21 @@ use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
 use crate::policies::Policies;
+use crate::seldom::Seldom;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
 use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
-use crate::unread::Unread;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
 use crate::{announcer, claimer, cleaner, collector, neighbours, rescuer};
 
 /// How often somebody who waits for a task's end looks at a store that others write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
+
+/// How long a stop waits for the store once the attempts have been given up.
+const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// What is injected into the engine.
 #[derive(Clone)]
@@ -87,7 +90,9 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         started_at: clock.now(),
         left_behind: Arc::default(),
         alerts,
-        unread: Unread::default(),
+        unread: Seldom::default(),
+        unsettled: Seldom::default(),
+        unclaimed: Seldom::default(),
         clock,
         entropy,
         spawner,
@@ -278,22 +283,42 @@ impl Handle {
     }
 
     /// Stops: claims nothing more, lets attempts under way finish within the grace, then gives the rest up and returns
-    /// them to the store. When this answers, nothing of this engine runs any more.
+    /// them to the store. When this answers, nothing of this engine runs any more, unless the store does not answer: then
+    /// what still waits for it is left behind, and its leases run out.
     pub async fn stop(&self) {
         self.drain();
+        let mut grace_is_over = self.shared.clock.sleep(self.shared.options.shutdown_grace);
         // A claim under way may still start attempts: they are waited for only once no loop can start more.
-        self.loops.ended().await;
+        let nothing_runs = async {
+            self.loops.ended().await;
+            self.shared.in_flight.empty().await;
+        };
         tokio::select! {
             biased;
-            () = self.shared.in_flight.empty() => {}
-            () = self.shared.clock.sleep(self.shared.options.shutdown_grace) => {
+            () = nothing_runs => {}
+            () = &mut grace_is_over, if !planted::is(Bug::StopNeverEnds) => {
                 tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
                 self.shared.advance(Phase::Returning);
-                self.shared.in_flight.empty().await;
+                self.in_time("returning attempts", async {
+                    self.loops.ended().await;
+                    self.shared.in_flight.empty().await;
+                })
+                .await;
             }
         }
         self.shared.advance(Phase::Confirming);
-        self.announcing.ended().await;
+        self.in_time("confirming alerts", self.announcing.ended()).await;
+    }
+
+    /// Waits for the last calls of the store, for a bounded time.
+    async fn in_time(&self, doing: &str, work: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = work => {}
+            () = self.shared.clock.sleep(LAST_CALLS) => {
+                tracing::warn!(doing, "the store does not answer; what is left will be found after the leases have run out");
+            }
+        }
     }
 
     /// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop

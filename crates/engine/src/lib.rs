@@ -20,7 +20,8 @@
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
-//! | `unread` | stored bodies that could not be read, counted so that the log says it now and then |
+//! | `outage` | how long to leave a store alone that fails |
+//! | `seldom` | what goes wrong for many tasks at once, counted so that the log says it now and then |
 //! | `collector` | deletes stored bodies that no task refers to |
 //! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
 //! | `policies` | policy versions, cached and resolved |
@@ -49,10 +50,12 @@ mod loops;
 mod mistakes;
 mod neighbours;
 mod options;
+mod outage;
 mod overdue;
 pub mod policies;
 mod rescuer;
 mod schedule;
+mod seldom;
 mod settle;
 mod shared;
 mod slots;
@@ -60,7 +63,6 @@ pub mod spawner;
 mod submit;
 mod task_ids;
 pub mod transport;
-mod unread;
 mod waiters;
 mod watched;
 

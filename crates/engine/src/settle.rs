@@ -1,15 +1,11 @@
 //! Writing an attempt's end down, and what follows from it in memory.
 
-use std::time::Duration;
-
 use redrive_core::planted::{self, Bug};
 use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
-use crate::shared::Shared;
-
-/// The wait before a settlement that failed is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(200);
+use crate::outage;
+use crate::shared::{Phase, Shared};
 
 /// An attempt that this process can do nothing more about: its lease runs out, and the rescuer takes it over.
 pub(crate) struct Left;
@@ -17,17 +13,18 @@ pub(crate) struct Left;
 /// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
 pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Left> {
     settle(shared, claimed, settlement).await.map_err(|error| {
-        tracing::error!(task = %claimed.task.id, %error, "settling failed until the lease ran out");
+        tracing::error!(task = %claimed.task.id, %error, "an attempt could not be settled; its lease will run out");
         Left
     })
 }
 
-/// Settles, however long the store takes to recover, as long as the lease lasts. Tells whoever waits, and notes when the
-/// next attempt is due. A lease that somebody else holds by now is not an error: the task is in good hands.
+/// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Tells whoever
+/// waits, and notes when the next attempt is due. A lease that somebody else holds by now is not an error: the task is in
+/// good hands.
 pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
-    loop {
+    for times in 0.. {
         match shared.store.settle(vec![settlement.clone()]).await {
             Ok(settled) => {
                 match settled.first() {
@@ -41,16 +38,29 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
                 }
                 return Ok(());
             }
-            Err(error) if shared.clock.now() < claimed.lease.until => {
-                tracing::warn!(task = %claimed.task.id, %error, "settling failed, trying again");
+            Err(error) if shared.clock.now() < claimed.lease.until && shared.phase() < Phase::Returning => {
+                log_outage(shared, claimed, &error);
                 is_in_doubt = true;
-                shared.clock.sleep(RETRY_AFTER).await;
+                tokio::select! {
+                    biased;
+                    () = shared.reached(Phase::Returning) => {}
+                    () = shared.clock.sleep(outage::wait(times, shared.entropy.unit())) => {}
+                }
             }
             Err(error) => {
                 follow_up_in_doubt(shared, claimed, &settlement);
                 return Err(error);
             }
         }
+    }
+    Ok(())
+}
+
+/// An outage of the store concerns every attempt under way: one line for all of them, every now and then.
+fn log_outage(shared: &Shared, claimed: &Claimed, error: &Error) {
+    tracing::debug!(task = %claimed.task.id, %error, "settling failed, trying again");
+    if let Some(times) = shared.unsettled.count(shared.clock.elapsed()) {
+        tracing::warn!(times, %error, "results of attempts cannot be written down, trying again");
     }
 }
 

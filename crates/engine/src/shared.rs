@@ -17,10 +17,10 @@ use crate::left_behind::LeftBehind;
 use crate::options::Options;
 use crate::overdue::Deadlines;
 use crate::policies::Policies;
+use crate::seldom::Seldom;
 use crate::spawner::Spawner;
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
-use crate::unread::Unread;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
 
@@ -45,7 +45,9 @@ pub(crate) struct Shared {
     pub(crate) schedule_lost: Notify,
     pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) alerts: Alerts,
-    pub(crate) unread: Unread,
+    pub(crate) unread: Seldom,
+    pub(crate) unsettled: Seldom,
+    pub(crate) unclaimed: Seldom,
 }
 
 /// How far the engine is in stopping.

@@ -288,7 +288,8 @@ async fn a_retry_is_not_forgotten_if_the_store_fails_from_its_settle_until_the_l
     let world = World::new().await;
     world.dependency.script("dependency", [Reply::Status(503)]);
     world.store.lose_answers("settle", 1);
-    world.store.fail("settle", 400);
+    // The waits between the tries add up to more than the lease lasts.
+    world.store.fail("settle", 18);
     let task = world.submit("k", Spec::default()).await;
     let ended = world.ended(task.id).await.task;
     assert_eq!((ended.status, ended.last_error.unwrap().kind), (Status::Succeeded, ErrorType::HttpStatus));

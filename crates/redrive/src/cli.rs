@@ -3,7 +3,9 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks};
+use crate::commands::{
+    completions, config, doctor, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks,
+};
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
@@ -41,6 +43,8 @@ enum Command {
     Simulate(Box<simulate::Args>),
     /// Look at the processes over the store
     Nodes(nodes::Args),
+    /// Say what is wrong with a service, if anything is
+    Doctor(doctor::Args),
     /// Move rows of an outbox table into Redrive
     #[command(subcommand)]
     Outbox(outbox::Command),
@@ -99,6 +103,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Lint(args) => lint::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Nodes(args) => nodes::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Outbox(command) => outbox::run(command),
         Command::Migrate(args) => migrate::run(&args),
         Command::Config(args) => config::run(&args),

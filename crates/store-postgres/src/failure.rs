@@ -56,6 +56,18 @@ impl Failure {
         }
     }
 
+    /// Whether the connection ended before the answer.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        match self {
+            Failure::Postgres(error) => error.is_closed() || self.is_in_doubt() && !self.is_cancelled(),
+            _ => false,
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.code() == Some(&SqlState::QUERY_CANCELED)
+    }
+
     /// The same failure, after a part of the call was committed. Making the call again finds out which.
     pub(crate) fn halfway(failure: Failure) -> Self {
         Failure::Halfway(Box::new(failure))

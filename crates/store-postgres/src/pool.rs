@@ -44,6 +44,22 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+/// The same for work that only reads: if its connection was lost, which may have happened long before, it is done again once,
+/// on a fresh one.
+macro_rules! read {
+    ($pool:expr, |$connection:ident| $work:expr) => {
+        match $crate::pool::call!($pool, |$connection| $work) {
+            Err(failure) if failure.is_lost_connection() => {
+                tracing::debug!(%failure, "reading again on a fresh connection");
+                $pool.drop_idle();
+                $crate::pool::call!($pool, |$connection| $work)
+            }
+            outcome => outcome,
+        }
+    };
+}
+pub(crate) use read;
+
 /// The same for work that is one transaction: committed if it comes to `Ok`, undone otherwise.
 macro_rules! transact {
     ($pool:expr, |$connection:ident| $work:expr) => {
@@ -132,6 +148,11 @@ impl Pool {
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner);
         std::iter::from_fn(|| idle.pop()).find(Connection::is_fine)
+    }
+
+    /// Closes the connections that nobody uses: they were lost with another one, most likely.
+    pub(crate) fn drop_idle(&self) {
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Lets calls under way finish, refuses further ones, and closes the connections.

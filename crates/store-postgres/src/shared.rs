@@ -7,7 +7,7 @@ use redrive_store::{
 };
 
 use crate::ops;
-use crate::pool::{call, transact};
+use crate::pool::{call, read, transact};
 use crate::store::PostgresStore;
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl Shared for PostgresStore {
     }
 
     async fn nodes(&self) -> Result<Vec<Node>, Error> {
-        call!(self.pool, |connection| ops::nodes::nodes(connection))
+        read!(self.pool, |connection| ops::nodes::nodes(connection))
             .map_err(|failure| failure.into_error("listing processes"))
     }
 
@@ -42,7 +42,7 @@ impl Shared for PostgresStore {
     }
 
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
-        call!(self.pool, |connection| ops::waiting::waiting(connection, after.as_ref(), limit))
+        read!(self.pool, |connection| ops::waiting::waiting(connection, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("reading what waits"))
     }
 
@@ -69,7 +69,7 @@ impl Guards for PostgresStore {
     }
 
     async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error> {
-        call!(self.pool, |connection| ops::guards::held(connection, now, limit))
+        read!(self.pool, |connection| ops::guards::held(connection, now, limit))
             .map_err(|failure| failure.into_error("finding lanes that are held back"))
     }
 }

@@ -23,7 +23,7 @@ use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
 use crate::options::Options;
-use crate::pool::{Pool, call, transact};
+use crate::pool::{Pool, call, read, transact};
 use crate::upkeep::Upkeep;
 
 /// A store in a PostgreSQL database that other processes use as well.
@@ -213,7 +213,7 @@ impl Store for PostgresStore {
     }
 
     async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
-        call!(self.pool, |connection| ops::announce::unannounced(connection, ended_before, limit))
+        read!(self.pool, |connection| ops::announce::unannounced(connection, ended_before, limit))
             .map_err(|failure| failure.into_error("finding unannounced dead letters"))
     }
 
@@ -223,7 +223,7 @@ impl Store for PostgresStore {
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        call!(self.going, |connection| ops::expired::expired(connection, now, limit))
+        read!(self.going, |connection| ops::expired::expired(connection, now, limit))
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
@@ -238,17 +238,17 @@ impl Store for PostgresStore {
     }
 
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        call!(self.going, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
+        read!(self.going, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("finding pending lanes"))
     }
 
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
-        call!(self.pool, |connection| ops::find::task(connection, &tenant, id))
+        read!(self.pool, |connection| ops::find::task(connection, &tenant, id))
             .map_err(|failure| failure.into_error("reading a task"))
     }
 
     async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
-        let owners = call!(self.pool, |connection| ops::by_key::owners(connection, &[(&tenant, &key)]))
+        let owners = read!(self.pool, |connection| ops::by_key::owners(connection, &[(&tenant, &key)]))
             .map_err(|failure| failure.into_error("finding a key"))?;
         let Some(owner) = owners.into_iter().next().flatten() else { return Ok(None) };
         let task = owner.task.map_err(|failure| failure.into_error("finding a key"))?;
@@ -256,12 +256,12 @@ impl Store for PostgresStore {
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
-        call!(self.pool, |connection| ops::list::tasks(connection, &query))
+        read!(self.pool, |connection| ops::list::tasks(connection, &query))
             .map_err(|failure| failure.into_error("listing tasks"))
     }
 
     async fn counts(&self, tenant: TenantId) -> Result<Counts, Error> {
-        call!(self.pool, |connection| ops::counts::counts(connection, &tenant))
+        read!(self.pool, |connection| ops::counts::counts(connection, &tenant))
             .map_err(|failure| failure.into_error("counting tasks"))
     }
 
@@ -272,7 +272,7 @@ impl Store for PostgresStore {
         after: u32,
         limit: usize,
     ) -> Result<Option<Vec<Attempt>>, Error> {
-        call!(self.pool, |connection| ops::attempts::attempts(connection, &tenant, id, after, limit))
+        read!(self.pool, |connection| ops::attempts::attempts(connection, &tenant, id, after, limit))
             .map_err(|failure| failure.into_error("reading attempts"))
     }
 
@@ -293,7 +293,7 @@ impl Store for PostgresStore {
     }
 
     async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
-        call!(self.pool, |connection| ops::policies::versions(connection, &tenant, &id))
+        read!(self.pool, |connection| ops::policies::versions(connection, &tenant, &id))
             .map_err(|failure| failure.into_error("reading a policy"))
     }
 
@@ -303,7 +303,7 @@ impl Store for PostgresStore {
         after: Option<PolicyId>,
         limit: usize,
     ) -> Result<Vec<PolicyVersion>, Error> {
-        call!(self.pool, |connection| ops::policies::list(connection, &tenant, after.as_ref(), limit))
+        read!(self.pool, |connection| ops::policies::list(connection, &tenant, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("listing policies"))
     }
 
@@ -323,7 +323,7 @@ impl Store for PostgresStore {
     }
 
     async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
-        call!(self.pool, |connection| ops::blobs::kept(connection, &tenant, hash))
+        read!(self.pool, |connection| ops::blobs::kept(connection, &tenant, hash))
             .map_err(|failure| failure.into_error("finding a blob"))
     }
 
@@ -347,7 +347,7 @@ impl Store for PostgresStore {
     }
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
-        call!(self.pool, |connection| ops::newest_task::newest_task(connection))
+        read!(self.pool, |connection| ops::newest_task::newest_task(connection))
             .map_err(|failure| failure.into_error("finding the newest task"))
     }
 

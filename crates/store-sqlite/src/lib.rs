@@ -27,6 +27,7 @@ mod names;
 mod open;
 mod ops;
 mod options;
+mod place;
 mod readers;
 mod schema;
 mod store;

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use crate::open::OpenError;
 
-const FILE: &str = "lock";
+/// The name of the file that is locked.
+pub(crate) const FILE: &str = "lock";
 
 /// Held while the store is open; the operating system lets go of it when the process ends, however it ends.
 #[derive(Debug)]

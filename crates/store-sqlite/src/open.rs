@@ -21,6 +21,7 @@ use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
 use crate::ops::set_aside::take_back;
 use crate::options::Options;
+use crate::place::Place;
 use crate::readers::Readers;
 use crate::schema;
 use crate::writer::Writer;
@@ -76,6 +77,7 @@ pub(crate) struct Parts {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
     pub(crate) vitals: Vitals,
+    pub(crate) place: Place,
 }
 
 pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
@@ -130,7 +132,10 @@ fn start(
     let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &vitals).map_err(no_thread)?;
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
-    Ok(Parts { writer, readers: Readers::start(readers, lock, &vitals).map_err(no_thread)?, vitals })
+    let readers = Readers::start(readers, lock, &vitals).map_err(no_thread)?;
+    let place = Place::of([path, &options.directory.join(lock::FILE)])
+        .map_err(|error| Error::Unavailable(format!("looking at the database: {error}")))?;
+    Ok(Parts { writer, readers, vitals, place })
 }
 
 /// Makes a database of the newest version and moves it into place.

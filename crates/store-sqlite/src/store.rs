@@ -23,6 +23,7 @@ use crate::ops;
 use crate::ops::by_key::Owner;
 use crate::ops::set_aside::{Damaged, set_aside};
 use crate::options::Options;
+use crate::place::Place;
 use crate::readers::{Reader, Readers};
 use crate::writer::Writer;
 
@@ -31,13 +32,14 @@ pub struct SqliteStore {
     writer: GroupCommit<Writer>,
     readers: Readers,
     vitals: Vitals,
+    place: Place,
 }
 
 impl SqliteStore {
     /// Opens the store, or makes it if the directory has none. Blocks while it reads the newest idempotency keys.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let Parts { writer, readers, vitals } = open(&options)?;
-        Ok(SqliteStore { writer, readers, vitals })
+        let Parts { writer, readers, vitals, place } = open(&options)?;
+        Ok(SqliteStore { writer, readers, vitals, place })
     }
 
     /// Runs a job that finds all rows of its transaction written.
@@ -277,7 +279,12 @@ impl Store for SqliteStore {
         self.readers.run("finding the newest task", ops::newest_task::newest_task).await
     }
 
+    async fn check_place(&self) -> Result<(), Error> {
+        self.place.check()
+    }
+
     async fn check(&self) -> Result<(), Error> {
+        self.place.check()?;
         self.write("checking that the store can be written to", ops::check::check).await
     }
 

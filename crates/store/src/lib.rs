@@ -179,6 +179,12 @@ pub trait Store: Send + Sync + 'static {
         Ok(SetAside::default())
     }
 
+    /// Whether what was kept here is still where the next start looks for it: files may have been deleted or replaced under a
+    /// process that has them open. A part of [`check`](Store::check).
+    async fn check_place(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Ends if a part of the store that works by itself (a thread, a task) has died, and says which. The process has to be
     /// started again then.
     async fn died(&self) -> &'static str {

@@ -14,6 +14,7 @@ use redrive_engine::transport::{Gate, Outbound, SendError, Withdrawn};
 use crate::body::{self, Cut, Keep};
 use crate::deadline::Deadline;
 use crate::http2::Use;
+use crate::informational::{self, Informational};
 use crate::line::{Line, Unsent};
 use crate::message::{self, Message};
 use crate::outgoing::{BodyState, Outgoing};
@@ -135,9 +136,15 @@ impl Attempt<'_> {
         if let Err(Withdrawn) = self.gate.open() {
             return Ok(Sent::Withdrawn);
         }
-        match deadline.limit(line.send(message)).await {
-            Some(Ok(response)) => Ok(Sent::Answered(response)),
-            Some(Err(Unsent { error, message })) => {
+        let informational = Informational::answers_to(&mut message);
+        match deadline.limit(informational.limit(line.send(message))).await {
+            Some(Some(Ok(response))) => Ok(Sent::Answered(response)),
+            Some(None) => {
+                let origin = &self.peer.origin;
+                let many = format!("more than {} informational answers (1xx) from {origin}", informational::MOST);
+                Err(failure::of(ErrorType::MalformedAnswer, many))
+            }
+            Some(Some(Err(Unsent { error, message }))) => {
                 if let Some(broken) = self.body_state.get() {
                     return Err(failure::incomplete(&broken));
                 }

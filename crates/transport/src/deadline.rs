@@ -23,9 +23,14 @@ impl<'t> Deadline<'t> {
     /// What `work` brings, or nothing if the time runs out first.
     pub(crate) async fn limit<W: Future>(&mut self, work: W) -> Option<W::Output> {
         let mut work = std::pin::pin!(work);
-        poll_fn(|cx| match work.as_mut().poll(cx) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
+        poll_fn(|cx| {
+            // Before the work, which may use up all that a task may do in one go: then the timer would not be looked at.
+            let is_late = self.timer.as_mut().poll(cx).is_ready();
+            match work.as_mut().poll(cx) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending if is_late => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
         })
         .await
     }
@@ -38,5 +43,22 @@ impl<'t> Deadline<'t> {
     /// How long the attempt may take in all.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_never_rests_is_late_all_the_same() {
+        let timeout = Duration::from_millis(20);
+        let timer = std::pin::pin!(tokio::time::sleep(timeout));
+        let busy = async {
+            loop {
+                tokio::task::consume_budget().await;
+            }
+        };
+        assert_eq!(Deadline::new(timer, timeout).limit(busy).await, None::<()>);
     }
 }

@@ -36,6 +36,7 @@ mod error;
 mod failure;
 mod http1;
 mod http2;
+mod informational;
 mod line;
 mod message;
 mod options;

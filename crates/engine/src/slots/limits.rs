@@ -8,9 +8,8 @@ use crate::admission::pace::FIRST_SLOTS;
 use crate::admission::quota::{TENANT_WEIGHT, share};
 use crate::schedule::LaneId;
 
-/// Attempts that take so long are kept from starting at one moment in many lanes. Not shorter ones: a burst that this machine
-/// is too slow for takes a second, too.
-const LONG: Duration = Duration::from_millis(2_500);
+/// Attempts that take so long are kept from starting at one moment in many lanes.
+const LONG: Duration = Duration::from_secs(1);
 /// The most that a lane's starts are moved for that.
 const WIDEST: Duration = Duration::from_secs(2);
 
@@ -88,12 +87,13 @@ impl Slots {
     }
 
     /// Moves the starts of a lane whose attempts take long away from those of other such lanes, once. Lanes that were given
-    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever.
+    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever. Only
+    /// an attempt that began when the lane was slow says that: in a burst that this machine is too slow for, all take long.
     pub(super) fn spread(&mut self, lane: LaneId, took: Duration, now: Duration) {
         let entry = &mut self.lanes[lane];
         if entry.pool != Pool::Slow {
             entry.is_spread = false;
-        } else if took >= LONG && !entry.is_spread {
+        } else if took >= LONG && !entry.is_spread && now.saturating_sub(took) >= entry.changed_at {
             entry.is_spread = true;
             let by = (took / 2).min(WIDEST).mul_f64(fraction(lane));
             // In whole milliseconds: no clock is asked for less.

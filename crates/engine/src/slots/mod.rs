@@ -132,6 +132,8 @@ struct LaneSlots {
     /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
     most_held: usize,
     next_start: Duration,
+    /// When it came into its pool.
+    changed_at: Duration,
     /// Its starts have been moved away from those of other slow lanes.
     is_spread: bool,
     /// When it is looked at again, if it is held back until its next start.
@@ -173,6 +175,7 @@ impl Slots {
             ages_at: None,
             most_held: 0,
             next_start: Duration::ZERO,
+            changed_at: Duration::ZERO,
             is_spread: false,
             paced_until: None,
         };
@@ -434,7 +437,7 @@ impl Slots {
         }
         entry.pool = pool;
         let (held, bytes) = (entry.held, entry.bytes);
-        (entry.most_held, entry.next_start) = (held, now);
+        (entry.most_held, entry.next_start, entry.changed_at) = (held, now, now);
         let tenant = &mut self.tenants[entry.tenant];
         for (of_tenant, quota, amount) in
             [(&mut tenant.slots, &mut self.slots, held), (&mut tenant.bytes, &mut self.bytes, bytes)]

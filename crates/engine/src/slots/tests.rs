@@ -159,17 +159,24 @@ fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() 
 fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one_moment() {
     const LANES: usize = 300;
     let mut slots = slots(4_096, 2, &[0; LANES]);
-    let numbers: Vec<_> = (0..LANES).map(|lane| fill(&mut slots, lane, secs(0))).collect();
-    slots.advance(secs(4));
-    for (lane, numbers) in numbers.into_iter().enumerate() {
-        numbers.into_iter().for_each(|number| slots.end(lane, number, AttemptEnd::Heard, secs(4)));
-        slots.stand_in_line(lane, secs(4));
-    }
+    let begin = |slots: &mut Slots, at| (0..LANES).map(|lane| fill(slots, lane, at)).collect::<Vec<_>>();
+    let end = |slots: &mut Slots, numbers: Vec<Vec<Number>>, at| {
+        slots.advance(at);
+        for (lane, numbers) in numbers.into_iter().enumerate() {
+            numbers.into_iter().for_each(|number| slots.end(lane, number, AttemptEnd::Heard, at));
+            slots.stand_in_line(lane, at);
+        }
+    };
+    let first = begin(&mut slots, secs(0));
+    end(&mut slots, first, secs(4));
+    let second = begin(&mut slots, secs(4));
+    served(&mut slots);
+    end(&mut slots, second, secs(8));
     let mut started = BTreeSet::new();
     let mut in_each_tenth = Vec::new();
     for tenth in 1..=20 {
         let before = started.len();
-        let now = secs(4) + Duration::from_millis(100) * tenth;
+        let now = secs(8) + Duration::from_millis(100) * tenth;
         slots.advance(now);
         for lane in served(&mut slots) {
             if !fill(&mut slots, lane, now).is_empty() {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp,
 };
@@ -18,6 +19,8 @@ pub struct FailingStore {
     inner: MemoryStore,
     failures: Mutex<BTreeMap<&'static str, usize>>,
     lost_answers: Mutex<BTreeMap<&'static str, usize>>,
+    damages: Mutex<BTreeMap<&'static str, usize>>,
+    panics: Mutex<BTreeMap<&'static str, usize>>,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     is_shared: AtomicBool,
     held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
@@ -48,6 +51,8 @@ impl FailingStore {
             inner,
             failures: Mutex::default(),
             lost_answers: Mutex::default(),
+            damages: Mutex::default(),
+            panics: Mutex::default(),
             calls: Mutex::default(),
             is_shared: AtomicBool::new(false),
             held: Mutex::default(),
@@ -72,6 +77,16 @@ impl FailingStore {
     /// The next `times` calls of `method` happen and then fail, before any other failure: their answers are lost.
     pub fn lose_answers(&self, method: &'static str, times: usize) {
         self.lost_answers.lock().unwrap().insert(method, times);
+    }
+
+    /// The next `times` calls of `method` meet what cannot be understood.
+    pub fn damage(&self, method: &'static str, times: usize) {
+        self.damages.lock().unwrap().insert(method, times);
+    }
+
+    /// The next call of `method` panics.
+    pub fn panic_in(&self, method: &'static str) {
+        self.panics.lock().unwrap().insert(method, 1);
     }
 
     /// How often `method` was called, whatever came of it.
@@ -100,6 +115,10 @@ impl FailingStore {
     }
 
     fn pass(&self, method: &'static str) -> Result<(), Error> {
+        assert!(!count_down(&self.panics, method), "{method} was told to panic");
+        if count_down(&self.damages, method) {
+            return Err(Error::Corrupt(format!("what {method} found makes no sense")));
+        }
         match count_down(&self.failures, method) {
             true => Err(Error::Unavailable(format!("{method} was told to fail"))),
             false => Ok(()),
@@ -145,6 +164,7 @@ macro_rules! passed_on {
 passed_on! {
     submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
     claim(request: ClaimRequest) -> Claims;
+    policy_version(tenant: TenantId, policy: PolicyRef) -> Option<PolicyVersion>;
     settle(ends: Vec<Settlement>) -> Vec<Settled>;
     cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
     bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 mod connection;
+pub(crate) mod doctor;
 pub(crate) mod lint;
 mod listing;
 pub(crate) mod migrate;

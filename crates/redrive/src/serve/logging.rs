@@ -1,11 +1,24 @@
 //! Where events go: standard error, as text or as JSON.
 
 use std::io::{self, IsTerminal};
+use std::panic;
 
 use anyhow::{Context, anyhow};
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::LogFormat;
+
+/// Has panics logged like everything else that goes wrong.
+pub(crate) fn log_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let location = panic.location().map(ToString::to_string);
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+        let message = text.unwrap_or("no message");
+        tracing::error!(thread = thread.name(), location, message, "panicked");
+    }));
+}
 
 /// Starts writing the events that the filter `level` lets through.
 pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {

@@ -43,12 +43,16 @@ pub(crate) use store::postgres_options;
 /// How often it is said what a stop waits for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
+/// How long attempts under way have when a part of the service has died.
+const DIE_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long the store may take to close once nobody uses it.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the service until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
     logging::start(&config.log_level, config.log_format)?;
+    logging::log_panics();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.worker_threads {
         builder.worker_threads(threads);
@@ -70,11 +74,16 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
             return Ok(Exit::Interrupted);
         }
     };
+    let engine = service.engine.clone();
     tokio::select! {
         signal = signals.next() => {
             signals.end_at_next();
-            service.stop(signal, Some(server)).await;
-            Ok(Exit::Done)
+            Ok(service.stop(signal, Some(server)).await)
+        }
+        dead = engine.died() => {
+            signals.end_at_next();
+            service.die(&dead).await;
+            anyhow::bail!("{dead} has died: what was accepted is durable, start the service again")
         }
         ended = &mut server => {
             service.stop("the server ended", None).await;
@@ -163,8 +172,22 @@ impl Service {
         Ok((Service { config, store, engine, stop_server }, server))
     }
 
+    /// Ends soon, because a part of the service has died: attempts under way get a moment to finish.
+    async fn die(self, dead: &str) {
+        tracing::error!(dead, "ending, so that whoever watches over this process starts it again");
+        self.engine.drain();
+        let ending = async {
+            self.engine.stop().await;
+            drop(self.stop_server);
+            self.store.close().await;
+        };
+        if tokio::time::timeout(DIE_WITHIN, ending).await.is_err() {
+            tracing::warn!("attempts under way are cut off; what became of them will be unknown");
+        }
+    }
+
     /// Takes everything down; `server` is there unless it has ended by itself.
-    async fn stop(self, why: &str, server: Option<Server>) {
+    async fn stop(self, why: &str, server: Option<Server>) -> Exit {
         let attempts = self.engine.in_flight();
         tracing::info!(why, attempts, "stopping");
         // From here on /readyz says no; whoever asks for a task, or waits for one, is still answered.
@@ -182,12 +205,19 @@ impl Service {
             () = everything => {}
             () = keep_saying_what_is_waited_for(&self.engine) => {}
         }
+        // The files may not be where they were.
+        let checked = tokio::time::timeout(CLOSE_WITHIN, self.store.check_place()).await.unwrap_or(Ok(()));
         let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;
+        if let Err(error) = checked {
+            notice(format!("stopped, but {error}"));
+            return Exit::Failed;
+        }
         notice(match (&self.config.store, closed) {
             (StoreKind::Memory, _) => "stopped; what was kept in memory is gone",
             (_, Ok(())) => "stopped; nothing was lost",
             (_, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
         });
+        Exit::Done
     }
 }
 

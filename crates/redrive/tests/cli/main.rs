@@ -5,6 +5,7 @@
 
 mod completions;
 mod config;
+mod doctor;
 mod help;
 mod lint;
 mod lists;

@@ -22,6 +22,26 @@ fn an_attempt_under_way_finishes_and_is_settled() {
 }
 
 #[test]
+fn a_data_directory_that_is_deleted_or_replaced_is_noticed() {
+    for is_replaced in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("redrive-data");
+        let service = Service::start_in(directory.path(), &[]);
+        assert!(service.ready().starts_with("HTTP/1.1 200"));
+        std::fs::remove_dir_all(&data).unwrap();
+        if is_replaced {
+            std::fs::create_dir(&data).unwrap();
+            std::fs::write(data.join("redrive.db"), b"another one").unwrap();
+        }
+        let what = if is_replaced { "was replaced" } else { "was deleted" };
+        let answer = service.ready();
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        service.program.signal("TERM");
+        service.program.end().with(1).says(&["stopped, but", "redrive.db", what]);
+    }
+}
+
+#[test]
 fn a_stopping_service_says_so_and_still_answers() {
     let (directory, target) = (tempfile::tempdir().unwrap(), Target::holding());
     let mut service = Service::start_in(directory.path(), &["--shutdown-grace", "1h"]);
@@ -29,9 +49,7 @@ fn a_stopping_service_says_so_and_still_answers() {
     target.arrival();
     service.program.signal("TERM");
     service.program.stderr.wait_for("stopping: 1 attempt under way");
-    let mut asking = std::net::TcpStream::connect(service.authority()).unwrap();
-    std::io::Write::write_all(&mut asking, b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let answer = std::io::read_to_string(&mut asking).unwrap();
+    let answer = service.ready();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert_eq!(service.task(&id)["status"], "IN_FLIGHT");
     target.release();

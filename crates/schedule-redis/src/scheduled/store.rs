@@ -256,6 +256,10 @@ impl Store for Scheduled {
         self.state.store.set_aside(limit).await
     }
 
+    async fn check_place(&self) -> Result<(), Error> {
+        self.state.store.check_place().await
+    }
+
     async fn died(&self) -> &'static str {
         tokio::select! {
             name = self.vitals.died() => name,

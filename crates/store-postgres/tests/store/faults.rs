@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{node, plain};
-use redrive_core::Class;
+use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Settled, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore};
@@ -111,6 +111,21 @@ async fn a_submit_that_never_arrived_is_made_again() {
     assert_eq!(submitting.await.unwrap().unwrap(), [Submitted::Created(None)]);
     until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_meets_a_connection_that_was_cut_is_made_again_on_a_fresh_one() {
+    let world = proxied().await;
+    keep(&*world.store, [task(1)]).await;
+    for time in 0..50 {
+        assert_eq!(store_counts(&world).await, 1, "before it was cut for the {time}th time");
+        world.proxy.cut_all();
+        assert_eq!(store_counts(&world).await, 1, "after it was cut for the {time}th time");
+    }
+}
+
+async fn store_counts(world: &Proxied) -> u64 {
+    world.store.counts(acme()).await.unwrap()[&Status::Pending]
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,6 +58,17 @@ async fn an_end_before_the_answer_is_whole_is_a_reset_connection() {
 }
 
 #[tokio::test]
+async fn informational_answers_without_end_are_a_malformed_answer() {
+    let kind = failure_of(|mut visitor: Visitor<TcpStream>| async move {
+        visitor.read_request().await;
+        let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+        while visitor.write(many.as_bytes()).await.is_ok() {}
+    })
+    .await;
+    assert_eq!(kind, ErrorType::MalformedAnswer);
+}
+
+#[tokio::test]
 async fn what_is_not_http_is_a_malformed_answer() {
     for answer in [
         "\u{0}\u{1}\u{2}\u{3}garbage\r\n\r\n",

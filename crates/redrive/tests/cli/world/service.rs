@@ -59,6 +59,14 @@ impl Service {
     }
 
     /// The address without the scheme.
+    /// What `/readyz` says, head and body.
+    pub(crate) fn ready(&self) -> String {
+        let mut asking = std::net::TcpStream::connect(self.authority()).unwrap();
+        std::io::Write::write_all(&mut asking, b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        std::io::read_to_string(&mut asking).unwrap()
+    }
+
     pub(crate) fn authority(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
     }

@@ -1,4 +1,5 @@
-//! Stored bodies that could not be read: said now and then, with their number, instead of once for each task.
+//! What goes wrong for many tasks at once (a body that cannot be read, a result that cannot be written down): said now and
+//! then, with its number, instead of once for each task.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,9 +7,9 @@ use std::time::Duration;
 /// How long nothing more is said after something was.
 pub(crate) const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// How often a body could not be read, and when it was last said.
+/// How often it happened, and when it was last said.
 #[derive(Debug, Default)]
-pub(crate) struct Unread(Mutex<Count>);
+pub(crate) struct Seldom(Mutex<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -16,7 +17,7 @@ struct Count {
     said_at: Option<Duration>,
 }
 
-impl Unread {
+impl Seldom {
     /// Counts one. If it is time to say so, answers how many there were since that was last done.
     pub(crate) fn count(&self, elapsed: Duration) -> Option<u64> {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,10 +36,10 @@ mod tests {
 
     #[test]
     fn the_first_is_said_at_once_and_the_others_together() {
-        let unread = Unread::default();
+        let seldom = Seldom::default();
         let cases = [(0, Some(1)), (0, None), (9_999, None), (10_000, Some(3)), (10_001, None), (60_000, Some(2))];
         for (millis, expected) in cases {
-            assert_eq!(unread.count(Duration::from_millis(millis)), expected, "after {millis} ms");
+            assert_eq!(seldom.count(Duration::from_millis(millis)), expected, "after {millis} ms");
         }
     }
 }

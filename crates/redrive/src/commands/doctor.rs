@@ -1,0 +1,68 @@
+//! `redrive doctor`: what is wrong with a service, if anything is.
+
+use serde::Deserialize;
+
+use crate::commands::{Connection, connection};
+use crate::exit::Exit;
+use crate::output::Table;
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive doctor
+  redrive doctor --json
+
+Asks GET /readyz. Rows that the service cannot understand, because a newer version wrote them or
+somebody changed the database by hand, are set aside: nothing else waits for them, and nothing of
+them is lost. A version that understands them takes them back at its start.
+The exit code is 1 if anything is wrong.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Health {
+    set_aside: Option<SetAside>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SetAside {
+    count: u64,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    row: String,
+    problem: String,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    connection::run(examine(args))
+}
+
+async fn examine(args: Args) -> anyhow::Result<Exit> {
+    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let answer = client.get("/readyz").await?;
+    let health: Health = answer.read()?;
+    let exit = if health.set_aside.is_some() { Exit::Failed } else { Exit::Done };
+    if args.connection.json {
+        output.json(&answer.body)?;
+        return Ok(exit);
+    }
+    output.text("ready: the store can be written to, and every part of the service works\n")?;
+    if let Some(SetAside { count, rows }) = health.set_aside {
+        output
+            .text(&format!("set aside: {count} rows that this version cannot understand; everything else goes on\n"))?;
+        let mut table = Table::new(&["ROW", "PROBLEM"]);
+        for Row { row, problem } in &rows {
+            table.row([row.as_str().into(), problem.as_str().into()]);
+        }
+        output.table(&table)?;
+    }
+    Ok(exit)
+}
