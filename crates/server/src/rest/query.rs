@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::percent;
 use super::problem::Refusal;
 use super::route::{Place, Route};
+use crate::percent;
 use crate::wire::Cursor;
 
 /// Query parameters, all of them known to the route.

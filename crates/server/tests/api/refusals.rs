@@ -166,7 +166,11 @@ async fn a_body_that_is_not_json_by_its_own_word_is_415() {
     for content_type in ["application/json; charset=utf-8", "application/vnd.x+json"] {
         assert_eq!(world.ask(ask.clone().header("content-type", content_type)).await.status, 201);
     }
-    assert_eq!(world.ask(ask.without("content-type")).await.status, 201);
+    for path in ["/retry-tasks", "/retry-tasks/batch", "/retry-policies"] {
+        let untyped = Ask::post(path, r#"{"targetUrl":"https://example.com/"}"#).without("content-type");
+        world.ask(untyped).await.problem(415, "unsupported-media-type");
+    }
+    assert_eq!(world.target.sent(), 2);
 }
 
 #[tokio::test]
