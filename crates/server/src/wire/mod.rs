@@ -11,6 +11,7 @@ mod cursor;
 mod finding;
 mod headers;
 mod health;
+mod labels;
 mod moment;
 mod node;
 mod object;

@@ -47,7 +47,7 @@ async fn an_uploaded_body_is_sent_by_every_task_that_refers_to_it() {
 #[tokio::test]
 async fn a_stored_body_can_be_read_back() {
     let world = World::start().await;
-    for bytes in [large(), Vec::new()] {
+    for bytes in [large(), vec![0]] {
         let path = format!("/blobs/{}", upload(&world, &bytes).await);
         let read = world.get(&path).await;
         assert_eq!((read.status, read.header("content-type")), (200, Some("application/octet-stream")));
@@ -60,6 +60,22 @@ async fn a_stored_body_can_be_read_back() {
     for nothing in [BodyHash::of(b"nobody brought this").to_string(), "x".into()] {
         world.get(&format!("/blobs/{nothing}")).await.problem(404, "body-not-found");
     }
+}
+
+#[tokio::test]
+async fn an_upload_without_a_body_is_refused() {
+    let world = World::start().await;
+    let empty = || Ask::bytes("POST", "/blobs", b"");
+    for ask in [empty(), empty().chunked()] {
+        let problem = world.ask(ask).await.problem(400, "invalid-parameter");
+        assert_eq!(problem["field"], "body");
+    }
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains(r#""field":"body""#), "{answer}");
+    world.get(&format!("/blobs/{}", BodyHash::of(b""))).await.problem(404, "body-not-found");
 }
 
 #[tokio::test]
