@@ -22,9 +22,9 @@ use redrive_trust::Authorities;
 use crate::connector::Connector;
 use crate::failure::{self, OpenError, PlaceError};
 use crate::location::{Bucket, Credentials, Location};
-use crate::place::Places;
+use crate::place::{BODIES, INCOMING, Places};
 use crate::upload::{self, Content, Received};
-use crate::{marker, unfinished, verified};
+use crate::{marker, private, unfinished, verified};
 
 /// How often a call to S3 is tried again, and for how long: the engine retries what needs longer.
 const RETRIES: usize = 3;
@@ -37,12 +37,18 @@ pub struct Blobs {
     storage: Arc<dyn ObjectStore>,
     places: Places,
     /// The directory, if that is what it is.
-    directory: Option<PathBuf>,
+    directory: Option<OpenDirectory>,
     /// Which place this was when somebody looked.
     known: OnceLock<PlaceId>,
     /// Whether the keys are those that the machine was given.
     asks_for_keys: bool,
     parts: Parts,
+}
+
+/// A directory that objects are kept in.
+struct OpenDirectory {
+    path: PathBuf,
+    files: Arc<LocalFileSystem>,
 }
 
 /// What is injected.
@@ -72,7 +78,10 @@ impl Blobs {
     ) -> Result<Self, OpenError> {
         let (storage, prefix, directory): (Arc<dyn ObjectStore>, &str, _) = match location {
             Location::Memory => (Arc::new(InMemory::new()), "", None),
-            Location::Directory(path) => (Arc::new(open_directory(path)?), "", Some(path.clone())),
+            Location::Directory(path) => {
+                let directory = open_directory(path)?;
+                (directory.files.clone(), "", Some(directory))
+            }
             Location::S3(bucket) => (Arc::new(open_bucket(bucket, credentials, extra_ca)?), &bucket.prefix, None),
         };
         let asks_for_keys = matches!(location, Location::S3(_)) && credentials.access_key_id.is_none();
@@ -97,6 +106,8 @@ impl Blobs {
         let bits = || u128::from(self.parts.entropy.bits());
         let fresh = PlaceId::of(bits() << 64 | bits());
         let written = self.in_time(marker::write(&*self.storage, &self.places.marker(), fresh)).await?;
+        let unavailable = |error: BodyError| PlaceError::Unavailable(error.to_string());
+        self.on_disk(&self.places.marker(), private::close_file).await.map_err(unavailable)?;
         self.known.get_or_init(|| written);
         Ok(written)
     }
@@ -139,7 +150,23 @@ impl Blobs {
             }
             Content::Waiting(waiting) => waiting,
         };
+        self.on_disk(&waiting, private::close_file).await?;
+        self.make_room(place).await?;
         self.storage.rename(&waiting, place).await.map_err(failure::of)
+    }
+
+    /// Makes the directory that the object is to be in, where there are directories.
+    async fn make_room(&self, object: &Path) -> Result<(), BodyError> {
+        self.on_disk(object, |file| file.parent().map_or(Ok(()), private::make_directory)).await
+    }
+
+    /// Does something with the file of an object, where there are files.
+    async fn on_disk(&self, object: &Path, act: fn(&Directory) -> std::io::Result<()>) -> Result<(), BodyError> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let file = directory.files.path_to_filesystem(object).map_err(failure::of)?;
+        let done = tokio::task::spawn_blocking(move || act(&file)).await;
+        let unavailable = |error: &dyn fmt::Display| BodyError::Unavailable(error.to_string());
+        done.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
     }
 
     async fn put(&self, place: &Path, bytes: Bytes) -> Result<(), BodyError> {
@@ -171,6 +198,7 @@ impl Bodies for Blobs {
     async fn keep(&self, tenant: &TenantId, pieces: Pieces, limit: u64) -> Result<BodyRef, BodyError> {
         let number = self.parts.entropy.bits();
         let incoming = self.places.incoming(number);
+        self.make_room(&incoming).await?;
         let Received { hash, length, content } = upload::receive(&*self.storage, &incoming, pieces, limit).await?;
         let fresh = BodyRef { hash, length, copy: number };
         // The store first: an object that is in its place has always been known there.
@@ -210,7 +238,7 @@ impl Bodies for Blobs {
     }
 
     async fn delete_unfinished(&self, before: Timestamp) -> Result<usize, BodyError> {
-        let Some(directory) = self.directory.clone() else {
+        let Some(directory) = self.directory.as_ref().map(|directory| directory.path.clone()) else {
             return unfinished::delete_objects(&*self.storage, &self.places, before).await;
         };
         let deleted = tokio::task::spawn_blocking(move || unfinished::delete_files(&directory, before)).await;
@@ -225,15 +253,22 @@ impl fmt::Debug for Blobs {
     }
 }
 
-/// A directory whose files are on the disk, under their names, when a call answers.
-fn open_directory(path: &Directory) -> Result<LocalFileSystem, OpenError> {
+/// A directory whose files are on the disk, under their names, when a call answers. What an older program left open to
+/// others in it is closed.
+fn open_directory(path: &Directory) -> Result<OpenDirectory, OpenError> {
     let failed = |source| OpenError::Directory { path: path.to_owned(), source };
-    std::fs::create_dir_all(path).map_err(failed)?;
+    private::make_directory(path).map_err(failed)?;
+    for ours in [BODIES, INCOMING].map(|name| path.join(name)) {
+        if let Err(error) = private::close_directory(&ours) {
+            tracing::warn!(%error, directory = %ours.display(), "others may read stored bodies: the directory is not ours to close");
+        }
+    }
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
         // The directory's own name is to survive, too.
         std::fs::File::open(above).and_then(|above| above.sync_all()).map_err(failed)?;
     }
-    Ok(LocalFileSystem::new_with_prefix(path)?.with_fsync(true))
+    let files = Arc::new(LocalFileSystem::new_with_prefix(path)?.with_fsync(true));
+    Ok(OpenDirectory { path: path.to_owned(), files })
 }
 
 pub(crate) fn open_bucket(

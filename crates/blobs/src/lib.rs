@@ -6,6 +6,7 @@
 //! | `blobs` | [`Blobs`], what the server, the transport and the engine hold |
 //! | `place` | the names of objects |
 //! | `marker` | the object that says which place this is |
+//! | `private` | files and directories that only their owner can read |
 //! | `upload` | taking a body in, piece by piece, hashed on the way |
 //! | `verified` | giving a body out, and never the last piece of a wrong one |
 //! | `unfinished` | what uploads that broke off left behind |
@@ -25,6 +26,7 @@ mod failure;
 mod location;
 mod marker;
 mod place;
+mod private;
 mod unfinished;
 mod upload;
 mod verified;

@@ -7,7 +7,7 @@
 use object_store::path::Path;
 use redrive_core::{BodyRef, TenantId};
 
-const BODIES: &str = "bodies";
+pub(crate) const BODIES: &str = "bodies";
 pub(crate) const INCOMING: &str = "incoming";
 const MARKER: &str = "place";
 

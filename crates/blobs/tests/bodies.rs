@@ -391,3 +391,69 @@ async fn a_place_that_cannot_be_used_says_why() {
     let refused = open(&gone, &keys(), store, 1).mark().await.unwrap_err().to_string();
     assert!(refused.to_lowercase().contains("connect"), "{refused}");
 }
+
+/// Every file and directory below `root`, itself included, with its rights.
+#[cfg(unix)]
+fn rights_below(root: &std::path::Path) -> Vec<(PathBuf, bool, u32)> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = std::fs::metadata(root).unwrap();
+    let mut found = vec![(root.to_owned(), metadata.is_dir(), metadata.permissions().mode() & 0o777)];
+    if metadata.is_dir() {
+        for entry in std::fs::read_dir(root).unwrap() {
+            found.extend(rights_below(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_and_directories_are_their_owners_alone() {
+    let world = world(Place::Directory);
+    world.blobs.mark().await.unwrap();
+    let (small, large) = (world.keep(b"small").await.unwrap(), world.keep(&content(PART + 1)).await.unwrap());
+    // One that never comes to its end, so that a file is half written.
+    let (feed, pieces) = tokio::sync::mpsc::channel::<Result<Bytes, BodyError>>(4);
+    let pieces = stream::unfold(pieces, |mut pieces| async { pieces.recv().await.map(|piece| (piece, pieces)) });
+    let (tenant, mut rights) = (tenant(), Vec::new());
+    let keeping = world.blobs.keep(&tenant, Box::pin(pieces), LIMIT);
+    let looking = async {
+        feed.send(Ok(content(PART + 1).into())).await.unwrap();
+        while world.unfinished().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        rights = rights_below(&world.directory.as_ref().unwrap().path().join("not"));
+    };
+    tokio::select! {
+        biased;
+        kept = keeping => panic!("{kept:?}"),
+        () = looking => {}
+    }
+    let is_of = |body: &BodyRef| rights.iter().any(|(path, ..)| path.to_string_lossy().contains(&body.hash.hex()));
+    assert!(is_of(&small) && is_of(&large), "{rights:?}");
+    for (path, is_directory, mode) in rights {
+        // What is still coming in lies in a directory that nobody else can enter.
+        let is_unfinished = !is_directory && path.parent().unwrap().ends_with("incoming");
+        match (is_directory, is_unfinished) {
+            (true, _) => assert_eq!(mode, 0o700, "{}", path.display()),
+            (false, false) => assert_eq!(mode, 0o600, "{}", path.display()),
+            (false, true) => {}
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_an_older_program_left_open_is_closed() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = world(Place::Directory);
+    world.keep(b"body").await.unwrap();
+    let open_up = |name: &str| {
+        std::fs::set_permissions(world.root().join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    ["", "bodies", "incoming"].iter().for_each(|name| open_up(name));
+    world.neighbour();
+    let mode = |name: &str| std::fs::metadata(world.root().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(["bodies", "incoming"].map(mode), [0o700; 2]);
+    assert_eq!(mode(""), 0o755, "the place itself is somebody else's to close");
+}

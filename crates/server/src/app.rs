@@ -5,8 +5,9 @@ use std::time::Duration;
 use redrive_engine::Handle;
 
 use crate::standard::Standard;
+use crate::wire::Secrets;
 
-/// The engine, the limits and the standard: all that an operation needs.
+/// The engine, the limits, the standard and what is secret: all that an operation needs.
 #[derive(Clone)]
 pub struct App {
     /// The running engine.
@@ -15,12 +16,14 @@ pub struct App {
     pub limits: Limits,
     /// What is done about policies that break the retry standard.
     pub standard: Standard,
+    /// Which names of headers and parameters are secret.
+    pub secrets: Secrets,
 }
 
 impl App {
     /// The operations over `engine`, with the default limits, whatever the policies.
     pub fn new(engine: Handle) -> Self {
-        App { engine, limits: Limits::default(), standard: Standard::Off }
+        App { engine, limits: Limits::default(), standard: Standard::Off, secrets: Secrets::default() }
     }
 }
 

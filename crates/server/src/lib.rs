@@ -5,6 +5,7 @@
 //! | [`operations`] | what can be asked for, one file each, over the engine's handle |
 //! | [`wire`] | the JSON documents that go in and out, and their schemas |
 //! | `intake` | from a submission as it was written to a draft that the engine accepts |
+//! | `percent` | percent-encoding |
 //! | `standard` | what of the retry standard a policy breaks, and whether that is refused |
 //! | [`rest`] | HTTP: connections, routes, problem details, `/openapi.json`, the reference page |
 //!
@@ -17,6 +18,7 @@ mod app;
 mod failure;
 mod intake;
 pub mod operations;
+mod percent;
 pub mod rest;
 mod standard;
 pub mod wire;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{Approval, Context};
+#[cfg(feature = "schema")]
+use super::{Limits, check::millis};
 
 /// The fields of a policy, each of which may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +19,7 @@ pub struct Spec {
     pub context: Option<Context>,
     /// The most sends of a task, the first one included.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = *Limits::MAX_ATTEMPTS.start(), "maximum" = *Limits::MAX_ATTEMPTS.end())))]
     pub max_attempts: Option<u32>,
     /// How the wait before a retry grows.
     #[serde(skip_serializing_if = "Option::is_none", alias = "backoffType")]
@@ -26,33 +29,43 @@ pub struct Spec {
     pub jitter_type: Option<JitterKind>,
     /// The part of the wait that PROPORTIONAL jitter may add or take away, above 0 up to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0, "maximum" = Limits::MAX_JITTER_RATIO)))]
     pub jitter_ratio: Option<f64>,
     /// The first retry's wait, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::DELAY.start()), "maximum" = millis(*Limits::DELAY.end()))))]
     pub initial_delay_ms: Option<u64>,
     /// The factor by which an exponential wait grows.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = *Limits::MULTIPLIER.start(), "maximum" = *Limits::MULTIPLIER.end())))]
     pub multiplier: Option<f64>,
     /// The longest wait before jitter, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::DELAY.start()), "maximum" = millis(*Limits::DELAY.end()))))]
     pub max_delay_ms: Option<u64>,
     /// The waits before the first, second, … retry, in milliseconds; the last one repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minItems" = *Limits::SCHEDULE_ENTRIES.start(), "maxItems" = *Limits::SCHEDULE_ENTRIES.end(), "items" = schemars::json_schema!({ "type": "integer", "minimum": millis(*Limits::SCHEDULE_DELAY.start()), "maximum": millis(*Limits::SCHEDULE_DELAY.end()) }))))]
     pub schedule_ms: Option<Vec<u64>>,
     /// The time from acceptance to the end of the last attempt, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::TOTAL_BUDGET.start()), "maximum" = millis(*Limits::TOTAL_BUDGET.end()))))]
     pub total_budget_ms: Option<u64>,
     /// The time that one attempt may take, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::ATTEMPT_TIMEOUT.start()), "maximum" = millis(*Limits::ATTEMPT_TIMEOUT.end()))))]
     pub attempt_timeout_ms: Option<u64>,
     /// The time that an attempt may take to connect, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::CONNECT_TIMEOUT.start()), "maximum" = millis(*Limits::CONNECT_TIMEOUT.end()))))]
     pub connect_timeout_ms: Option<u64>,
     /// The status codes that are retried, instead of the standard's table.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("items" = schemars::json_schema!({ "type": "integer", "minimum": *Limits::RETRYABLE_STATUS.start(), "maximum": *Limits::RETRYABLE_STATUS.end() }))))]
     pub retryable_status_codes: Option<BTreeSet<u16>>,
     /// The longest Retry-After that is waited for, in milliseconds; a longer one ends the task.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::RETRY_AFTER_MAX.start()), "maximum" = millis(*Limits::RETRY_AFTER_MAX.end()))))]
     pub retry_after_max_ms: Option<u64>,
     /// Who allowed a number of retries that the standard does not, and until when.
     #[serde(skip_serializing_if = "Option::is_none")]

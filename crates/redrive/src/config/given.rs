@@ -111,6 +111,16 @@ impl Given {
         texts.iter().map(|text| text.trim()).map(|text| read(text).ok_or_else(|| wanted.to_owned())).collect()
     }
 
+    /// A list of words, each read by `read`; a flag or variable has them separated by commas.
+    pub(super) fn words<T>(&self, read: impl Fn(&str) -> Result<T, Wanted>) -> Result<Vec<T>, Wanted> {
+        let words: Vec<&str> = match self {
+            Given::Many(texts) => texts.iter().flat_map(|text| text.split(',')).collect(),
+            Given::Quoted(text) | Given::Plain(text) => text.split(',').collect(),
+            _ => return Err(format!("must be a list of strings such as [\"a\", \"b\"], not {}", self.kind())),
+        };
+        words.into_iter().map(|word| read(word.trim())).collect()
+    }
+
     /// HOST:PORT, the host in brackets if it is an IPv6 address.
     pub(super) fn listen_address(&self) -> Result<String, Wanted> {
         let wanted = "must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0";
@@ -195,6 +205,21 @@ mod tests {
             assert!(plain(wrong).addresses(53).is_err(), "{wrong:?}");
         }
         assert!(Given::Whole(53).addresses(53).is_err());
+    }
+
+    #[test]
+    fn words_are_a_list_or_separated_by_commas() {
+        let read = |word: &str| if word.is_empty() { Err("must not be empty".to_owned()) } else { Ok(word.to_owned()) };
+        for (given, words) in [
+            (plain("a, b"), vec!["a", "b"]),
+            (Given::Quoted("a".into()), vec!["a"]),
+            (Given::Many(vec!["a".into(), "b,c".into()]), vec!["a", "b", "c"]),
+            (Given::Many(vec![]), vec![]),
+        ] {
+            assert_eq!(given.words(read), Ok(words.into_iter().map(str::to_owned).collect()), "{given}");
+        }
+        assert!(plain("a,,b").words(read).is_err());
+        assert!(Given::Whole(5).words(read).is_err());
     }
 
     #[test]

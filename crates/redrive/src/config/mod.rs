@@ -37,6 +37,10 @@ use redrive_store::NodeId;
 pub struct Config {
     /// Where the API listens, as HOST:PORT; port 0 takes any free one.
     pub listen: String,
+    /// The names that callers reach the API by, beside loopback and the address that it listens on.
+    pub host_names: Vec<redrive_server::rest::HostName>,
+    /// More parts of names of headers and URL parameters whose values are not shown.
+    pub secret_names: Vec<String>,
     /// Where the embedded store keeps its files.
     pub data_dir: PathBuf,
     /// Which store.
@@ -113,6 +117,8 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             listen: "127.0.0.1:8620".into(),
+            host_names: Vec::new(),
+            secret_names: Vec::new(),
             data_dir: "./redrive-data".into(),
             store: StoreKind::Sqlite,
             node: None,

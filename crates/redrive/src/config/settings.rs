@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_engine::Options;
 use redrive_server::Standard;
+use redrive_server::rest::{HostName, InvalidHostName};
 use redrive_store::NodeId;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
@@ -49,7 +50,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 29] = [
+pub static SETTINGS: [Setting; 31] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -59,6 +60,28 @@ pub static SETTINGS: [Setting; 29] = [
         repeats: false,
         read: |config, given| given.listen_address().map(|address| config.listen = address),
         show: |config| text(&config.listen),
+    },
+    Setting {
+        key: "host_names",
+        variable: "REDRIVE_HOST_NAMES",
+        flag: "host-names",
+        value_name: "NAME",
+        meaning: "names that callers reach the API by, beside localhost and the address it listens on: NAME, *.DOMAIN for all below it, \
+            an IP address, or * for any; requests for other names are refused (in the variable: separated by ',')",
+        repeats: true,
+        read: |config, given| given.words(read_host_name).map(|names| config.host_names = names),
+        show: |config| Value::Array(config.host_names.iter().map(|name| text(&name.to_string())).collect()),
+    },
+    Setting {
+        key: "secret_names",
+        variable: "REDRIVE_SECRET_NAMES",
+        flag: "secret-names",
+        value_name: "PART",
+        meaning: "more parts of names of headers and URL parameters whose values are shown as ***, beside token, key, auth and the others \
+            that /docs lists (in the variable: separated by ',')",
+        repeats: true,
+        read: |config, given| given.words(read_secret_name).map(|names| config.secret_names = names),
+        show: |config| Value::Array(config.secret_names.iter().map(|name| text(name)).collect()),
     },
     Setting {
         key: "data_dir",
@@ -430,6 +453,18 @@ fn read_node(given: &Given) -> Result<Option<NodeId>, Wanted> {
     match given.text()? {
         "auto" => Ok(None),
         name => NodeId::try_new(name).map(Some).map_err(|invalid| format!("{invalid}, or auto")),
+    }
+}
+
+fn read_host_name(word: &str) -> Result<HostName, Wanted> {
+    word.parse().map_err(|invalid: InvalidHostName| invalid.to_string())
+}
+
+fn read_secret_name(word: &str) -> Result<String, Wanted> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    match !word.is_empty() && word.bytes().all(is_name) {
+        true => Ok(word.to_owned()),
+        false => Err("must be names, or parts of names, of letters, digits, '-', '_' and '.'".into()),
     }
 }
 

@@ -23,6 +23,8 @@ use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
 use redrive_engine::{Handle, Parts, Presence};
+use redrive_server::rest::HostName;
+use redrive_server::wire::Secrets;
 use redrive_server::{App, rest};
 use redrive_store::{Expected, Store};
 use redrive_transport::HttpTransport;
@@ -131,10 +133,34 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
 
 type Server = JoinHandle<Result<(), rest::Error>>;
 
-fn start_server(config: &Config, listener: TcpListener, engine: Handle) -> (oneshot::Sender<()>, Server) {
+/// The names that the API answers to: those that were given, the host in `listen`, and the machine's own name where the
+/// API listens on all addresses, because that is where `redrive nodes` sends people.
+fn host_names(config: &Config, address: SocketAddr) -> Vec<HostName> {
+    let listens_on_all = address.ip().is_unspecified();
+    let listen = config.listen.rsplit_once(':').map(|(host, _)| host.to_owned()).filter(|_| !listens_on_all);
+    let machine = listens_on_all.then(host::name);
+    // A machine may be called something that is no name of a host.
+    let more = listen.into_iter().chain(machine).filter_map(|name| name.parse().ok());
+    config.host_names.iter().cloned().chain(more).collect()
+}
+
+fn start_server(
+    config: &Config,
+    (listener, address): (TcpListener, SocketAddr),
+    engine: Handle,
+) -> (oneshot::Sender<()>, Server) {
     let (stop, stopped) = oneshot::channel();
-    let app = Arc::new(App { engine, limits: config.limits.clone(), standard: config.standard });
-    let options = rest::Options { drain_timeout: config.engine.shutdown_grace, ..rest::Options::default() };
+    let app = Arc::new(App {
+        engine,
+        limits: config.limits.clone(),
+        standard: config.standard,
+        secrets: Secrets::and(config.secret_names.iter().cloned()),
+    });
+    let options = rest::Options {
+        drain_timeout: config.engine.shutdown_grace,
+        host_names: host_names(config, address),
+        ..rest::Options::default()
+    };
     // A sender that is gone says the same as one that sends.
     let shutdown = async move { stopped.await.unwrap_or_default() };
     (stop, tokio::spawn(rest::serve(listener, app, options, shutdown)))
@@ -167,7 +193,7 @@ impl Service {
         config.engine.presence =
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
         let engine = start_engine(&config, store.clone(), transport).await?;
-        let (stop_server, server) = start_server(&config, listener, engine.clone());
+        let (stop_server, server) = start_server(&config, (listener, address), engine.clone());
         greet(&config, blobs::location(&config)?.as_ref(), address);
         Ok((Service { config, store, engine, stop_server }, server))
     }

@@ -1,5 +1,8 @@
 //! What a retry leaves in the log (R-10), and what it must not (R-9).
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use serde_json::Value;
 
 use super::world::{Reply, Service, Target};
@@ -8,7 +11,7 @@ use super::world::{Reply, Service, Target};
 fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret() {
     let service = Service::start_with(&["--log-format", "json", "--log-level", "trace"]);
     let target = Target::replying(|_| Reply { status: 503, body: "the-answers-secret".into() });
-    let url = target.url.replace("http://", "http://user:the-urls-secret@");
+    let url = target.url.replace("http://", "http://user:the-urls-secret@") + "?token=the-querys-secret";
     let words = [
         "send",
         &url,
@@ -55,4 +58,31 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
     assert!(failed[0]["backoff_ms"].as_u64().is_some_and(|backoff| backoff <= 1), "{}", failed[0]);
     assert!(events.iter().any(|event| event["alert"] == "dead-letter" && event["correlation_id"] == task.as_str()));
     assert!(!ended.stderr.contains("s-secret"), "{}", ended.stderr);
+}
+
+/// A query parameter of such a name is refused, and the log says which it was.
+const EVIL: &str = "a%0d%0aFAKE%1b[31m%c2%9b2J%e2%80%ae";
+
+fn ask_evil(service: &Service) {
+    let mut stream = TcpStream::connect(service.authority()).unwrap();
+    let head = format!("GET /retry-tasks?{EVIL}=1 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    assert!(std::io::read_to_string(&mut stream).unwrap().starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn what_a_caller_sends_cannot_forge_a_line_of_the_log_or_steer_a_terminal() {
+    let service = Service::start_with(&["--log-level", "trace"]);
+    ask_evil(&service);
+    let ended = service.stop().with(0).says(&[r"a\r\nFAKE\u{1b}[31m\u{9b}2J\u{202e} is not a parameter of this path"]);
+    assert!(!ended.stderr.lines().any(|line| line.starts_with("FAKE")), "{}", ended.stderr);
+    assert!(!ended.stderr.contains(['\x1b', '\u{9b}', '\u{202e}']), "{:?}", ended.stderr);
+
+    let service = Service::start_with(&["--log-level", "trace", "--log-format", "json"]);
+    ask_evil(&service);
+    let ended = service.stop().with(0);
+    assert!(!ended.stderr.contains(['\x1b', '\u{9b}', '\u{202e}']), "{:?}", ended.stderr);
+    let events: Vec<Value> = ended.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let refused = events.iter().find(|event| event["message"] == "a request was refused").unwrap();
+    assert_eq!(refused["error"], "a\r\nFAKE\x1b[31m\u{9b}2J\u{202e} is not a parameter of this path");
 }

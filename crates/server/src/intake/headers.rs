@@ -7,6 +7,7 @@ use crate::wire::HeaderFields;
 
 const FIELD: &str = "headers";
 const CONTENT_TYPE: &str = "content-type";
+const HOST: &str = "host";
 
 /// Fields that describe the connection or frame the message: the transport's to set.
 const FRAMING: [&str; 9] = [
@@ -42,10 +43,15 @@ pub(crate) fn check(
         return Vec::new();
     }
     let mut fields = Vec::with_capacity(given.len() + 1);
+    let mut has_host = false;
     for (name, value) in given {
+        let is_host = name.eq_ignore_ascii_case(HOST);
         if let Some(fault) = fault(&name, &value) {
             faults.add(format!("{FIELD}.{}", &*name), fault);
+        } else if is_host && has_host {
+            faults.add(format!("{FIELD}.{}", &*name), "must be given only once");
         }
+        has_host |= is_host;
         fields.push((name.0.into_owned(), value.0.into_owned()));
     }
     if let Some(implied) = implied_type
@@ -69,6 +75,9 @@ fn fault(name: &str, value: &str) -> Option<&'static str> {
     }
     if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
         return Some("must not contain control characters");
+    }
+    if name.eq_ignore_ascii_case(HOST) && value.trim().is_empty() {
+        return Some("must not be empty: leave it out, and it is the host of targetUrl");
     }
     None
 }
@@ -101,6 +110,15 @@ mod tests {
         let (fields, faults) = checked(&given, None);
         assert_eq!(faults, ["headers.b c", "headers.", "headers.X-Line"]);
         assert_eq!(fields[5], ("X-Word".to_owned(), "naïve".to_owned()));
+    }
+
+    #[test]
+    fn a_host_is_given_once_and_not_empty() {
+        assert_eq!(checked(&[("Host", "a.test")], None).1, [""; 0]);
+        for value in ["", " ", "\t"] {
+            assert_eq!(checked(&[("host", value)], None).1, ["headers.host"]);
+        }
+        assert_eq!(checked(&[("Host", "a.test"), ("X-A", "1"), ("host", "a.test")], None).1, ["headers.host"]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn origin(url: &str) -> Result<String, &'static str> {
     let behind_user = authority.as_str().rsplit('@').next().unwrap_or_default();
     let port = match &behind_user[host.len()..] {
         "" => default_port,
-        port => port[1..].parse::<u16>().ok().filter(|&port| port != 0).ok_or("must have a port from 1 to 65535")?,
+        port => read_port(&port[1..]).ok_or("must have a port from 1 to 65535")?,
     };
     let mut origin = format!("{scheme}://{host}");
     origin.make_ascii_lowercase();
@@ -51,6 +51,12 @@ fn origin(url: &str) -> Result<String, &'static str> {
         origin.push_str(&format!(":{port}"));
     }
     Ok(origin)
+}
+
+/// Digits and nothing else: a number may have a sign, a port may not.
+fn read_port(text: &str) -> Option<u16> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| is_number && port != 0)
 }
 
 fn is_host(host: &str) -> bool {
@@ -97,6 +103,8 @@ mod tests {
             "https://example.com:65536/",
             "https://example.com:/",
             "https://example.com:8x/",
+            "https://example.com:+8443/",
+            "https://example.com:-1/",
             "https://exa mple.com/",
             "https://example.com/a b",
             "https://example.com/\u{7f}",

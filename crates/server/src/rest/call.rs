@@ -8,6 +8,7 @@ use http::request::Parts;
 use redrive_core::{PolicyId, TaskId, TenantId};
 
 use super::body;
+use super::host_name::HostNames;
 use super::problem::Refusal;
 use super::query::Query;
 use super::stopping::Stopping;
@@ -20,6 +21,8 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     /// Whose requests these are: one tenant, until there are keys to tell tenants apart.
     pub(crate) tenant: TenantId,
+    /// The names that the server answers to.
+    pub(crate) names: HostNames,
     pub(crate) stopping: Stopping,
     pub(crate) body_read_timeout: Duration,
 }

@@ -4,12 +4,13 @@
 //! | --- | --- |
 //! | `server` | accepts connections, serves them, stops in good order |
 //! | `service`, `router`, `call`, `reply` | from a request to a response |
+//! | `gate`, `host_name` | what is checked of every request: the names that the server answers to, foreign pages |
 //! | `routes` | the one table of what is served, one file per route |
 //! | `problem` | from failures to problem details |
 //! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
 //! | `upload`, `sent` | bodies that are taken in and given out piece by piece |
 //! | `unread` | what is left of a body when its request is refused |
-//! | `body`, `query`, `percent`, `header_list` | the parts of a request |
+//! | `body`, `query`, `header_list` | the parts of a request |
 //! | `prefer`, `precondition`, `idempotency_key` | the headers that change what is done |
 //!
 //! Not here: what the operations do, what a document may say. There is no middleware: what every request needs is in
@@ -18,11 +19,12 @@
 mod body;
 mod call;
 mod docs;
+mod gate;
 mod header_list;
+mod host_name;
 mod idempotency_key;
 mod openapi;
 mod options;
-mod percent;
 mod precondition;
 mod prefer;
 mod problem;
@@ -38,6 +40,7 @@ mod stopping;
 mod unread;
 mod upload;
 
+pub use host_name::{HostName, InvalidHostName};
 pub use options::{Error, Options};
 pub use server::serve;
 

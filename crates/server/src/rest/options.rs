@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::host_name::HostName;
+
 /// The settings of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -14,6 +16,8 @@ pub struct Options {
     /// How long requests may take to finish when the server stops; those that wait for a task's end are answered at once.
     /// 10 s by default.
     pub drain_timeout: Duration,
+    /// The names that the server answers to, beside loopback and the address that it listens on. None by default.
+    pub host_names: Vec<HostName>,
 }
 
 impl Default for Options {
@@ -23,6 +27,7 @@ impl Default for Options {
             header_read_timeout: Duration::from_secs(60),
             body_read_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
+            host_names: Vec::new(),
         }
     }
 }
@@ -45,6 +50,9 @@ pub enum Error {
     /// A setting makes no sense.
     #[error("{0}")]
     Option(&'static str),
+    /// The address that the server listens on is not known.
+    #[error("finding out the address to listen on: {0}")]
+    Address(#[source] std::io::Error),
     /// No connection could be accepted any more.
     #[error("accepting connections: {0}")]
     Accept(#[source] std::io::Error),

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::percent;
 use super::problem::Refusal;
 use super::route::{Place, Route};
+use crate::percent;
 use crate::wire::Cursor;
 
 /// Query parameters, all of them known to the route.
@@ -28,18 +28,18 @@ impl Query {
         Ok(Query(parameters))
     }
 
-    /// Every value of a parameter that may be repeated. An empty one says nothing.
+    /// Every value of a parameter that may be repeated. An empty one filters nothing.
     pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(given, value)| given == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that may be given once.
+    /// The value of a parameter that may be given once, and then says something.
     pub(crate) fn one<'q>(&'q self, name: &'q str) -> Result<Option<&'q str>, Refusal> {
-        let mut values = self.all(name);
-        let first = values.next();
-        match values.next() {
-            Some(_) => Err(Refusal::parameter(name, "must be given only once")),
-            None => Ok(first),
+        let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Refusal::parameter(name, "must be given only once")),
+            (Some(""), None) => Err(Refusal::parameter(name, "must not be empty: leave it out, or give it a value")),
+            (first, None) => Ok(first),
         }
     }
 

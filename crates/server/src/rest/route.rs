@@ -7,6 +7,7 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::call::Call;
+use super::gate;
 use super::problem::{Kind, Refusal, kind};
 use super::reply::Reply;
 
@@ -139,7 +140,10 @@ impl Route {
     /// Every kind of problem that this route can answer with, by status code.
     pub(crate) fn all_problems(&self) -> Vec<&'static Kind> {
         let mut kinds = self.problems.to_vec();
-        kinds.push(&kind::INTERNAL);
+        kinds.extend([&kind::INTERNAL, &kind::INVALID_PARAMETER]);
+        if !gate::is_probe(self.path) {
+            kinds.extend([&kind::CROSS_SITE, &kind::UNKNOWN_HOST]);
+        }
         match self.request {
             Some(Document::Json { .. }) => kinds.extend([
                 &kind::MALFORMED_JSON,
@@ -152,7 +156,7 @@ impl Route {
             None => {}
         }
         if self.effect != Effect::Nothing {
-            kinds.extend([&kind::INVALID_PARAMETER, &kind::UNAVAILABLE]);
+            kinds.push(&kind::UNAVAILABLE);
         }
         if self.effect == Effect::Writes {
             kinds.push(&kind::STORAGE_FULL);

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use http::Method;
 
-use super::percent;
 use super::problem::Refusal;
 use super::route::Route;
 use super::routes::ROUTES;
+use crate::percent;
 
 /// A route that was found, and the text that stands in its path's parameter.
 #[derive(Debug)]

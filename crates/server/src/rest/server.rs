@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
 use super::call::Context;
+use super::host_name::HostNames;
 use super::options::{Error, Options};
 use super::service::respond;
 use super::stopping;
@@ -37,7 +38,9 @@ pub async fn serve(
     options.validate()?;
     let (stop, stopping) = stopping::channel();
     let tenant = TenantId::default_tenant();
-    let context = Arc::new(Context { app, tenant, stopping, body_read_timeout: options.body_read_timeout });
+    let address = listener.local_addr().map_err(Error::Address)?;
+    let names = HostNames::new(options.host_names.clone(), address.ip());
+    let context = Arc::new(Context { app, tenant, names, stopping, body_read_timeout: options.body_read_timeout });
     let builder = Arc::new(builder(&options));
     let slots = Arc::new(Semaphore::new(options.max_connections));
     let mut connections = JoinSet::new();

@@ -10,6 +10,7 @@ use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 
 use super::call::{Call, Context};
+use super::gate;
 use super::problem::Refusal;
 use super::query::Query;
 use super::reply::Reply;
@@ -38,7 +39,7 @@ async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
     let (body, unread) = unread::lend(&parts, body);
     let (most, within) = (most_discarded(&context.app.limits), context.body_read_timeout);
-    let (route, outcome) = match find(&parts) {
+    let (route, outcome) = match find(&context, &parts) {
         Ok(found) => (Some(found.route), handle(context, parts, body, found).await),
         Err(refusal) => {
             drop(body);
@@ -62,11 +63,10 @@ async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Reply {
     reply
 }
 
-fn find(parts: &Parts) -> Result<router::Found, Refusal> {
+fn find(context: &Context, parts: &Parts) -> Result<router::Found, Refusal> {
+    gate::check(&context.names, parts)?;
     let found = router::find(&parts.method, parts.uri.path())?;
-    if found.route.effect == Effect::Writes && is_cross_site(parts) {
-        return Err(Refusal::CrossSite);
-    }
+    gate::check_site(parts, found.route)?;
     Ok(found)
 }
 
@@ -78,12 +78,6 @@ async fn handle(context: Arc<Context>, parts: Parts, body: Lent, found: router::
 /// The most of a refused body that is read for its caller to hear the refusal: more than the largest that is taken.
 fn most_discarded(limits: &Limits) -> u64 {
     limits.stored_body_bytes.saturating_add(limits.stored_body_bytes / 4)
-}
-
-/// Browsers say where a request comes from; programs say nothing. There is no authentication yet, and a page that somebody
-/// happens to visit must not submit tasks to the service on their own machine.
-fn is_cross_site(parts: &Parts) -> bool {
-    parts.headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
 fn query(parts: &Parts, found: &router::Found) -> Result<Query, Refusal> {

@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::secret;
+use super::secret::{MASK, Secrets};
 use super::text::Text;
 
 /// Header fields that a caller gave, in their order; a name may occur more than once.
@@ -84,22 +84,28 @@ impl<'de> Visitor<'de> for ValuesVisitor {
 
 /// Header fields as they are shown: one entry per name, in the order of their first occurrence, secrets as `***`.
 #[derive(Debug, Clone, Copy)]
-pub struct ShownHeaders<'a>(pub &'a [(String, String)]);
+pub struct ShownHeaders<'a> {
+    /// The fields.
+    pub fields: &'a [(String, String)],
+    /// Which of them are secret.
+    pub secrets: &'a Secrets,
+}
 
-impl Serialize for ShownHeaders<'_> {
+impl<'a> Serialize for ShownHeaders<'a> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (at, (name, _)) in self.0.iter().enumerate() {
+        for (at, (name, _)) in self.fields.iter().enumerate() {
             let is_same = |(other, _): &&(String, String)| other.eq_ignore_ascii_case(name);
-            if self.0[..at].iter().any(|field| is_same(&field)) {
+            if self.fields[..at].iter().any(|field| is_same(&field)) {
                 continue;
             }
-            let hidden = secret::is_secret(name);
-            let mut shown = self.0[at..].iter().filter(is_same).map(|(_, value)| if hidden { "***" } else { value });
+            let hidden = self.secrets.is_secret(name);
+            let show = |(_, value): &'a (String, String)| if hidden { MASK.into() } else { self.secrets.mask(value) };
+            let mut shown = self.fields[at..].iter().filter(is_same).map(show);
             match (shown.next(), shown.next()) {
-                (Some(only), None) => map.serialize_entry(name, only)?,
+                (Some(only), None) => map.serialize_entry(name, &only)?,
                 (first, second) => {
-                    let all: Vec<&str> = first.into_iter().chain(second).chain(shown).collect();
+                    let all: Vec<Cow<'_, str>> = first.into_iter().chain(second).chain(shown).collect();
                     map.serialize_entry(name, &all)?;
                 }
             }
@@ -152,9 +158,17 @@ mod tests {
 
     #[test]
     fn shown_fields_have_one_entry_per_name_and_no_secrets() {
-        let fields = [("X-A", "1"), ("Authorization", "Bearer x"), ("x-a", "2"), ("b", "3"), ("X-Auth-Token", "t")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let shown = serde_json::to_string(&ShownHeaders(&fields)).unwrap();
-        assert_eq!(shown, r#"{"X-A":["1","2"],"Authorization":"***","b":"3","X-Auth-Token":"***"}"#);
+        let fields = [
+            ("X-A", "1"),
+            ("Authorization", "Bearer x"),
+            ("x-a", "2"),
+            ("b", "3"),
+            ("X-Auth-Token", "t"),
+            ("Location", "https://u:p@host/?code=1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let shown = ShownHeaders { fields: &fields, secrets: &Secrets::default() };
+        let expected = r#"{"X-A":["1","2"],"Authorization":"***","b":"3","X-Auth-Token":"***","Location":"https://***@host/?code=***"}"#;
+        assert_eq!(serde_json::to_string(&shown).unwrap(), expected);
     }
 }

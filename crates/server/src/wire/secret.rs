@@ -1,37 +1,150 @@
-//! What is never shown: the values of headers that carry secrets, and the password in a URL.
+//! What is never shown: the values of headers and of URL parameters whose names say that they are secret, and the user
+//! and password in a URL. All of it is kept and sent as given.
+//!
+//! A name is secret if a part of it is in [`PARTS`], if a word of it is in [`WORDS`], or if it is a parameter that is in
+//! [`PARAMETERS`]; case does not matter. [`Secrets::and`] adds parts. Hiding one value too many does less harm than showing
+//! one too many.
 
 use std::borrow::Cow;
+
+use crate::percent;
 
 /// Stands in for a secret.
 pub const MASK: &str = "***";
 
-/// Parts of names that give a secret away, whatever else the name says. Hiding one header too many does less harm than
-/// showing one too many.
-const PARTS: [&str; 11] =
-    ["auth", "bearer", "cookie", "credential", "jwt", "key", "pass", "secret", "session", "signature", "token"];
+/// Parts of names that give a secret away, whatever else the name says.
+pub(crate) const PARTS: [&str; 18] = [
+    "assertion",
+    "auth",
+    "bearer",
+    "cookie",
+    "credential",
+    "csrf",
+    "dpop",
+    "hmac",
+    "jwt",
+    "key",
+    "pass",
+    "pwd",
+    "secret",
+    "session",
+    "signature",
+    "token",
+    "totp",
+    "xsrf",
+];
+/// Words that give a secret away where they stand alone or beside others: `X-Pin` and `userPin`, but not `Shipping`.
+pub(crate) const WORDS: [&str; 7] = ["mac", "otp", "pin", "sas", "sid", "sig", "ticket"];
+/// Whole names of URL parameters.
+pub(crate) const PARAMETERS: [&str; 1] = ["code"];
 /// Names that only look like it.
 const HARMLESS: [&str; 2] = ["author", "www-authenticate"];
 
-/// Whether the header `name` carries a secret.
-pub fn is_secret(name: &str) -> bool {
-    let is_harmless = HARMLESS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless));
-    !is_harmless && PARTS.iter().any(|part| contains(name, part))
+/// Where the value of a parameter in a URL ends, also if the URL stands in a text.
+const VALUE_ENDS: [char; 7] = ['&', '#', ' ', '\t', '"', '<', '>'];
+
+/// Knows which names are secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    more: Vec<String>,
+}
+
+impl Secrets {
+    /// Those that are always secret, and names that have one of these parts.
+    pub fn and(parts: impl IntoIterator<Item = String>) -> Self {
+        Secrets { more: parts.into_iter().collect() }
+    }
+
+    /// Whether the header or parameter `name` carries a secret.
+    pub fn is_secret(&self, name: &str) -> bool {
+        if self.more.iter().any(|part| contains(name, part)) {
+            return true;
+        }
+        let is_harmless = HARMLESS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless));
+        !is_harmless && (PARTS.iter().any(|part| contains(name, part)) || has_word(name))
+    }
+
+    /// A URL, or a text with URLs in it, without the user and password and without the values of secret parameters.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match mask_users(text) {
+            Cow::Borrowed(text) => self.mask_parameters(text),
+            Cow::Owned(text) => Cow::Owned(self.mask_parameters(&text).into_owned()),
+        }
+    }
+
+    /// `?name=value`, `&name=value`, `;name=value` and `#name=value`.
+    fn mask_parameters<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut shown = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(['?', '&', ';', '#']).map(|at| at + 1) {
+            let name = rest[start..].trim_start();
+            let length = name.find(['=', '?', '&', ';', '#', '/', ' ', '"', '<', '>']).unwrap_or(name.len());
+            let end = rest.len() - name.len() + length;
+            let is_parameter = rest[end..].starts_with('=');
+            let hidden = is_parameter && self.is_secret_parameter(&name[..length]);
+            let upto = if is_parameter { end + 1 } else { end };
+            shown.push_str(&rest[..upto]);
+            rest = &rest[upto..];
+            if hidden {
+                shown.push_str(MASK);
+                rest = &rest[rest.find(VALUE_ENDS).unwrap_or(rest.len())..];
+            }
+        }
+        if shown.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(shown + rest) }
+    }
+
+    fn is_secret_parameter(&self, name: &str) -> bool {
+        let decoded = match name.contains(['%', '+']) {
+            true => percent::decode(name, true).map(Cow::Owned),
+            false => Some(Cow::Borrowed(name)),
+        };
+        // What cannot be read may say anything.
+        let Some(name) = decoded else { return true };
+        self.is_secret(&name) || PARAMETERS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    }
 }
 
 fn contains(name: &str, part: &str) -> bool {
     name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
-/// `url` with the password before its host hidden. A user without a password may be a token, and is hidden too.
-pub fn mask_url(url: &str) -> Cow<'_, str> {
-    let Some(start) = url.find("://").map(|at| at + 3) else { return Cow::Borrowed(url) };
-    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
-    let Some(at) = url[start..end].rfind('@').map(|at| start + at) else { return Cow::Borrowed(url) };
-    let masked = match url[start..at].split_once(':') {
-        Some((user, _)) => format!("{}{user}:{MASK}{}", &url[..start], &url[at..]),
-        None => format!("{}{MASK}{}", &url[..start], &url[at..]),
-    };
-    Cow::Owned(masked)
+/// Whether a word of `name` is in [`WORDS`]. Words end at what is no letter, and where a capital follows a small letter.
+fn has_word(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut start = 0;
+    for at in 0..=bytes.len() {
+        let ends = bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphabetic());
+        let turns =
+            at > start && at < bytes.len() && bytes[at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+        if ends || turns {
+            if WORDS.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(&bytes[start..at])) {
+                return true;
+            }
+            start = if ends { at + 1 } else { at };
+        }
+    }
+    false
+}
+
+/// A text with the user and password of every URL in it hidden. A user alone may be a token, and is hidden too.
+fn mask_users(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("//").map(|at| at + 2) {
+        let end = rest[start..].find(['/', '?', '#', ' ', '\t', '"', '<', '>']).map_or(rest.len(), |at| start + at);
+        match rest[start..end].rfind('@') {
+            Some(at) => {
+                shown.push_str(&rest[..start]);
+                shown.push_str(MASK);
+                rest = &rest[start + at..];
+            }
+            None => {
+                shown.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+    }
+    if shown.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(shown + rest) }
 }
 
 #[cfg(test)]
@@ -40,31 +153,98 @@ mod tests {
 
     #[test]
     fn names_that_carry_secrets_are_known_in_any_case() {
-        for name in ["Authorization", "COOKIE", "set-cookie", "X-Api-Key", "x-goog-apikey", "X-Hub-Signature-256"] {
-            assert!(is_secret(name), "{name}");
+        let secrets = Secrets::default();
+        for name in [
+            "Authorization",
+            "COOKIE",
+            "set-cookie",
+            "X-Api-Key",
+            "x-goog-apikey",
+            "X-Hub-Signature-256",
+            "X-Auth-Token",
+            "client_secret",
+            "x-password",
+            "Aws-Credentials",
+            "Proxy-Authorization",
+            "X-Access-Key",
+            "X-JWT",
+            "X-Passphrase",
+            "X-Session-Id",
+            "Bearer",
+            "X-Auth",
+            "X-Subscription-Key",
+            "DPoP",
+            "X-Otp",
+            "X-OTP-Code",
+            "otp2",
+            "X-Pin",
+            "userPin",
+            "X-Csrf-Token",
+            "X-XSRF",
+            "X-Hmac",
+            "X-Hmac-Sha256",
+            "sig",
+            "X-Sig",
+        ] {
+            assert!(secrets.is_secret(name), "{name}");
         }
-        for name in ["X-Auth-Token", "client_secret", "x-password", "Aws-Credentials", "Proxy-Authorization"] {
-            assert!(is_secret(name), "{name}");
-        }
-        for name in ["X-Access-Key", "X-JWT", "X-Passphrase", "X-Session-Id", "Bearer", "X-Auth", "X-Subscription-Key"]
-        {
-            assert!(is_secret(name), "{name}");
-        }
-        for name in ["content-type", "accept", "x-request-id", "author", "etag", "retry-after", "date", ""] {
-            assert!(!is_secret(name), "{name}");
+        for name in [
+            "content-type",
+            "accept",
+            "x-request-id",
+            "author",
+            "etag",
+            "retry-after",
+            "date",
+            "",
+            "X-Shipping",
+            "Ping",
+            "X-Pinned",
+            "x-sigma",
+            "Side",
+            "Machine",
+        ] {
+            assert!(!secrets.is_secret(name), "{name}");
         }
     }
 
     #[test]
-    fn the_password_in_a_url_is_hidden() {
-        for (url, shown) in [
-            ("https://user:pa:ss@host/a?b=c@d", "https://user:***@host/a?b=c@d"),
+    fn names_can_be_added() {
+        let secrets = Secrets::and(["badge".to_owned()]);
+        assert!(secrets.is_secret("X-Badge-Number") && secrets.is_secret("X-Api-Key"));
+        assert!(!Secrets::default().is_secret("X-Badge-Number"));
+        assert_eq!(secrets.mask("https://host/?badge=7&b=1"), "https://host/?badge=***&b=1");
+    }
+
+    #[test]
+    fn users_passwords_and_secret_parameters_of_urls_are_hidden() {
+        for (text, shown) in [
+            ("https://user:pa:ss@host/a?b=c@d", "https://***@host/a?b=c@d"),
             ("https://token@host:8080", "https://***@host:8080"),
+            ("https://token:@host:8080", "https://***@host:8080"),
+            ("https://a@b@host/", "https://***@host/"),
+            ("//user:pw@host/", "//***@host/"),
             ("https://host/@x:y@z", "https://host/@x:y@z"),
             ("https://host?a@b", "https://host?a@b"),
             ("https://host/", "https://host/"),
+            ("https://host/?token=a,b;c=d&x=1", "https://host/?token=***&x=1"),
+            ("https://host/?x=1&access_token=a==", "https://host/?x=1&access_token=***"),
+            ("https://host/?x=1;api_key=a", "https://host/?x=1;api_key=***"),
+            ("https://host/?api%5Fk%65y=a&y=2", "https://host/?api%5Fk%65y=***&y=2"),
+            ("https://host/?%zz=a&y=2", "https://host/?%zz=***&y=2"),
+            ("https://host/?X-Amz-Signature=a&sig=b&code=c", "https://host/?X-Amz-Signature=***&sig=***&code=***"),
+            ("https://host/;jsessionid=a?b=c", "https://host/;jsessionid=***"),
+            ("/back#access_token=a&state=b", "/back#access_token=***&state=b"),
+            ("https://host/?zipcode=1&page=2&empty=&flag", "https://host/?zipcode=1&page=2&empty=&flag"),
+            (
+                "<https://u:p@a/?key=1>; rel=next, <http://u@b/?x=1>; rel=last",
+                "<https://***@a/?key=***>; rel=next, <http://***@b/?x=1>; rel=last",
+            ),
+            ("0; url=https://a/?password=b", "0; url=https://a/?password=***"),
+            ("text/html; charset=utf-8", "text/html; charset=utf-8"),
+            ("", ""),
         ] {
-            assert_eq!(mask_url(url), shown);
+            assert_eq!(Secrets::default().mask(text), shown, "{text}");
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::headers::HeaderFields;
+use super::labels;
 use super::moment::Moment;
 use super::object;
 use super::text::Text;
@@ -68,7 +69,7 @@ pub struct Submission<'a> {
     pub not_before: Option<Moment>,
     /// Names and values for finding the task again: at most 20; names of at most 64 letters, digits, `.`, `_`, `-`;
     /// values of at most 256 characters.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "labels::optional")]
     pub labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
 }
 
@@ -109,6 +110,7 @@ mod tests {
             (r#"{"targetUrl":"x","notBefore":"soon"}"#, Some("notBefore")),
             (r#"{"targetUrl":"x","notBefore":"123"}"#, Some("notBefore")),
             (r#"{"targetUrl":"x","labels":{"a":1}}"#, Some("labels.a")),
+            (r#"{"targetUrl":"x","labels":{"a":"1","b":"2","\u0061":"1"}}"#, Some("labels.a")),
             (r#"{"targetUrl":"x","policy":[5]}"#, Some("policy")),
             (r#"["https://example.com"]"#, None),
             (r#""text""#, None),

@@ -13,7 +13,8 @@ use serde::{Serialize, Serializer};
 
 use super::finding::ShownFinding;
 use super::headers::ShownHeaders;
-use super::{schema, secret};
+use super::schema;
+use super::secret::Secrets;
 
 /// A task and where it stands. Times are epoch milliseconds; what there is nothing to say about is `null`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,7 +49,7 @@ pub struct Task<'a> {
     /// Whether a cancel came while an attempt was claimed or under way: that attempt may still reach the dependency, no
     /// further one is made. Only the status CANCELLED promises that nothing is sent any more.
     pub cancel_requested: bool,
-    /// The URL that it calls; a password in it is shown as `***`.
+    /// The URL that it calls; a user, a password and the values of secret parameters in it are shown as `***`.
     pub target_url: Cow<'a, str>,
     /// The method.
     pub method: &'a str,
@@ -87,12 +88,13 @@ pub struct Task<'a> {
 
 impl<'a> Task<'a> {
     /// A task with all that is to be shown of it.
-    pub fn full(detail: &'a TaskDetail) -> Self {
-        Task { response: Some(detail.answer.as_ref().map(Response::from)), ..Task::summary(detail) }
+    pub fn full(detail: &'a TaskDetail, secrets: &'a Secrets) -> Self {
+        let response = detail.answer.as_ref().map(|answer| Response::new(answer, secrets));
+        Task { response: Some(response), ..Task::summary(detail, secrets) }
     }
 
     /// A task as a list shows it.
-    pub fn summary(detail: &'a TaskDetail) -> Self {
+    pub fn summary(detail: &'a TaskDetail, secrets: &'a Secrets) -> Self {
         let TaskDetail { task, request, .. } = detail;
         Task {
             task_id: task.id,
@@ -107,9 +109,9 @@ impl<'a> Task<'a> {
             deadline_at: task.deadline_at.as_millis(),
             ended_at: task.ended_at.map(|at| at.as_millis()),
             cancel_requested: task.cancel_requested,
-            target_url: secret::mask_url(&request.target_url),
+            target_url: secrets.mask(&request.target_url),
             method: &request.method,
-            headers: ShownHeaders(&request.headers),
+            headers: ShownHeaders { fields: &request.headers, secrets },
             body_bytes: request.body.length(),
             body_ref: request.body.stored().map(|body| body.hash.to_string()),
             dependency: task.lane.dependency.as_str(),
@@ -167,13 +169,14 @@ pub struct Response<'a> {
     pub truncated: bool,
 }
 
-impl<'a> From<&'a Answer> for Response<'a> {
-    fn from(answer: &'a Answer) -> Self {
+impl<'a> Response<'a> {
+    /// What was answered, without its secrets.
+    pub fn new(answer: &'a Answer, secrets: &'a Secrets) -> Self {
         let bytes = answer.body.inline();
         let body = bytes.and_then(|bytes| text(bytes, answer.truncated));
         Response {
             status: answer.status,
-            headers: ShownHeaders(&answer.headers),
+            headers: ShownHeaders { fields: &answer.headers, secrets },
             body,
             body_base64: bytes.filter(|_| body.is_none()).map(|bytes| STANDARD.encode(bytes)),
             body_ref: answer.body.stored().map(|body| body.hash.to_string()),
@@ -269,7 +272,8 @@ mod tests {
             ("né".as_bytes().split_at(2).0, false, None, Some("bsM=")),
         ] {
             let answer = answer(body, truncated);
-            let shown = Response::from(&answer);
+            let secrets = Secrets::default();
+            let shown = Response::new(&answer, &secrets);
             assert_eq!((shown.body, shown.body_base64.as_deref()), (text, base64), "{body:?}");
         }
     }

@@ -7,7 +7,7 @@ async fn the_reference_is_a_page_and_the_root_leads_to_it() {
     let world = World::start().await;
     let root = world.get("/").await;
     assert_eq!((root.status, root.header("location")), (307, Some("/docs")));
-    let page = world.ask(Ask::get("/docs").header("host", "retry.test:7373")).await;
+    let page = world.ask(Ask::get("/docs").header("host", "retry.localhost:7373")).await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let document = redrive_server::rest::openapi_document();
     for (path, item) in document["paths"].as_object().unwrap() {

@@ -47,7 +47,7 @@ async fn a_request_over_its_limit_is_413() {
 async fn reading_stops_at_the_limit_even_if_the_length_was_not_announced() {
     let world = small().await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
     // 1,100 bytes of a body that would never end.
     for _ in 0..11 {
         stream.write_all(format!("64\r\n{}\r\n", " ".repeat(100)).as_bytes()).await.unwrap();
@@ -62,7 +62,7 @@ async fn reading_stops_at_the_limit_even_if_the_length_was_not_announced() {
 async fn a_caller_that_announces_too_much_is_told_before_it_sends() {
     let world = small().await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    let head = "POST /retry-tasks HTTP/1.1\r\nhost: x\r\ncontent-length: 5000\r\nexpect: 100-continue\r\n\r\n";
+    let head = "POST /retry-tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 5000\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_body_that_does_not_come_is_408() {
     let options = rest::Options { body_read_timeout: std::time::Duration::from_millis(1), ..rest::Options::default() };
     let world = World::with(Limits::default(), options).await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{").await.unwrap();
+    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{").await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");

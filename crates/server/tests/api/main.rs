@@ -5,12 +5,14 @@
 
 mod batch;
 mod docs;
+mod gate;
 mod limits;
 mod lists;
 mod openapi;
 mod policies;
 mod refusals;
 mod replay;
+mod secrets;
 mod service;
 mod shutdown;
 mod standard;

@@ -1,6 +1,6 @@
 //! The OpenAPI document: valid in itself, and true to what is served.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{Ask, World};
 
@@ -90,6 +90,59 @@ fn every_schema_says_what_it_is() {
         for required in schema["required"].as_array().into_iter().flatten() {
             assert!(schema["properties"].get(required.as_str().unwrap()).is_some(), "{name} {required}");
         }
+    }
+}
+
+/// The bounds of a number, or of the numbers of a list, in a schema: the least and the most.
+fn bounds(schema: &Value) -> (Value, Value) {
+    (schema["minimum"].clone(), schema["maximum"].clone())
+}
+
+#[tokio::test]
+async fn the_bounds_of_a_policys_fields_are_those_that_the_server_enforces() {
+    let world = World::start().await;
+    let document = redrive_server::rest::openapi_document();
+    let properties = &document["components"]["schemas"]["PolicyInput"]["properties"];
+    // Room for the largest values of the others.
+    let roomy = json!({ "policyId": "p", "totalBudgetMs": 2_592_000_000_u64, "maxDelayMs": 2_592_000_000_u64 });
+    let mut looked_at = 0;
+    for (field, schema) in properties.as_object().unwrap() {
+        let (is_list, numbers) = if schema["items"].is_object() { (true, &schema["items"]) } else { (false, schema) };
+        let is_number =
+            numbers["type"].to_string().contains("integer") || numbers["type"].to_string().contains("number");
+        if !is_number {
+            continue;
+        }
+        looked_at += 1;
+        let (least, most) = bounds(numbers);
+        let step = if numbers["type"].to_string().contains("number") { 0.001 } else { 1.0 };
+        let above_most = json!(most.as_f64().unwrap() + step);
+        let mut cases = vec![(most.clone(), true), (above_most, false)];
+        match least.as_f64() {
+            Some(least) => cases.extend([(json!(least), true), (json!(least - step), false)]),
+            None => cases.extend([(json!(0.001), true), (numbers["exclusiveMinimum"].clone(), false)]),
+        }
+        for (value, is_valid) in cases {
+            let value = if step == 1.0 { json!(value.as_f64().unwrap() as i64) } else { value };
+            let mut policy = roomy.clone();
+            policy[field] = if is_list { json!([value]) } else { value };
+            match field.as_str() {
+                "maxDelayMs" => policy["initialDelayMs"] = json!(1),
+                "scheduleMs" => policy["backoff"] = json!("schedule"),
+                "connectTimeoutMs" => policy["attemptTimeoutMs"] = json!(900_000),
+                _ => {}
+            }
+            let answer = world.post("/retry-policies", &policy.to_string()).await;
+            assert_eq!([200, 201].contains(&answer.status), is_valid, "{policy}: {}", answer.text());
+        }
+    }
+    assert_eq!(looked_at, 11, "{properties:#}");
+    let schedule = &properties["scheduleMs"];
+    assert_eq!((&schedule["minItems"], &schedule["maxItems"]), (&json!(1), &json!(100)));
+    for (length, is_valid) in [(0, false), (1, true), (100, true), (101, false)] {
+        let policy = json!({ "policyId": "p", "backoff": "schedule", "scheduleMs": vec![1; length] });
+        let answer = world.post("/retry-policies", &policy.to_string()).await;
+        assert_eq!([200, 201].contains(&answer.status), is_valid, "{length}: {}", answer.text());
     }
 }
 

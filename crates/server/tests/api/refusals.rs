@@ -54,6 +54,7 @@ async fn what_cannot_be_understood_is_400_and_named() {
         (r#"{"targetUrl":"https://example.com/","notBefore":"tomorrow"}"#, 400, shape, Some("notBefore")),
         (r#"{"targetUrl":"https://example.com/","labels":{"a":1}}"#, 400, shape, Some("labels.a")),
         (r#"{"targetUrl":"https://example.com/","labels":[]}"#, 400, shape, Some("labels")),
+        (r#"{"targetUrl":"https://example.com/","labels":{"a":"1","a":"1"}}"#, 400, shape, Some("labels.a")),
     ];
     refused(&World::start().await, "/retry-tasks", cases).await;
 }
@@ -77,6 +78,10 @@ async fn what_cannot_be_is_422_and_named() {
         (r#"{"targetUrl":"https://example.com/a b"}"#, 422, value, Some("targetUrl")),
         (r#"{"targetUrl":"https://example.com/\r\nx: y"}"#, 422, value, Some("targetUrl")),
         (r#"{"targetUrl":"https://example.com:0/"}"#, 422, value, Some("targetUrl")),
+        (r#"{"targetUrl":"http://127.0.0.1:+22100/"}"#, 422, value, Some("targetUrl")),
+        (r#"{"targetUrl":"https://example.com/","headers":{"Host":""}}"#, 422, value, Some("headers.Host")),
+        (r#"{"targetUrl":"https://example.com/","headers":{"Host":["a","b"]}}"#, 422, value, Some("headers.Host")),
+        (r#"{"targetUrl":"https://example.com/","headers":{"Host":"a","host":"a"}}"#, 422, value, Some("headers.host")),
         (&long_url, 422, value, Some("targetUrl")),
         (r#"{"targetUrl":"https://example.com/","method":"GE T"}"#, 422, value, Some("method")),
         (r#"{"targetUrl":"https://example.com/","method":"CONNECT"}"#, 422, value, Some("method")),
@@ -166,7 +171,11 @@ async fn a_body_that_is_not_json_by_its_own_word_is_415() {
     for content_type in ["application/json; charset=utf-8", "application/vnd.x+json"] {
         assert_eq!(world.ask(ask.clone().header("content-type", content_type)).await.status, 201);
     }
-    assert_eq!(world.ask(ask.without("content-type")).await.status, 201);
+    for path in ["/retry-tasks", "/retry-tasks/batch", "/retry-policies"] {
+        let untyped = Ask::post(path, r#"{"targetUrl":"https://example.com/"}"#).without("content-type");
+        world.ask(untyped).await.problem(415, "unsupported-media-type");
+    }
+    assert_eq!(world.target.sent(), 2);
 }
 
 #[tokio::test]

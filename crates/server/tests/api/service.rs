@@ -92,9 +92,14 @@ async fn http_2_is_spoken_with_prior_knowledge() {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(async move { connection.await.unwrap_or_default() });
-    let uri = |path: &str| format!("http://redrive.test{path}");
+    let uri = |path: &str| format!("http://redrive.localhost{path}");
     let request = |method: &str, path: &str, body: &'static str| {
-        Request::builder().method(method).uri(uri(path)).body(Full::new(Bytes::from_static(body.as_bytes()))).unwrap()
+        Request::builder()
+            .method(method)
+            .uri(uri(path))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from_static(body.as_bytes())))
+            .unwrap()
     };
     for (method, path, body, status) in [
         ("POST", "/retry-tasks", r#"{"targetUrl":"https://example.com/"}"#, 201),
@@ -107,11 +112,14 @@ async fn http_2_is_spoken_with_prior_knowledge() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body.is_empty(), method == "HEAD", "{method} {path}");
         if (method, path) == ("GET", "/docs") {
-            assert!(String::from_utf8_lossy(&body).contains("http://redrive.test/retry-tasks"));
+            assert!(String::from_utf8_lossy(&body).contains("http://redrive.localhost/retry-tasks"));
         }
     }
     let limit = vec![b' '; 7 * 1024 * 1024];
-    let huge = Request::post(uri("/retry-tasks")).body(Full::new(Bytes::from(limit))).unwrap();
+    let huge = Request::post(uri("/retry-tasks"))
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(limit)))
+        .unwrap();
     assert_eq!(sender.send_request(huge).await.unwrap().status(), 413);
     assert_eq!(sender.send_request(request("GET", "/livez", "")).await.unwrap().status(), 200);
 }

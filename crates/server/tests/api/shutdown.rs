@@ -37,7 +37,7 @@ async fn a_request_that_does_not_finish_in_time_is_ended() {
     let world = World::with(Limits::default(), options).await;
     use tokio::io::AsyncWriteExt as _;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{").await.unwrap();
+    stream.write_all(b"POST /retry-tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{").await.unwrap();
     world.stopped().await.unwrap();
 }
 

@@ -47,7 +47,7 @@ async fn an_uploaded_body_is_sent_by_every_task_that_refers_to_it() {
 #[tokio::test]
 async fn a_stored_body_can_be_read_back() {
     let world = World::start().await;
-    for bytes in [large(), Vec::new()] {
+    for bytes in [large(), vec![0]] {
         let path = format!("/blobs/{}", upload(&world, &bytes).await);
         let read = world.get(&path).await;
         assert_eq!((read.status, read.header("content-type")), (200, Some("application/octet-stream")));
@@ -60,6 +60,22 @@ async fn a_stored_body_can_be_read_back() {
     for nothing in [BodyHash::of(b"nobody brought this").to_string(), "x".into()] {
         world.get(&format!("/blobs/{nothing}")).await.problem(404, "body-not-found");
     }
+}
+
+#[tokio::test]
+async fn an_upload_without_a_body_is_refused() {
+    let world = World::start().await;
+    let empty = || Ask::bytes("POST", "/blobs", b"");
+    for ask in [empty(), empty().chunked()] {
+        let problem = world.ask(ask).await.problem(400, "invalid-parameter");
+        assert_eq!(problem["field"], "body");
+    }
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains(r#""field":"body""#), "{answer}");
+    world.get(&format!("/blobs/{}", BodyHash::of(b""))).await.problem(404, "body-not-found");
 }
 
 #[tokio::test]
@@ -141,7 +157,7 @@ async fn a_caller_that_sends_too_much_hears_that_it_was_refused() {
     for (path, head, status) in [("/blobs", &announced, 413), ("/blobs", &chunked, 413), ("/nothing", &announced, 404)]
     {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}");
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}");
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(&vec![7; REFUSED]).await.unwrap();
         stream.write_all(b"\r\n0\r\n\r\n").await.unwrap();
@@ -156,7 +172,7 @@ async fn what_is_refused_is_not_read_for_ever() {
     let limits = Limits { stored_body_bytes: 1_000, ..Limits::default() };
     let world = World::with(limits, rest::Options::default()).await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    let head = "POST /blobs HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nffffffff\r\n";
+    let head = "POST /blobs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nffffffff\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     // Four gibibytes were announced: the connection ends long before.
     let mut sent = 0_usize;
@@ -181,7 +197,7 @@ async fn without_a_place_for_them_stored_bodies_are_501_for_good() {
 async fn an_upload_that_breaks_off_stores_nothing() {
     let world = World::start().await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf ").await.unwrap();
+    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf ").await.unwrap();
     drop(stream);
     for bytes in [&b"half "[..], b"half"] {
         world.get(&format!("/blobs/{}", BodyHash::of(bytes))).await.problem(404, "body-not-found");
@@ -193,7 +209,7 @@ async fn an_upload_that_stands_still_is_ended() {
     let options = rest::Options { body_read_timeout: Duration::from_millis(20), ..rest::Options::default() };
     let world = World::with(Limits::default(), options).await;
     let mut stream = TcpStream::connect(world.address).await.unwrap();
-    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf ").await.unwrap();
+    stream.write_all(b"POST /blobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf ").await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("/problems/broken-body"), "{answer}");

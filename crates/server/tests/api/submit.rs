@@ -37,7 +37,7 @@ async fn a_submitted_task_is_answered_with_everything_there_is_to_know() {
         "deadlineAt": START + 86_400_000,
         "endedAt": null,
         "cancelRequested": false,
-        "targetUrl": "https://user:***@Api.Example.com/x?y=z",
+        "targetUrl": "https://***@Api.Example.com/x?y=z",
         "method": "PUT",
         "headers": { "X-Tag": ["a", "b"], "Authorization": "***", "content-type": "text/plain; charset=utf-8" },
         "bodyBytes": 3,

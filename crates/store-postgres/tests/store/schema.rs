@@ -18,7 +18,7 @@ async fn of_many_that_come_at_once_one_makes_the_schema() {
         opened.unwrap().unwrap();
     }
     let versions = plain(database.url()).await.query("SELECT version FROM redrive.schema_versions", &[]).await.unwrap();
-    assert_eq!(versions.len(), 2);
+    assert_eq!(versions.len(), 3);
 }
 
 #[tokio::test]
@@ -31,8 +31,8 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
         "{refused}"
     );
     let state = migrate(&by_hand).await.unwrap();
-    assert_eq!((state.version, state.program), (0, 2));
-    assert_eq!(migrate(&by_hand).await.unwrap().version, 2);
+    assert_eq!((state.version, state.program), (0, 3));
+    assert_eq!(migrate(&by_hand).await.unwrap().version, 3);
     PostgresStore::open(by_hand).await.unwrap();
 }
 
@@ -159,7 +159,7 @@ ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE redrive.log ADD COLUMN added text;
 CREATE TABLE redrive.new_things (id bigint PRIMARY KEY);
-INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (3, 1);";
+INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (4, 1);";
 
 #[tokio::test]
 async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
@@ -193,12 +193,47 @@ async fn an_attempt_that_the_version_before_logged_has_its_number_in_all_for_its
 }
 
 #[tokio::test]
+async fn the_view_for_people_shows_no_secrets_also_in_a_database_of_version_1() {
+    let database = Postgres::shared().fresh_database();
+    let client = plain(database.url()).await;
+    client.batch_execute(VERSION_1).await.unwrap();
+    client.batch_execute("CREATE ROLE overview_reader").await.ok();
+    client.batch_execute("GRANT SELECT ON redrive.task_overview TO overview_reader").await.unwrap();
+    let cases = [
+        ("http://a.b/c/d", "http://a.b/c/d"),
+        ("https://user:SECRET@a.b/", "https://***@a.b/"),
+        ("https://SECRET@a.b:8080", "https://***@a.b:8080"),
+        ("https://SECRET:@a.b/x@y", "https://***@a.b/x@y"),
+        ("https://u:SECRET@SECRET@a.b/?x=y@z", "https://***@a.b/?***"),
+        ("https://a.b?access_token=SECRET", "https://a.b?***"),
+        ("HTTPS://a.b/c?page=2&sig=SECRET?x", "HTTPS://a.b/c?***"),
+    ];
+    for (n, (url, _)) in cases.into_iter().enumerate() {
+        let enqueue = "SELECT redrive.enqueue($1::text, idempotency_key => $2)";
+        client.query(enqueue, &[&url, &n.to_string()]).await.unwrap();
+    }
+    PostgresStore::open(Options::new(database.url(), node("new"))).await.unwrap();
+    let view = "SELECT target_url, task_overview::text FROM redrive.task_overview ORDER BY idempotency_key";
+    let rows = client.query(view, &[]);
+    for ((url, shown), row) in cases.into_iter().zip(rows.await.unwrap()) {
+        let (target, all): (String, String) = (row.get(0), row.get(1));
+        assert_eq!(target, shown, "{url}");
+        assert!(!all.contains("SECRET"), "{all}");
+    }
+    let kept = client.query_one("SELECT count(*) FROM redrive.tasks WHERE target_url LIKE '%SECRET%'", &[]).await;
+    assert_eq!(kept.unwrap().get::<_, i64>(0), 6);
+    // What was granted on the view before still is.
+    let granted = "SELECT has_table_privilege('overview_reader', 'redrive.task_overview', 'SELECT')";
+    assert!(client.query_one(granted, &[]).await.unwrap().get::<_, bool>(0));
+}
+
+#[tokio::test]
 async fn a_schema_that_needs_a_newer_program_is_refused() {
     let opened = open("old").await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (3, 3)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (4, 4)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
-    assert!(refused.contains("is at version 3, which needs a newer program"), "{refused}");
+    assert!(refused.contains("is at version 4, which needs a newer program"), "{refused}");
 }
 
 #[tokio::test]

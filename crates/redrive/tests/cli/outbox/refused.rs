@@ -39,7 +39,7 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
         [
             "2|A value cannot be: targetUrl must begin with http:// or https://".to_owned(),
             format!("3|{}", shape("headers.X", "invalid type: integer `1`, expected a text or a list of texts")),
-            format!("4|{}", shape("labels", "invalid type: sequence, expected a map")),
+            format!("4|{}", shape("labels", "invalid type: sequence, expected an object from names to texts")),
             "5|No policy of this name: there is no policy \"nobody\"\n  field: policyId".to_owned(),
             format!(
                 "6|The key belongs to another request: the idempotency key belongs to task {taken}, which has another \

@@ -11,7 +11,7 @@ pub(crate) fn post(authority: &str, path: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(authority).unwrap();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n\r\n{body}"
     )
     .unwrap();

@@ -1,9 +1,10 @@
 //! The beginning of the reference: what a reader needs to know before the first call.
 
 use super::html::prose;
+use crate::wire::{PARAMETERS, PARTS, WORDS};
 
 /// Each is a heading and what stands under it.
-const CONVENTIONS: [(&str, &str); 6] = [
+const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Documents",
         "JSON in camelCase. Times are epoch milliseconds, durations are milliseconds and end in `Ms`. What there is \
@@ -29,10 +30,6 @@ const CONVENTIONS: [(&str, &str); 6] = [
          `field` and `errors` name what was wrong and where. 400: it could not be understood; 422: it was understood, \
          and cannot be.",
     ),
-    (
-        "Secrets",
-        "The values of headers that carry secrets, and the password in a URL, are sent as given and shown as `***`.",
-    ),
 ];
 
 pub(crate) fn section() -> String {
@@ -48,9 +45,23 @@ pub(crate) fn section() -> String {
          <li><b class=\"bad\">EXHAUSTED</b><span>ran out of attempts or time</span></li>\
          <li><b class=\"off\">CANCELLED</b><span>was cancelled; nothing is sent any more</span></li></ol><div class=\"conventions\">",
     );
-    for (title, text) in CONVENTIONS {
+    let secrets = secrets();
+    for (title, text) in CONVENTIONS.into_iter().chain([("Secrets", secrets.as_str())]) {
         section.push_str(&format!("<div><h3>{title}</h3><p>{}</p></div>", prose(text)));
     }
     section.push_str("</div></section>");
     section
+}
+
+/// What is shown as `***`, by the lists that decide it.
+fn secrets() -> String {
+    let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    format!(
+        "The values of headers and URL parameters that carry secrets, and the user and password in a URL, are kept and \
+         sent as given and shown as `***`. Secret is a name that contains {}, one with the word {}, and the URL \
+         parameter {}; `--secret-names` adds more.",
+        list(&PARTS),
+        list(&WORDS),
+        list(&PARAMETERS),
+    )
 }

@@ -43,13 +43,15 @@ kinds! {
     INVALID_DOCUMENT = 400 "invalid-document" "The document has another shape":
         "The body is JSON, but a field is unknown, missing, given twice or of the wrong type. `field` names it.";
     INVALID_PARAMETER = 400 "invalid-parameter" "A parameter makes no sense":
-        "A query parameter or a header is unknown here, given too often or not of the form that it must have. `field` names it.";
+        "A query parameter, a header or the body is missing, unknown here, given too often or not of the form that it must have. `field` names it.";
     KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
         "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
     BROKEN_BODY = 400 "broken-body" "The body did not come to its end":
         "The bytes of the upload stopped coming before their end. Nothing was stored; it is safe to try again.";
     CROSS_SITE = 403 "cross-site" "A page of another site must not do this":
-        "A browser says that a page of another site made this request. Such a page could reach a service on the visitor's own machine; it is not let in to change anything.";
+        "A browser says that a page of another site made this request: `Origin` names another site than this server, or `Sec-Fetch-Site` says so. Such a page could reach a service on the visitor's own machine or network, so it is refused. If the page is served by this server under another name, start the server with that name in `--host-names`.";
+    UNKNOWN_HOST = 403 "unknown-host" "The server does not answer to this name":
+        "The `Host` header (`:authority` in HTTP/2) names a host that this server was not told to be. A page of another site can make its own name resolve to this server's address, so only known names are answered: loopback, the address that the server listens on, and those in `--host-names`. Only `/livez`, `/readyz` and `/metrics` answer to any name.";
     NOT_FOUND = 404 "not-found" "There is nothing here":
         "No such path. The API is described at /docs and in /openapi.json.";
     TASK_NOT_FOUND = 404 "task-not-found" "No such task":

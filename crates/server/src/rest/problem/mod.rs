@@ -18,7 +18,8 @@ use crate::wire::{FieldFault, Malformed, Problem, ShownFinding};
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
     match refusal {
         Refusal::Failure(failure) => kind_of_failure(failure),
-        Refusal::CrossSite => &kind::CROSS_SITE,
+        Refusal::CrossSite | Refusal::ForeignOrigin(_) => &kind::CROSS_SITE,
+        Refusal::UnknownHost(_) => &kind::UNKNOWN_HOST,
         Refusal::NoSuchPath => &kind::NOT_FOUND,
         Refusal::MethodNotAllowed { .. } => &kind::METHOD_NOT_ALLOWED,
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
@@ -73,6 +74,8 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
             problem.field = Some(name.clone());
             problem.errors = vec![FieldFault { field: name.clone(), message: message.clone() }];
         }
+        Refusal::ForeignOrigin(_) => problem.field = Some("Origin".into()),
+        Refusal::UnknownHost(_) => problem.field = Some("Host".into()),
         Refusal::TooLarge { limit_bytes } => problem.limit_bytes = Some(*limit_bytes),
         _ => {}
     }

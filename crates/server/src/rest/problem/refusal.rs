@@ -53,6 +53,12 @@ pub(crate) enum Refusal {
     /// A page of another site, in somebody's browser, wants to change something.
     #[error("a page of another site made this request")]
     CrossSite,
+    /// A page of another site made this request, by the word of its `Origin`.
+    #[error("a page of {0:?} made this request, and that is not a name of this server")]
+    ForeignOrigin(String),
+    /// The request is for a host that this server is not known to be.
+    #[error("this server does not answer to the name {0:?}; if that is one of its names, start it with --host-names")]
+    UnknownHost(String),
 }
 
 impl Refusal {

@@ -47,5 +47,5 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let detail = cancel_task(call.app(), call.tenant(), call.task_id()?).await?;
     let status = if detail.task.status.is_ended() { 200 } else { 202 };
-    Reply::json(status, &Task::full(&detail))
+    Reply::json(status, &Task::full(&detail, &call.app().secrets))
 }

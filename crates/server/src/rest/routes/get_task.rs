@@ -19,7 +19,7 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Tasks,
     summary: "Show a task",
     description: "Where a task stands: its status, its attempts, when the next one is due, what went wrong last and, \
-        once it has ended, what the dependency answered. Secrets in headers are shown as `***`.",
+        once it has ended, what the dependency answered. Secrets in headers and URLs are shown as `***`.",
     effect: Effect::Reads,
     parameters: &[TASK_ID, PREFER],
     request: None,
@@ -37,9 +37,9 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (app, tenant, id) = (call.app(), call.tenant(), call.task_id()?);
     let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
-        return Reply::json(200, &Task::full(&get_task(app, tenant, id).await?));
+        return Reply::json(200, &Task::full(&get_task(app, tenant, id).await?, &app.secrets));
     };
     let detail = await_task(app, tenant, id, within, call.context.stopping.begun()).await?;
     let applied = format!("wait={}", within.as_secs());
-    Ok(Reply::json(200, &Task::full(&detail))?.with(prefer::PREFERENCE_APPLIED, applied))
+    Ok(Reply::json(200, &Task::full(&detail, &app.secrets))?.with(prefer::PREFERENCE_APPLIED, applied))
 }

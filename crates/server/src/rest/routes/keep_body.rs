@@ -1,5 +1,8 @@
 //! `POST /blobs`
 
+use std::future::ready;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use http::Method;
 use http_body::Body as _;
 
@@ -17,7 +20,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "keepBody",
     group: Group::Bodies,
     summary: "Upload a body",
-    description: "Takes bytes of any kind, up to 64 MiB, and stores them as they come, under the hash of what they are: \
+    description: "Takes bytes of any kind, at least one and up to 64 MiB, and stores them as they come, under the hash of what they are: \
         for bodies that are too large for a JSON document. Give the `bodyRef` that comes back in a submission, within a \
         day: a body that no task refers to is deleted after that. The same bytes may be uploaded as often as you like; \
         they are stored once.",
@@ -52,7 +55,13 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     if body.size_hint().lower() > most {
         return Err(Refusal::TooLarge { limit_bytes: usize::try_from(most).unwrap_or(usize::MAX) });
     }
+    // Pieces without bytes say nothing: HTTP/2 may have some before the end.
     let pieces = upload::pieces(body, context.body_read_timeout);
+    let mut pieces = Box::pin(pieces.try_filter(|piece| ready(!piece.is_empty())).peekable());
+    // Where bodies cannot be stored, none is asked for.
+    if context.app.engine.bodies().is_some() && pieces.as_mut().peek().await.is_none() {
+        return Err(Refusal::parameter("body", "must not be empty: a task without a body needs no bodyRef"));
+    }
     let kept = keep_body(&context.app, &context.tenant, pieces).await?;
     Reply::json(201, &StoredBody::from(&kept))
 }

@@ -87,7 +87,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let filter = filter(&call.query, call.app().limits.page_most)?;
     let listing = list_tasks(call.app(), call.tenant(), filter).await?;
     let list = TaskList {
-        tasks: listing.page.tasks.iter().map(Task::summary).collect(),
+        tasks: listing.page.tasks.iter().map(|task| Task::summary(task, &call.app().secrets)).collect(),
         next_cursor: listing.page.next.map(|next| next.to_cursor()),
         counts: StatusCounts::from(&listing.counts),
     };

@@ -40,5 +40,5 @@ pub(crate) static ROUTE: Route = Route {
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let detail = retry_now(call.app(), call.tenant(), call.task_id()?).await?;
-    Reply::json(200, &Task::full(&detail))
+    Reply::json(200, &Task::full(&detail, &call.app().secrets))
 }

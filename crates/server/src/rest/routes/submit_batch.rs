@@ -9,7 +9,7 @@ use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
 use crate::rest::problem::{self, Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{Answer, Content, Document, Effect, Example, Group, Route, of};
-use crate::wire::{Batch, BatchAnswer, BatchResult, Submission, Task, parse};
+use crate::wire::{Batch, BatchAnswer, BatchResult, Secrets, Submission, Task, parse};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::POST,
@@ -71,16 +71,16 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let batch: Batch<'_> = parse(&bytes)?;
     let items = batch.tasks.iter().map(|item| parse::<Submission<'_>>(item.get().as_bytes())).collect();
     let outcomes = submit_batch(&context.app, &context.tenant, items).await?;
-    let results = outcomes.iter().map(result).collect();
+    let results = outcomes.iter().map(|outcome| result(outcome, &context.app.secrets)).collect();
     Reply::json(200, &BatchAnswer { results })
 }
 
-fn result(outcome: &Result<Accepted, Failure>) -> BatchResult<'_> {
+fn result<'a>(outcome: &'a Result<Accepted, Failure>, secrets: &'a Secrets) -> BatchResult<'a> {
     match outcome {
         Ok(Accepted { detail, how, key_generated, findings }) => {
             let status = if *how == Acceptance::Created { 201 } else { 200 };
             let (idempotency_key_generated, findings) = (*key_generated, findings.clone());
-            let task = Task { idempotency_key_generated, findings, ..Task::full(detail) };
+            let task = Task { idempotency_key_generated, findings, ..Task::full(detail, secrets) };
             BatchResult::Accepted { status, task: Box::new(task) }
         }
         Err(failure) => {

@@ -101,7 +101,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         (Acceptance::Created, _) => 201,
         (Acceptance::Replayed, _) => 200,
     };
-    let document = Task { idempotency_key_generated: key_generated, findings, ..Task::full(&detail) };
+    let document = Task { idempotency_key_generated: key_generated, findings, ..Task::full(&detail, &app.secrets) };
     let mut reply = Reply::json(status, &document)?.with(LOCATION, task_answer::location(detail.task.id));
     if how == Acceptance::Replayed {
         reply = reply.with(IDEMPOTENT_REPLAYED, "true");

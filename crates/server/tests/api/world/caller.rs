@@ -108,7 +108,9 @@ impl Connection {
         let mut request = Request::new(Full::new(ask.body));
         *request.method_mut() = Method::from_bytes(ask.method.as_bytes()).unwrap();
         *request.uri_mut() = ask.path.parse().unwrap();
-        request.headers_mut().insert("host", "redrive.test".parse().unwrap());
+        if !ask.headers.iter().any(|(name, _)| name == "host") {
+            request.headers_mut().insert("host", "localhost".parse().unwrap());
+        }
         for (name, value) in &ask.headers {
             let name: http::HeaderName = name.parse().unwrap();
             request.headers_mut().append(name, value.parse().unwrap());

@@ -20,6 +20,7 @@ use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
 use redrive_engine::{Handle, Parts};
+use redrive_server::wire::Secrets;
 use redrive_server::{App, Limits, Standard, rest};
 use redrive_store::Expected;
 use redrive_store::memory::MemoryStore;
@@ -94,7 +95,7 @@ impl World {
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(App { engine: engine.clone(), limits, standard });
+        let app = Arc::new(App { limits, standard, ..App::new(engine.clone()) });
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         let server = tokio::spawn(rest::serve(listener, app, options, shutdown));
@@ -103,9 +104,29 @@ impl World {
 
     /// The same engine behind a new server that enforces the retry standard.
     pub(crate) async fn enforce_standard(&mut self) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let app = App { standard: Standard::Enforce, ..App::new(self.engine.clone()) };
+        self.serve_again("127.0.0.1:0", app).await;
+    }
+
+    /// One whose server listens on this address.
+    pub(crate) async fn listening_on(address: &str) -> World {
+        let mut world = World::start().await;
+        world.serve_again(address, App::new(world.engine.clone())).await;
+        world
+    }
+
+    /// One that hides the values of more names.
+    pub(crate) async fn with_secrets(names: &[&str]) -> World {
+        let mut world = World::start().await;
+        let secrets = Secrets::and(names.iter().map(ToString::to_string));
+        world.serve_again("127.0.0.1:0", App { secrets, ..App::new(world.engine.clone()) }).await;
+        world
+    }
+
+    /// The same engine behind a new server.
+    async fn serve_again(&mut self, address: &str, app: App) {
+        let listener = TcpListener::bind(address).await.unwrap();
         self.address = listener.local_addr().unwrap();
-        let app = App { engine: self.engine.clone(), limits: Limits::default(), standard: Standard::Enforce };
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         self.stop = Some(stop);

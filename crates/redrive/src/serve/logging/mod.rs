@@ -1,4 +1,11 @@
 //! Where events go: standard error, as text or as JSON.
+//!
+//! What a caller or a target sends may come to stand in an event. Characters in it that end a line, steer a terminal or
+//! turn the direction of writing could make a log say what never happened, so they are escaped at every level.
+
+mod hidden;
+mod json;
+mod text;
 
 use std::io::{self, IsTerminal};
 use std::panic;
@@ -7,6 +14,8 @@ use anyhow::{Context, anyhow};
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::LogFormat;
+use json::EscapingWriter;
+use text::EscapedFields;
 
 /// Has panics logged like everything else that goes wrong.
 pub(crate) fn log_panics() {
@@ -24,10 +33,10 @@ pub(crate) fn log_panics() {
 pub(crate) fn start(level: &str, format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(level).context("cannot use log.level")?;
     let coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = fmt().with_env_filter(filter);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(coloured).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.with_writer(io::stderr).with_ansi(coloured).fmt_fields(EscapedFields).try_init(),
+        LogFormat::Json => builder.with_writer(|| EscapingWriter(io::stderr())).json().flatten_event(true).try_init(),
     };
     started.map_err(|error| anyhow!("cannot start logging: {error}"))
 }

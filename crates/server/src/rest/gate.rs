@@ -1,0 +1,92 @@
+//! What is checked of every request before anything is done for it: that it is for this server, that no page of another
+//! site made it, and that its body is framed in a way that is understood.
+//!
+//! There is no authentication yet, so whoever a request comes from must be told by its headers. Browsers always send
+//! them truthfully; programs that are no browsers could say anything, and need no protection from web pages.
+
+use http::header::{HOST, ORIGIN, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+
+use super::header_list;
+use super::host_name::{Host, HostNames};
+use super::problem::Refusal;
+use super::route::{Effect, Route};
+
+/// Probes and scrapers call these by whatever name they reach the server by. They tell nothing and change nothing.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
+/// The most of a header's value that is shown to its sender.
+const SHOWN_CHARS: usize = 100;
+
+/// Whether anybody may call this path, whatever name they call the server by.
+pub(crate) fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
+}
+
+/// Whether the request may come in.
+pub(crate) fn check(names: &HostNames, parts: &Parts) -> Result<(), Refusal> {
+    check_framing(&parts.headers)?;
+    if is_probe(parts.uri.path()) {
+        return Ok(());
+    }
+    let host = check_host(names, parts)?;
+    for origin in parts.headers.get_all(ORIGIN) {
+        let from = origin.to_str().ok().and_then(origin_host);
+        if !from.is_some_and(|from| names.are_of(&from) || from.is_same(&host)) {
+            return Err(Refusal::ForeignOrigin(shown(origin.as_bytes())));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the request may do what its route does. Old browsers do not say this, new ones say it of every request.
+pub(crate) fn check_site(parts: &Parts, route: &Route) -> Result<(), Refusal> {
+    let site = parts.headers.get("sec-fetch-site");
+    let is_cross_site = site.is_some_and(|site| site == "cross-site" || site == "same-site");
+    if is_cross_site && route.effect == Effect::Writes { Err(Refusal::CrossSite) } else { Ok(()) }
+}
+
+/// The host that the request is for. HTTP/2 has it in the URI; where it is there and in `Host`, both must be right.
+fn check_host<'p>(names: &HostNames, parts: &'p Parts) -> Result<Host<'p>, Refusal> {
+    let mut given = parts.headers.get_all(HOST).iter();
+    let header = given.next().map(HeaderValue::as_bytes);
+    if given.next().is_some() {
+        return Err(Refusal::parameter("Host", "must be given only once"));
+    }
+    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let mut found = None;
+    for value in authority.into_iter().chain(header) {
+        let host = std::str::from_utf8(value).ok().and_then(Host::parse);
+        let Some(host) = host.filter(|host| names.answer_to(host)) else {
+            return Err(Refusal::UnknownHost(shown(value)));
+        };
+        found.get_or_insert(host);
+    }
+    found.ok_or_else(|| Refusal::parameter("Host", "must be given: it names the server that the request is for"))
+}
+
+/// The host of `scheme://host[:port]`. `null` has none.
+fn origin_host(origin: &str) -> Option<Host<'_>> {
+    let (scheme, authority) = origin.split_once("://")?;
+    Host::parse(authority).filter(|_| scheme == "http" || scheme == "https")
+}
+
+/// What is compressed for the transfer would be stored as it came, and not as it was meant.
+fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter().flat_map(|value| match value.to_str() {
+        Ok(list) => header_list::items(list),
+        Err(_) => vec![""],
+    });
+    let is_plain = match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(only), None) => only.eq_ignore_ascii_case("chunked"),
+        _ => false,
+    };
+    if is_plain { Ok(()) } else { Err(Refusal::parameter("Transfer-Encoding", "must be chunked and nothing else")) }
+}
+
+/// What a header said, for whoever sent it.
+fn shown(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).chars().take(SHOWN_CHARS).collect()
+}

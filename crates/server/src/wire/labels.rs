@@ -1,0 +1,44 @@
+//! Labels as a caller writes them: an object in which no name comes twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+
+use super::text::Text;
+
+type Labels<'a> = BTreeMap<Text<'a>, Text<'a>>;
+
+/// For a field that may be left out. Of a name that comes twice, serde would keep the last value.
+pub(super) fn optional<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Labels<'a>>, D::Error> {
+    Ok(Option::<Distinct<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
+}
+
+struct Distinct<'a>(Labels<'a>);
+
+impl<'de> Deserialize<'de> for Distinct<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(DistinctVisitor)
+    }
+}
+
+struct DistinctVisitor;
+
+impl<'de> Visitor<'de> for DistinctVisitor {
+    type Value = Distinct<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object from names to texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut labels = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+            if labels.contains_key(&name) {
+                return Err(Error::custom(format_args!("duplicate field `{}`", &*name)));
+            }
+            labels.insert(name, value);
+        }
+        Ok(Distinct(labels))
+    }
+}
