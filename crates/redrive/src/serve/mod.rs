@@ -125,7 +125,7 @@ type Server = JoinHandle<Result<(), rest::Error>>;
 fn start_server(config: &Config, listener: TcpListener, engine: Handle) -> (oneshot::Sender<()>, Server) {
     let (stop, stopped) = oneshot::channel();
     let app = Arc::new(App { engine, limits: config.limits.clone(), standard: config.standard });
-    let options = rest::Options { drain_timeout: config.engine.shutdown_grace, ..rest::Options::default() };
+    let options = rest::Options { drain_timeout: config.engine.shutdown_grace, ..config.api.clone() };
     // A sender that is gone says the same as one that sends.
     let shutdown = async move { stopped.await.unwrap_or_default() };
     (stop, tokio::spawn(rest::serve(listener, app, options, shutdown)))

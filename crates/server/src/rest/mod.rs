@@ -3,10 +3,13 @@
 //! | module | its job |
 //! | --- | --- |
 //! | `server` | accepts connections, serves them, stops in good order |
+//! | `accepting`, `connections`, `peer` | who is let in, and who is closed when there is no room |
+//! | `memory`, `metered` | the budget of bytes that requests and answers hold |
 //! | `service`, `router`, `call`, `reply` | from a request to a response |
 //! | `routes` | the one table of what is served, one file per route |
 //! | `problem` | from failures to problem details |
 //! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
+//! | `page` | a list's page, bounded in bytes |
 //! | `upload`, `sent` | bodies that are taken in and given out piece by piece |
 //! | `unread` | what is left of a body when its request is refused |
 //! | `body`, `query`, `percent`, `header_list` | the parts of a request |
@@ -15,13 +18,19 @@
 //! Not here: what the operations do, what a document may say. There is no middleware: what every request needs is in
 //! `service`.
 
+mod accepting;
 mod body;
 mod call;
+mod connections;
 mod docs;
 mod header_list;
 mod idempotency_key;
+mod memory;
+mod metered;
 mod openapi;
 mod options;
+mod page;
+mod peer;
 mod percent;
 mod precondition;
 mod prefer;
@@ -38,8 +47,9 @@ mod stopping;
 mod unread;
 mod upload;
 
+pub use memory::Memory;
 pub use options::{Error, Options};
-pub use server::serve;
+pub use server::{serve, serve_within};
 
 /// The OpenAPI document, as it is served at `/openapi.json`.
 pub fn openapi_document() -> serde_json::Value {

@@ -136,6 +136,11 @@ pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) const TEXT: SchemaOf = of::<String>;
 
 impl Route {
+    /// Whether it tells how the service is: then it is answered even if there is no room for anything else.
+    pub(crate) fn is_health(&self) -> bool {
+        matches!(self.path, "/livez" | "/readyz")
+    }
+
     /// Every kind of problem that this route can answer with, by status code.
     pub(crate) fn all_problems(&self) -> Vec<&'static Kind> {
         let mut kinds = self.problems.to_vec();
@@ -152,7 +157,10 @@ impl Route {
             None => {}
         }
         if self.effect != Effect::Nothing {
-            kinds.extend([&kind::INVALID_PARAMETER, &kind::UNAVAILABLE]);
+            kinds.push(&kind::INVALID_PARAMETER);
+        }
+        if !self.is_health() {
+            kinds.push(&kind::UNAVAILABLE);
         }
         if self.effect == Effect::Writes {
             kinds.push(&kind::STORAGE_FULL);

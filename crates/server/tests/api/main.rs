@@ -4,9 +4,11 @@
 #![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
 
 mod batch;
+mod connections;
 mod docs;
 mod limits;
 mod lists;
+mod memory;
 mod openapi;
 mod policies;
 mod refusals;

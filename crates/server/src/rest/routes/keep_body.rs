@@ -46,13 +46,13 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let Call { context, body, .. } = call;
+    let Call { context, exchange, body, .. } = call;
     let most = context.app.limits.stored_body_bytes;
     // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > most {
         return Err(Refusal::TooLarge { limit_bytes: usize::try_from(most).unwrap_or(usize::MAX) });
     }
-    let pieces = upload::pieces(body, context.body_read_timeout);
+    let pieces = upload::pieces(body, context.body_read_timeout, exchange);
     let kept = keep_body(&context.app, &context.tenant, pieces).await?;
     Reply::json(201, &StoredBody::from(&kept))
 }
