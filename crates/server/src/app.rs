@@ -58,6 +58,8 @@ pub struct Limits {
     pub page_default: usize,
     /// The most items of a page. 500 by default.
     pub page_most: usize,
+    /// The most bytes of a page, unless its first item alone is larger. 1 MiB by default.
+    pub page_bytes: usize,
     /// The longest that a caller may wait for a task's end. 30 s by default.
     pub longest_wait: Duration,
 }
@@ -79,6 +81,7 @@ impl Default for Limits {
             document_bytes: 256 * 1024,
             page_default: 50,
             page_most: 500,
+            page_bytes: 1024 * 1024,
             longest_wait: Duration::from_secs(30),
         }
     }

@@ -67,6 +67,8 @@ pub struct Config {
     pub transport: redrive_transport::Options,
     /// How much a caller of the API may ask for.
     pub limits: redrive_server::Limits,
+    /// The HTTP server's own settings.
+    pub api: redrive_server::rest::Options,
     /// What is done about policies that break the retry standard.
     pub standard: redrive_server::Standard,
 }
@@ -132,6 +134,7 @@ impl Default for Config {
             engine: redrive_engine::Options::default(),
             transport: redrive_transport::Options::default(),
             limits: redrive_server::Limits::default(),
+            api: redrive_server::rest::Options::default(),
             standard: redrive_server::Standard::default(),
         }
     }

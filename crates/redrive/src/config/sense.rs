@@ -35,6 +35,13 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         let wrong = "needs a store of postgres://…: a store with one owner keeps its schedule in memory";
         problems.push(about(loaded, "schedule", wrong.into()));
     }
+    let largest = config.api.max_memory_bytes / 8;
+    if config.limits.body_bytes > largest {
+        let wrong = format!(
+            "must be at most {largest}, an eighth of api.max_memory_bytes: one connection may hold no more than that"
+        );
+        problems.push(about(loaded, "limits.max_body_bytes", wrong));
+    }
     // Only what was named is tried: reading the system's own authorities takes a while and is not ours to judge.
     if !config.transport.extra_ca.is_empty()
         && let Err(error) = HttpTransport::new(config.transport.clone())

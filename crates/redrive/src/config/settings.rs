@@ -45,12 +45,13 @@ const STANDARDS: [(&str, Standard); 3] =
 /// Where DNS servers listen.
 const DNS_PORT: u16 = 53;
 
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 31] = [
+pub static SETTINGS: [Setting; 34] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -379,6 +380,39 @@ pub static SETTINGS: [Setting; 31] = [
             given.count(0..=67_108_864).map(|bytes| config.transport.kept_answer_bytes = bytes as u64)
         },
         show: |config| bytes(config.transport.kept_answer_bytes),
+    },
+    Setting {
+        key: "api.max_memory_bytes",
+        variable: "REDRIVE_API_MAX_MEMORY_BYTES",
+        flag: "max-api-memory",
+        value_name: "BYTES",
+        meaning: "the most bytes of the API's requests and answers in memory; what does not fit is answered 503. A quarter is \
+            for those of at most 64 KiB; one connection holds at most an eighth, and no request is larger than that",
+        repeats: false,
+        read: |config, given| {
+            given.count(67_108_864..=1_099_511_627_776).map(|bytes| config.api.max_memory_bytes = bytes)
+        },
+        show: |config| count(config.api.max_memory_bytes),
+    },
+    Setting {
+        key: "api.max_connections",
+        variable: "REDRIVE_API_MAX_CONNECTIONS",
+        flag: "max-api-connections",
+        value_name: "N",
+        meaning: "the most connections of callers at once; for one more, the one that is idle the longest is closed",
+        repeats: false,
+        read: |config, given| given.count(1..=1_000_000).map(|count| config.api.max_connections = count),
+        show: |config| count(config.api.max_connections),
+    },
+    Setting {
+        key: "api.write_timeout",
+        variable: "REDRIVE_API_WRITE_TIMEOUT",
+        flag: "api-write-timeout",
+        value_name: "DURATION",
+        meaning: "how long a caller may take nothing of its answer before its connection is closed",
+        repeats: false,
+        read: |config, given| given.duration(SECOND..=HOUR).map(|timeout| config.api.write_timeout = timeout),
+        show: |config| duration(config.api.write_timeout),
     },
 ];
 

@@ -159,7 +159,7 @@ fn start_server(
     let options = rest::Options {
         drain_timeout: config.engine.shutdown_grace,
         host_names: host_names(config, address),
-        ..rest::Options::default()
+        ..config.api.clone()
     };
     // A sender that is gone says the same as one that sends.
     let shutdown = async move { stopped.await.unwrap_or_default() };

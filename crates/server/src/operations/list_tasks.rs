@@ -38,8 +38,15 @@ pub struct Listing {
     pub counts: Counts,
 }
 
-/// A page of tasks, newest first.
+/// A page of tasks, newest first, and the counts.
 pub async fn list_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<Listing, Failure> {
+    let page = find_tasks(app, tenant, filter).await?;
+    let counts = count_tasks(app, tenant).await?;
+    Ok(Listing { page, counts })
+}
+
+/// A page of tasks, newest first.
+pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<TaskPage, Failure> {
     let query = TaskQuery {
         tenant: tenant.clone(),
         statuses: filter.statuses,
@@ -51,7 +58,10 @@ pub async fn list_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Res
         below: filter.below,
         limit: app.limits.page(filter.limit),
     };
-    let page = app.engine.store().tasks(query).await?;
-    let counts = app.engine.store().counts(tenant.clone()).await?;
-    Ok(Listing { page, counts })
+    Ok(app.engine.store().tasks(query).await?)
+}
+
+/// How many tasks there are in each status.
+pub async fn count_tasks(app: &App, tenant: &TenantId) -> Result<Counts, Failure> {
+    Ok(app.engine.store().counts(tenant.clone()).await?)
 }

@@ -32,7 +32,7 @@ pub use keep_body::keep_body;
 pub use list_attempts::{AttemptPage, list_attempts};
 pub use list_nodes::{NodeState, SeenNode, list_nodes};
 pub use list_policies::{PolicyPage, list_policies};
-pub use list_tasks::{Listing, TaskFilter, list_tasks};
+pub use list_tasks::{Listing, TaskFilter, count_tasks, find_tasks, list_tasks};
 pub use put_policy::{Precondition, Put, PutHow, put_policy};
 pub use read_body::read_body;
 pub use replay_task::replay_task;

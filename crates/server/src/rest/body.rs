@@ -8,26 +8,39 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 
+use super::peer::Exchange;
 use super::problem::Refusal;
 use super::unread::Lent;
 
-/// The whole body. Reading stops at the limit, whatever the caller announced.
+/// The most that is set aside for what a caller only announces.
+const TRUSTED: usize = 64 * 1024;
+
+/// The whole body, counted as it arrives. Reading stops at the limit, whatever the caller announced.
 #[expect(clippy::disallowed_methods, reason = "how long a caller may take to send is told by the machine's clock")]
 pub(crate) async fn read_json(
     headers: &HeaderMap,
     body: Lent,
     limit_bytes: usize,
     within: Duration,
+    exchange: &Exchange,
 ) -> Result<Bytes, Refusal> {
     check_type(headers)?;
+    // No body may be larger than what its connection may hold.
+    let limit_bytes = limit_bytes.min(exchange.charge.most());
     // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > limit_bytes as u64 {
         return Err(Refusal::TooLarge { limit_bytes });
     }
-    tokio::time::timeout(within, collect(body, limit_bytes)).await.unwrap_or(Err(Refusal::TooSlow))
+    let collected = {
+        let _waiting = exchange.wait_for_caller();
+        tokio::time::timeout(within, collect(body, limit_bytes, exchange)).await
+    };
+    let bytes = collected.unwrap_or(Err(Refusal::TooSlow))?;
+    exchange.charge.work()?;
+    Ok(bytes)
 }
 
-async fn collect(mut body: Lent, limit_bytes: usize) -> Result<Bytes, Refusal> {
+async fn collect(mut body: Lent, limit_bytes: usize, exchange: &Exchange) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -35,6 +48,7 @@ async fn collect(mut body: Lent, limit_bytes: usize) -> Result<Bytes, Refusal> {
         if first.len() + more.len() + data.len() > limit_bytes {
             return Err(Refusal::TooLarge { limit_bytes });
         }
+        exchange.charge.grow(data.len())?;
         // A small body comes in one piece and is not copied.
         if first.is_empty() && more.is_empty() {
             first = data;
@@ -42,7 +56,7 @@ async fn collect(mut body: Lent, limit_bytes: usize) -> Result<Bytes, Refusal> {
         }
         if more.is_empty() {
             let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
-            more.reserve(first.len() + data.len() + announced.min(limit_bytes));
+            more.reserve(first.len() + data.len() + announced.min(TRUSTED));
             more.extend_from_slice(&std::mem::take(&mut first));
         }
         more.extend_from_slice(&data);

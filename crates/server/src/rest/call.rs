@@ -9,6 +9,7 @@ use redrive_core::{PolicyId, TaskId, TenantId};
 
 use super::body;
 use super::host_name::HostNames;
+use super::peer::Exchange;
 use super::problem::Refusal;
 use super::query::Query;
 use super::stopping::Stopping;
@@ -30,6 +31,8 @@ pub(crate) struct Context {
 /// One request.
 pub(crate) struct Call {
     pub(crate) context: Arc<Context>,
+    /// What the request holds in memory.
+    pub(crate) exchange: Arc<Exchange>,
     pub(crate) parts: Parts,
     pub(crate) body: Lent,
     pub(crate) query: Query,
@@ -63,8 +66,8 @@ impl Call {
 
     /// Reads the body. What remains of the call comes back with it.
     pub(crate) async fn read_json(self, limit_bytes: usize) -> Result<(Bytes, Received), Refusal> {
-        let Call { context, parts, body, .. } = self;
-        let bytes = body::read_json(&parts.headers, body, limit_bytes, context.body_read_timeout).await?;
+        let Call { context, exchange, parts, body, .. } = self;
+        let bytes = body::read_json(&parts.headers, body, limit_bytes, context.body_read_timeout, &exchange).await?;
         Ok((bytes, Received { context, parts }))
     }
 }

@@ -4,15 +4,22 @@ use std::time::Duration;
 
 use super::host_name::HostName;
 
+/// The least memory that a server can work with: a connection's share of it holds the largest small request.
+const LEAST_MEMORY: usize = 1024 * 1024;
+
 /// The settings of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most connections at once; more wait to be accepted. 4,096 by default.
+    /// The most connections at once. For one more, the idlest is closed. 4,096 by default.
     pub max_connections: usize,
+    /// The most bytes of requests and answers in memory at once; what does not fit is answered 503. 256 MiB by default.
+    pub max_memory_bytes: usize,
     /// How long a caller may take to send a request's head, and how long a kept connection may be idle. 60 s by default.
     pub header_read_timeout: Duration,
     /// How long a caller may take to send a request's body. 30 s by default.
     pub body_read_timeout: Duration,
+    /// How long a caller may take nothing of its answer before it is cut off. 30 s by default.
+    pub write_timeout: Duration,
     /// How long requests may take to finish when the server stops; those that wait for a task's end are answered at once.
     /// 10 s by default.
     pub drain_timeout: Duration,
@@ -24,8 +31,10 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             max_connections: 4_096,
+            max_memory_bytes: 256 * 1024 * 1024,
             header_read_timeout: Duration::from_secs(60),
             body_read_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
             host_names: Vec::new(),
         }
@@ -37,14 +46,17 @@ impl Options {
         if self.max_connections == 0 {
             return Err(Error::Option("max_connections must be at least 1"));
         }
-        if self.header_read_timeout.is_zero() || self.body_read_timeout.is_zero() {
-            return Err(Error::Option("header_read_timeout and body_read_timeout must be above zero"));
+        if self.max_memory_bytes < LEAST_MEMORY {
+            return Err(Error::Option("max_memory_bytes must be at least 1 MiB"));
+        }
+        if [self.header_read_timeout, self.body_read_timeout, self.write_timeout].iter().any(Duration::is_zero) {
+            return Err(Error::Option("header_read_timeout, body_read_timeout and write_timeout must be above zero"));
         }
         Ok(())
     }
 }
 
-/// Why the HTTP server did not start or did not go on.
+/// Why the HTTP server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A setting makes no sense.
@@ -53,7 +65,4 @@ pub enum Error {
     /// The address that the server listens on is not known.
     #[error("finding out the address to listen on: {0}")]
     Address(#[source] std::io::Error),
-    /// No connection could be accepted any more.
-    #[error("accepting connections: {0}")]
-    Accept(#[source] std::io::Error),
 }

@@ -1,12 +1,15 @@
 //! An answer on its way out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
+use super::memory::{Must, NoRoom};
+use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
 use super::sent::Sent;
 use crate::failure::Failure;
@@ -16,6 +19,9 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// The bytes of an answer in pieces that are in memory at once: a piece, and what hyper buffers.
+const STREAMED: usize = 256 * 1024;
 
 /// An answer: status, header fields and a body.
 pub(crate) struct Reply {
@@ -86,6 +92,8 @@ impl Reply {
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
             // What is left of the body may not have been read, so nothing can follow on this connection.
             Refusal::TooLarge { .. }
+            | Refusal::NoRoom(_)
+            | Refusal::NoPlace
             | Refusal::TooSlow
             | Refusal::BrokenBody(_)
             | Refusal::Failure(Failure::Bodies(_)) => reply.with(CONNECTION, "close"),
@@ -111,17 +119,27 @@ impl Reply {
         self.response.status().as_u16()
     }
 
+    /// Counts the answer in place of its request.
+    pub(crate) fn charge(&self, exchange: &Exchange, must: Must) -> Result<(), NoRoom> {
+        let bytes = match &self.pieces {
+            Some((_, length)) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
+            None => self.response.body().len(),
+        };
+        exchange.charge.answer(bytes, must)
+    }
+
     /// The response to send. The answer to HEAD says how long the body would have been.
-    pub(crate) fn into_response(mut self, is_head: bool) -> Response<Sent> {
+    pub(crate) fn into_response(mut self, is_head: bool, exchange: Arc<Exchange>) -> Response<Sent> {
         if is_head {
             let length = self.pieces.as_ref().map_or(self.response.body().len() as u64, |(_, length)| *length);
             self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
             *self.response.body_mut() = Bytes::new();
             self.pieces = None;
         }
+        exchange.answered();
         match self.pieces {
-            Some((pieces, length)) => self.response.map(|_| Sent::Streamed(pieces, length)),
-            None => self.response.map(|bytes| Sent::Whole(Full::new(bytes))),
+            Some((pieces, length)) => self.response.map(|_| Sent::streamed(pieces, length, exchange)),
+            None => self.response.map(|bytes| Sent::whole(bytes, exchange)),
         }
     }
 }

@@ -137,6 +137,11 @@ pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) const TEXT: SchemaOf = of::<String>;
 
 impl Route {
+    /// Whether it tells how the service is: then it is answered even if there is no room for anything else.
+    pub(crate) fn is_health(&self) -> bool {
+        matches!(self.path, "/livez" | "/readyz")
+    }
+
     /// Every kind of problem that this route can answer with, by status code.
     pub(crate) fn all_problems(&self) -> Vec<&'static Kind> {
         let mut kinds = self.problems.to_vec();
@@ -155,7 +160,7 @@ impl Route {
             Some(Document::Bytes { .. }) => kinds.push(&kind::TOO_LARGE),
             None => {}
         }
-        if self.effect != Effect::Nothing {
+        if !self.is_health() {
             kinds.push(&kind::UNAVAILABLE);
         }
         if self.effect == Effect::Writes {

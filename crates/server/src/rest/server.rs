@@ -9,104 +9,150 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use redrive_core::TenantId;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinError, JoinSet};
 
+use super::accepting::{Accepting, Listen};
 use super::call::Context;
+use super::connections::Connections;
 use super::host_name::HostNames;
+use super::memory::Memory;
+use super::metered::Metered;
 use super::options::{Error, Options};
+use super::peer::{Peer, Uptime};
 use super::service::respond;
 use super::stopping;
 use crate::app::App;
 
-/// How long to wait before accepting again when the machine has no room for another connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How many times in a row accepting may fail.
-const ACCEPT_FAILURES: usize = 100;
+/// The most bytes that hyper buffers of an HTTP/1 connection in each direction, and so the largest head.
+const HTTP1_BUFFER: usize = 64 * 1024;
 /// The most streams at once on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 256;
+/// The most bytes that a caller may send over one HTTP/2 connection before the server has taken them.
+const HTTP2_WINDOW: u32 = 256 * 1024;
+/// The most bytes of one HTTP/2 stream's answer that wait for the socket.
+const HTTP2_SEND_BUFFER: usize = 64 * 1024;
+/// The most bytes that the kernel takes of an answer before its caller does: what it holds is memory as well.
+const SEND_BUFFER: usize = 256 * 1024;
+/// The longest time between two looks for callers that take nothing.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// The shortest time between two looks for callers that take nothing.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
 /// Serves the API on `listener` until `shutdown` ends; then accepts nothing more, answers those who wait for a task's
-/// end with the task as it is, and lets requests finish within [`Options::drain_timeout`].
+/// end with the task as it is, and lets requests finish within [`Options::drain_timeout`]. Nothing else ends it: an accept
+/// that fails is followed by a pause and another one.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let memory = Memory::new(options.max_memory_bytes);
+    serve_within(memory, listener, app, options, shutdown).await
+}
+
+/// [`serve`] with a budget of memory that the caller can look at; [`Options::max_memory_bytes`] is not used.
+pub async fn serve_within(
+    memory: Arc<Memory>,
+    listener: TcpListener,
+    app: Arc<App>,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), Error> {
     options.validate()?;
+    // Connections have what their listener has.
+    if let Err(error) = set_socket_send_buffer_size(&listener, SEND_BUFFER) {
+        tracing::warn!(%error, "bounding the buffers of connections");
+    }
     let (stop, stopping) = stopping::channel();
     let tenant = TenantId::default_tenant();
     let address = listener.local_addr().map_err(Error::Address)?;
     let names = HostNames::new(options.host_names.clone(), address.ip());
     let context = Arc::new(Context { app, tenant, names, stopping, body_read_timeout: options.body_read_timeout });
-    let builder = Arc::new(builder(&options));
-    let slots = Arc::new(Semaphore::new(options.max_connections));
-    let mut connections = JoinSet::new();
-    let mut failures = 0;
-    tokio::pin!(shutdown);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            Some(ended) = connections.join_next() => note(ended),
-            accepted = accept(&listener, &slots) => match accepted {
-                Ok((stream, slot)) => {
-                    failures = 0;
-                    let limit = options.header_read_timeout;
-                    connections.spawn(connection(stream, slot, builder.clone(), context.clone(), limit));
-                }
-                Err(error) => {
-                    failures += 1;
-                    pause(error, failures).await?;
-                }
-            },
+    let server = Server { builder: Arc::new(builder(&options)), context, memory, uptime: Uptime::begin(), options };
+    let mut connections = Connections::new(server.options.max_connections);
+    server.accept_until(shutdown, Accepting::new(listener), &mut connections).await;
+    stop.begin();
+    connections.drain(server.options.drain_timeout).await;
+    Ok(())
+}
+
+/// What all connections of a server share.
+struct Server {
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    context: Arc<Context>,
+    memory: Arc<Memory>,
+    uptime: Uptime,
+    options: Options,
+}
+
+impl Server {
+    /// Accepts connections until `shutdown` ends, and closes those that must make room.
+    #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
+    async fn accept_until<L: Listen>(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        mut accepting: Accepting<L>,
+        connections: &mut Connections,
+    ) {
+        let mut looks = tokio::time::interval((self.options.write_timeout / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK));
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        tokio::pin!(shutdown);
+        loop {
+            let have_room = connections.have_room();
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                () = connections.ended() => {}
+                // It also finds out that a connection can be closed, when there was no room at all.
+                _ = looks.tick(), if !connections.is_empty() => connections.close_stalled(self.options.write_timeout),
+                accepted = accepting.next(), if have_room => match accepted {
+                    Ok(stream) => self.begin(stream, connections),
+                    Err(error) => {
+                        let closed = connections.close_idlest();
+                        let failures = accepting.failures;
+                        tracing::warn!(%error, failures, closed, "a connection could not be accepted");
+                    }
+                },
+            }
         }
     }
-    drop(listener);
-    stop.begin();
-    drain(connections, options.drain_timeout).await;
-    Ok(())
+
+    fn begin(&self, stream: TcpStream, connections: &mut Connections) {
+        let purpose = connections.make_room();
+        let peer = Peer::new(self.memory.clone(), self.uptime, purpose);
+        let (builder, context) = (self.builder.clone(), self.context.clone());
+        let first_request_within = self.options.header_read_timeout;
+        connections.serve(peer.clone(), connection(stream, peer, builder, context, first_request_within));
+    }
 }
 
 fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(options.header_read_timeout);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_read_timeout)
+        .max_buf_size(HTTP1_BUFFER);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS)
+        .initial_connection_window_size(HTTP2_WINDOW)
+        .initial_stream_window_size(HTTP2_WINDOW)
+        .max_send_buf_size(HTTP2_SEND_BUFFER)
         // A peer that is gone without a word is found out, so that it does not keep its place for ever.
         .keep_alive_interval(options.header_read_timeout)
         .keep_alive_timeout(options.header_read_timeout);
     builder
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> Result<(TcpStream, OwnedSemaphorePermit), std::io::Error> {
-    let slot = slots.clone().acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, slot))
-}
-
-#[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
-async fn pause(error: std::io::Error, failures: usize) -> Result<(), Error> {
-    tracing::warn!(%error, failures, "accepting a connection");
-    if failures >= ACCEPT_FAILURES {
-        return Err(Error::Accept(error));
-    }
-    tokio::time::sleep(ACCEPT_PAUSE).await;
-    Ok(())
-}
-
 /// One connection, until it ends or the server stops.
 #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
 async fn connection(
     stream: TcpStream,
-    slot: OwnedSemaphorePermit,
+    peer: Arc<Peer>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     context: Arc<Context>,
     first_request_within: Duration,
@@ -117,9 +163,9 @@ async fn connection(
     let asked = AtomicBool::new(false);
     let service = service_fn(|request| {
         asked.store(true, Ordering::Relaxed);
-        respond(context.clone(), request)
+        respond(context.clone(), peer.clone(), request)
     });
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(Metered::new(stream, peer.clone())), service);
     // hyper's own limit begins once it knows which HTTP is spoken: a caller that says nothing at all is ours to end.
     let silence = tokio::time::sleep(first_request_within);
     let stop = context.stopping.begun();
@@ -143,28 +189,5 @@ async fn connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
-    }
-    drop(slot);
-}
-
-/// Lets the connections finish, and ends those that do not in time.
-#[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
-async fn drain(mut connections: JoinSet<()>, within: Duration) {
-    let all_ended = async {
-        while let Some(ended) = connections.join_next().await {
-            note(ended);
-        }
-    };
-    if tokio::time::timeout(within, all_ended).await.is_err() {
-        tracing::warn!(connections = connections.len(), "ending connections that did not finish in time");
-        connections.shutdown().await;
-    }
-}
-
-fn note(ended: Result<(), JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        tracing::error!(%error, "a connection panicked");
     }
 }

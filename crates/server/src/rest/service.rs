@@ -11,23 +11,33 @@ use hyper::body::Incoming;
 
 use super::call::{Call, Context};
 use super::gate;
+use super::memory::Must;
+use super::peer::{Exchange, Peer, Purpose};
 use super::problem::Refusal;
 use super::query::Query;
 use super::reply::Reply;
-use super::route::Effect;
+use super::route::{Effect, Route};
 use super::router;
 use super::sent::Sent;
 use super::unread::{self, Lent};
 use crate::app::Limits;
 
+/// What a head takes beyond its bytes.
+const HEAD: usize = 1024;
+
 /// Answers one request.
-pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
+pub(crate) async fn respond(
+    context: Arc<Context>,
+    peer: Arc<Peer>,
+    request: Request<Incoming>,
+) -> Result<Response<Sent>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let version = request.version();
+    let exchange = Exchange::begin(peer);
     // A handler owns all that it works with: what a panic leaves half done is dropped with it.
-    let outcome = AssertUnwindSafe(answer(context, request)).catch_unwind().await;
-    let reply = outcome.unwrap_or_else(|_| refused(&Refusal::Panicked));
-    let mut response = reply.into_response(is_head);
+    let outcome = AssertUnwindSafe(answer(context, exchange.clone(), request)).catch_unwind().await;
+    let reply = outcome.unwrap_or_else(|_| given_anyway(refused(&Refusal::Panicked), &exchange));
+    let mut response = reply.into_response(is_head, exchange);
     if version == Version::HTTP_2 {
         // HTTP/2 closes streams, not connections.
         response.headers_mut().remove(http::header::CONNECTION);
@@ -35,30 +45,49 @@ pub(crate) async fn respond(context: Arc<Context>, request: Request<Incoming>) -
     Ok(response)
 }
 
-async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Reply {
+async fn answer(context: Arc<Context>, exchange: Arc<Exchange>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
     let (body, unread) = unread::lend(&parts, body);
     let (most, within) = (most_discarded(&context.app.limits), context.body_read_timeout);
     let (route, outcome) = match find(&context, &parts) {
-        Ok(found) => (Some(found.route), handle(context, parts, body, found).await),
+        Ok(found) => (Some(found.route), handle(context, exchange.clone(), parts, body, found).await),
         Err(refusal) => {
             drop(body);
             (None, Err(refusal))
         }
     };
+    let outcome = outcome.and_then(|reply| charged(reply, &exchange, route));
     let reply = match outcome {
         Ok(reply) => reply,
         Err(refusal) => {
+            let reply = given_anyway(refused(&refusal), &exchange);
             if !refusal.is_for_silence() {
+                let _waiting = exchange.wait_for_caller();
                 unread.discard(most, within).await;
             }
-            refused(&refusal)
+            reply
         }
     };
     if let Some(route) = route {
         // What the reference does not say, the service does not do: the tests find every answer that drifts.
         let (status, kind) = (reply.status_code(), reply.kind);
         debug_assert!(route.declares(&reply), "{} answers {status} ({kind:?}) undeclared", route.id);
+    }
+    reply
+}
+
+/// The reply, if there is memory for it. What has been done is answered in any case, and so are health checks.
+fn charged(reply: Reply, exchange: &Exchange, route: Option<&Route>) -> Result<Reply, Refusal> {
+    let is_done = route.is_some_and(|route| route.effect == Effect::Writes || route.is_health());
+    let must = if is_done { Must::BeCounted } else { Must::Fit };
+    reply.charge(exchange, must)?;
+    Ok(reply)
+}
+
+/// A reply that takes little and is given in any case.
+fn given_anyway(reply: Reply, exchange: &Exchange) -> Reply {
+    if let Err(error) = reply.charge(exchange, Must::BeCounted) {
+        tracing::error!(%error, "counting an answer that is given in any case");
     }
     reply
 }
@@ -70,9 +99,28 @@ fn find(context: &Context, parts: &Parts) -> Result<router::Found, Refusal> {
     Ok(found)
 }
 
-async fn handle(context: Arc<Context>, parts: Parts, body: Lent, found: router::Found) -> Result<Reply, Refusal> {
+async fn handle(
+    context: Arc<Context>,
+    exchange: Arc<Exchange>,
+    parts: Parts,
+    body: Lent,
+    found: router::Found,
+) -> Result<Reply, Refusal> {
+    let must = match found.route.is_health() {
+        true => Must::BeCounted,
+        false if exchange.purpose() == Purpose::Health => return Err(Refusal::NoPlace),
+        false => Must::Fit,
+    };
+    exchange.charge.head(head_bytes(&parts), must)?;
     let query = query(&parts, &found)?;
-    (found.route.handler)(Call { context, parts, body, query, parameter: found.parameter }).await
+    (found.route.handler)(Call { context, exchange, parts, body, query, parameter: found.parameter }).await
+}
+
+/// The bytes that a request's head takes.
+fn head_bytes(parts: &Parts) -> usize {
+    let path = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let fields: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    HEAD + path + fields
 }
 
 /// The most of a refused body that is read for its caller to hear the refusal: more than the largest that is taken.

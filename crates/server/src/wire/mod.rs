@@ -8,6 +8,7 @@
 mod attempt;
 mod batch;
 mod cursor;
+pub(crate) mod excerpt;
 mod finding;
 mod headers;
 mod health;

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::error::Category;
 
+use super::excerpt;
 use super::object::Object;
 
 /// Why bytes are not the document that was expected.
@@ -46,7 +47,8 @@ fn explain<'de, T: Deserialize<'de>>(bytes: &'de [u8], error: serde_json::Error)
         return Malformed::Syntax(syntax.to_string());
     }
     let message = without_position(error.to_string());
-    Malformed::Shape { field: named_field(&path, &message), message }
+    let field = named_field(&path, &message).map(excerpt::name);
+    Malformed::Shape { field, message: excerpt::sentence(message) }
 }
 
 /// serde_json appends where in the text it was; the path says that better.

@@ -4,10 +4,12 @@
 #![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
 
 mod batch;
+mod connections;
 mod docs;
 mod gate;
 mod limits;
 mod lists;
+mod memory;
 mod openapi;
 mod policies;
 mod refusals;

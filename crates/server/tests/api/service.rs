@@ -141,22 +141,3 @@ async fn a_caller_that_says_nothing_loses_its_place() {
         assert_eq!(world.get("/livez").await.status, 200, "{said:?}");
     }
 }
-
-#[tokio::test]
-async fn more_connections_than_there_may_be_wait_their_turn() {
-    let options = rest::Options { max_connections: 1, ..rest::Options::default() };
-    let world = World::with(Limits::default(), options).await;
-    let mut first = Connection::open(world.address).await;
-    assert_eq!(first.ask(Ask::get("/livez")).await.status, 200);
-    let mut second = Connection::open(world.address).await;
-    let waits = second.ask(Ask::get("/livez"));
-    tokio::pin!(waits);
-    // The first connection is served all the while.
-    tokio::select! {
-        biased;
-        answer = &mut waits => panic!("{answer:?}"),
-        () = async { for _ in 0..50 { first.ask(Ask::get("/livez")).await; } } => {}
-    }
-    drop(first);
-    assert_eq!(waits.await.status, 200);
-}

@@ -12,7 +12,7 @@ use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
 use crate::failure::Failure;
-use crate::wire::{FieldFault, Malformed, Problem, ShownFinding};
+use crate::wire::{FieldFault, Malformed, Problem, ShownFinding, excerpt};
 
 /// The kind of a refusal.
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
@@ -25,6 +25,7 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
         Refusal::NotJson(_) => &kind::NOT_JSON,
         Refusal::TooLarge { .. } => &kind::TOO_LARGE,
+        Refusal::NoRoom(_) | Refusal::NoPlace => &kind::UNAVAILABLE,
         Refusal::TooSlow => &kind::REQUEST_TIMEOUT,
         Refusal::BrokenBody(_) => &kind::MALFORMED_JSON,
         Refusal::Unshowable(_) | Refusal::Panicked => &kind::INTERNAL,
@@ -79,13 +80,24 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
         Refusal::TooLarge { limit_bytes } => problem.limit_bytes = Some(*limit_bytes),
         _ => {}
     }
-    problem
+    cut(problem)
 }
 
 /// The problem details of an operation's failure.
 pub(crate) fn of_failure(failure: &Failure) -> Problem {
     let mut problem = plain(kind_of_failure(failure), failure.to_string());
     add_members(&mut problem, failure);
+    cut(problem)
+}
+
+/// A problem that repeats no more of what a caller has sent than it takes to find it.
+fn cut(mut problem: Problem) -> Problem {
+    problem.detail = excerpt::sentence(problem.detail);
+    problem.field = problem.field.map(excerpt::name);
+    for fault in &mut problem.errors {
+        fault.field = excerpt::name(std::mem::take(&mut fault.field));
+        fault.message = excerpt::sentence(std::mem::take(&mut fault.message));
+    }
     problem
 }
 

@@ -3,6 +3,7 @@
 use redrive_engine::bodies::BodyError;
 
 use crate::failure::Failure;
+use crate::rest::memory::NoRoom;
 
 /// Why a request got a problem for an answer.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,12 @@ pub(crate) enum Refusal {
         /// The most bytes that it may have.
         limit_bytes: usize,
     },
+    /// There is no memory for the request or its answer.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// Every place for a connection is taken by one that is worked on.
+    #[error("the service works on as many connections as it may: only health checks are answered; try again later")]
+    NoPlace,
     /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     TooSlow,

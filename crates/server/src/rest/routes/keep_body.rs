@@ -49,14 +49,14 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let Call { context, body, .. } = call;
+    let Call { context, exchange, body, .. } = call;
     let most = context.app.limits.stored_body_bytes;
     // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > most {
         return Err(Refusal::TooLarge { limit_bytes: usize::try_from(most).unwrap_or(usize::MAX) });
     }
     // Pieces without bytes say nothing: HTTP/2 may have some before the end.
-    let pieces = upload::pieces(body, context.body_read_timeout);
+    let pieces = upload::pieces(body, context.body_read_timeout, exchange);
     let mut pieces = Box::pin(pieces.try_filter(|piece| ready(!piece.is_empty())).peekable());
     // Where bodies cannot be stored, none is asked for.
     if context.app.engine.bodies().is_some() && pieces.as_mut().peek().await.is_none() {

@@ -5,6 +5,7 @@ use http::Method;
 use super::parameters::{CURSOR, LIMIT, TASK_ID};
 use crate::operations::list_attempts;
 use crate::rest::call::Call;
+use crate::rest::page::{Added, Page};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
@@ -19,7 +20,7 @@ pub(crate) static ROUTE: Route = Route {
     description: "The attempt log, oldest first: every send that has ended, what it meant and how long the task then \
         waited. The log has the attempts of all runs: `attemptNumber` goes on growing when a task is replayed, \
         `attemptInRun` begins again at 1. The outcome `unknown` is an attempt that a crash cut off: it may have been \
-        delivered or not.",
+        delivered or not. A page ends after `limit` attempts or 1 MiB.",
     effect: Effect::Reads,
     parameters: &[TASK_ID, CURSOR, LIMIT],
     request: None,
@@ -55,14 +56,29 @@ pub(crate) static ROUTE: Route = Route {
     handler: |call| Box::pin(handle(call)),
 };
 
+/// The most attempts that are read at once.
+const MOST_READ: usize = 100;
+
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let limit = call.query.limit(call.app().limits.page_most)?;
-    let after = call.query.cursor::<AttemptNumber>()?.map_or(0, |last| last.0);
+    let limits = &call.app().limits;
+    let most = limits.page(call.query.limit(limits.page_most)?);
+    let mut after = call.query.cursor::<AttemptNumber>()?.map_or(0, |last| last.0);
     let id = call.task_id()?;
-    let page = list_attempts(call.app(), call.tenant(), id, after, limit).await?;
-    let list = AttemptList {
-        attempts: page.attempts.iter().map(|attempt| ShownAttempt::new(id, page.max_attempts, attempt)).collect(),
-        next_cursor: page.next.map(|last| AttemptNumber(last).to_cursor()),
+    let mut page = Page::new("attempts", limits.page_bytes);
+    let next = 'read: loop {
+        let wanted = MOST_READ.min(most - page.items());
+        let read = list_attempts(call.app(), call.tenant(), id, after, Some(wanted)).await?;
+        for attempt in &read.attempts {
+            if let Added::No = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
+                break 'read Some(after);
+            }
+            after = attempt.number;
+        }
+        call.exchange.charge.hold(page.bytes())?;
+        if read.next.is_none() || page.items() >= most {
+            break read.next;
+        }
     };
-    Reply::json(200, &list)
+    page.end(next.map(|last| AttemptNumber(last).to_cursor()))?;
+    Ok(page.into_reply())
 }

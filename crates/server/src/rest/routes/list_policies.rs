@@ -1,10 +1,12 @@
 //! `GET /retry-policies`
 
 use http::Method;
+use redrive_core::PolicyId;
 
 use super::parameters::{CURSOR, LIMIT};
 use crate::operations::list_policies;
 use crate::rest::call::Call;
+use crate::rest::page::{Added, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
 use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
@@ -16,7 +18,8 @@ pub(crate) static ROUTE: Route = Route {
     id: "listPolicies",
     group: Group::Policies,
     summary: "List policies",
-    description: "The current version of every policy, in the order of their names.",
+    description: "The current version of every policy, in the order of their names. A page ends after `limit` policies or \
+        1 MiB.",
     effect: Effect::Reads,
     parameters: &[CURSOR, LIMIT],
     request: None,
@@ -53,9 +56,28 @@ pub(crate) static ROUTE: Route = Route {
     handler: |call| Box::pin(handle(call)),
 };
 
+/// The most policies that are read at once: one may have 256 KiB.
+const MOST_READ: usize = 16;
+
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let limit = call.query.limit(call.app().limits.page_most)?;
-    let page = list_policies(call.app(), call.tenant(), call.query.cursor()?, limit).await?;
-    let policies = page.policies.iter().map(ShownPolicy::try_new).collect::<Result<_, _>>()?;
-    Reply::json(200, &PolicyList { policies, next_cursor: page.next.map(|last| last.to_cursor()) })
+    let limits = &call.app().limits;
+    let most = limits.page(call.query.limit(limits.page_most)?);
+    let mut page = Page::new("policies", limits.page_bytes);
+    let mut after: Option<PolicyId> = call.query.cursor()?;
+    let next = 'read: loop {
+        let wanted = MOST_READ.min(most - page.items());
+        let read = list_policies(call.app(), call.tenant(), after.clone(), Some(wanted)).await?;
+        for policy in &read.policies {
+            if let Added::No = page.add(&ShownPolicy::try_new(policy)?)? {
+                break 'read after;
+            }
+            after = Some(policy.id.clone());
+        }
+        call.exchange.charge.hold(page.bytes())?;
+        if read.next.is_none() || page.items() >= most {
+            break read.next;
+        }
+    };
+    page.end(next.map(|last| last.to_cursor()))?;
+    Ok(page.into_reply())
 }

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use redrive_core::{Dependency, PolicyId, Status};
+use redrive_core::{Body, Dependency, PolicyId, Status, TaskId};
+use redrive_store::TaskDetail;
 
 use super::parameters::{CURSOR, LIMIT};
-use crate::operations::{TaskFilter, list_tasks};
+use crate::operations::{TaskFilter, count_tasks, find_tasks};
 use crate::rest::call::Call;
+use crate::rest::page::{Added, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
 use crate::rest::reply::Reply;
 use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT, of};
-use crate::wire::{Cursor, Moment, StatusCounts, Task, TaskList, schema};
+use crate::wire::{Cursor, Moment, Secrets, StatusCounts, Task, TaskList, schema};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -21,7 +23,8 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Tasks,
     summary: "List tasks",
     description: "Tasks, newest first, with how many there are in each status (of all tasks, whatever the filters). \
-        A page may be short, even empty, and still have a `nextCursor`: go on until it is `null`.",
+        A page ends after `limit` tasks or 1 MiB. It may be short, even empty, and still have a `nextCursor`: go on until it \
+        is `null`.",
     effect: Effect::Reads,
     parameters: &[
         Parameter {
@@ -83,15 +86,62 @@ pub(crate) static ROUTE: Route = Route {
     handler: |call| Box::pin(handle(call)),
 };
 
+/// How many tasks are read at once before it is known how large they are.
+const FIRST_READ: usize = 16;
+/// The most tasks that are read at once.
+const MOST_READ: usize = 128;
+/// The bytes of tasks, with the bodies that they carry, that one read should bring into memory.
+const READ_BYTES: usize = 1024 * 1024;
+
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let filter = filter(&call.query, call.app().limits.page_most)?;
-    let listing = list_tasks(call.app(), call.tenant(), filter).await?;
-    let list = TaskList {
-        tasks: listing.page.tasks.iter().map(|task| Task::summary(task, &call.app().secrets)).collect(),
-        next_cursor: listing.page.next.map(|next| next.to_cursor()),
-        counts: StatusCounts::from(&listing.counts),
+    let limits = &call.app().limits;
+    let mut filter = filter(&call.query, limits.page_most)?;
+    let most = limits.page(filter.limit);
+    let mut page = Page::new("tasks", limits.page_bytes);
+    let mut at_once = FIRST_READ;
+    let next = loop {
+        let wanted = at_once.min(most - page.items());
+        filter.limit = Some(wanted);
+        let read = find_tasks(call.app(), call.tenant(), filter.clone()).await?;
+        let is_short = read.tasks.len() < wanted;
+        if let Added::No = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
+            break filter.below;
+        }
+        call.exchange.charge.hold(page.bytes())?;
+        // A store looks at a bounded number of tasks in one read: what is asked for is one such read, not many.
+        if read.next.is_none() || is_short || page.items() >= most {
+            break read.next;
+        }
+        filter.below = read.next;
+        at_once = (READ_BYTES / average_bytes(&read.tasks)).clamp(1, MOST_READ);
     };
-    Reply::json(200, &list)
+    let counts = count_tasks(call.app(), call.tenant()).await?;
+    page.end(next.map(|next| next.to_cursor()))?;
+    page.member("counts", &StatusCounts::from(&counts))?;
+    Ok(page.into_reply())
+}
+
+/// Adds tasks for as long as there is room; `last` is the last one that was added.
+fn add(page: &mut Page, tasks: &[TaskDetail], secrets: &Secrets, last: &mut Option<TaskId>) -> Result<Added, Refusal> {
+    for detail in tasks {
+        if let Added::No = page.add(&Task::summary(detail, secrets))? {
+            return Ok(Added::No);
+        }
+        *last = Some(detail.task.id);
+    }
+    Ok(Added::Yes)
+}
+
+/// The bytes that a task takes in memory, about.
+fn average_bytes(tasks: &[TaskDetail]) -> usize {
+    let inline = |body: &Body| body.inline().map_or(0, |bytes| bytes.len());
+    let bytes_of = |detail: &TaskDetail| {
+        let TaskDetail { request, answer, .. } = detail;
+        let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let answer = answer.as_ref().map_or(0, |answer| inline(&answer.body));
+        1_024 + request.target_url.len() + headers + inline(&request.body) + answer
+    };
+    tasks.iter().map(bytes_of).sum::<usize>() / tasks.len().max(1) + 1
 }
 
 fn filter(query: &Query, most: usize) -> Result<TaskFilter, Refusal> {

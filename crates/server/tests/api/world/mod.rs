@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) entropy: Arc<Countable>,
     pub(crate) target: Arc<ScriptedTarget>,
     pub(crate) engine: Handle,
+    /// What requests and answers hold.
+    pub(crate) memory: Arc<rest::Memory>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), rest::Error>>,
 }
@@ -98,8 +100,9 @@ impl World {
         let app = Arc::new(App { limits, standard, ..App::new(engine.clone()) });
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
-        let server = tokio::spawn(rest::serve(listener, app, options, shutdown));
-        World { address, clock, entropy, target, engine, stop: Some(stop), server }
+        let memory = rest::Memory::new(options.max_memory_bytes);
+        let server = tokio::spawn(rest::serve_within(memory.clone(), listener, app, options, shutdown));
+        World { address, clock, entropy, target, engine, memory, stop: Some(stop), server }
     }
 
     /// The same engine behind a new server that enforces the retry standard.
@@ -175,6 +178,18 @@ impl World {
             }
         }
         panic!("task {id} never came to be as expected");
+    }
+
+    /// Asks for `/livez` until `is_so`, for a bounded number of times.
+    pub(crate) async fn until_memory(&self, is_so: impl Fn(&rest::Memory) -> bool) {
+        let mut connection = Connection::open(self.address).await;
+        for _ in 0..100_000 {
+            if is_so(&self.memory) {
+                return;
+            }
+            assert_eq!(connection.ask(Ask::get("/livez")).await.status, 200);
+        }
+        panic!("the memory never came to be as expected: {:?}", self.memory);
     }
 
     /// Begins the shutdown.

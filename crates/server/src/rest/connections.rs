@@ -1,0 +1,197 @@
+//! The open connections, and which of them is closed when there is no room for another.
+//!
+//! A caller that does nothing must not keep out one that does. When all places are taken, the connections that have been
+//! idle the longest are closed; if none is idle, the one whose caller has been sending a body or taking an answer the
+//! longest. If the server works on every one of them, a newcomer gets one of the places that are kept for health checks.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+
+use super::peer::{Peer, Purpose, Turn};
+
+/// The places that are kept for health checks, beyond `max_connections`.
+pub(super) const HEALTH_PLACES: usize = 64;
+/// The part of all places that is cleared at once of idle connections: finding them takes a look at each connection.
+const CLEARED_PART: usize = 64;
+
+/// The open connections.
+pub(super) struct Connections {
+    most: usize,
+    tasks: JoinSet<()>,
+    open: HashMap<Id, Open>,
+}
+
+struct Open {
+    peer: Arc<Peer>,
+    task: AbortHandle,
+}
+
+impl Connections {
+    /// None yet, and `most` at once.
+    pub(super) fn new(most: usize) -> Self {
+        Connections { most, tasks: JoinSet::new(), open: HashMap::new() }
+    }
+
+    /// Whether another connection can be taken.
+    pub(super) fn have_room(&self) -> bool {
+        self.open.len() < self.most.saturating_add(HEALTH_PLACES)
+            || self.open.values().any(|open| open.peer.turn().0 != Turn::Work)
+    }
+
+    /// A place for one more connection; closes others if need be.
+    pub(super) fn make_room(&mut self) -> Purpose {
+        if self.open.len() >= self.most {
+            self.close_idlest();
+        }
+        if self.open.len() < self.most { Purpose::Anything } else { Purpose::Health }
+    }
+
+    /// Serves a connection.
+    pub(super) fn serve(&mut self, peer: Arc<Peer>, connection: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(connection);
+        self.open.insert(task.id(), Open { peer, task });
+    }
+
+    /// Ends when a connection has ended; never if there is none.
+    pub(super) async fn ended(&mut self) {
+        match self.tasks.join_next_with_id().await {
+            Some(ended) => {
+                let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
+                self.open.remove(&id);
+                note(ended.map(|_| ()));
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Closes connections that wait for their caller, idle ones first; how many.
+    pub(super) fn close_idlest(&mut self) -> usize {
+        let mut idle = self.by_turn(Turn::Idle);
+        let count = match idle.is_empty() {
+            false => (self.most / CLEARED_PART).max(1),
+            true => {
+                idle = self.by_turn(Turn::Transfer);
+                1
+            }
+        };
+        idle.sort_unstable_by_key(|(since, _)| *since);
+        idle.truncate(count);
+        for (_, id) in &idle {
+            self.close(*id);
+        }
+        if !idle.is_empty() {
+            tracing::debug!(closed = idle.len(), open = self.open.len(), "closed the idlest connections to make room");
+        }
+        idle.len()
+    }
+
+    /// Closes the connections whose caller has taken nothing of an answer for `limit`.
+    pub(super) fn close_stalled(&mut self, limit: Duration) {
+        let stalled: Vec<Id> =
+            self.open.iter().filter(|(_, open)| open.peer.takes_nothing_for(limit)).map(|(id, _)| *id).collect();
+        for id in &stalled {
+            self.close(*id);
+        }
+        if !stalled.is_empty() {
+            tracing::debug!(closed = stalled.len(), "closed connections whose callers do not read their answers");
+        }
+    }
+
+    /// Lets the connections finish, and ends those that do not in time.
+    #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
+    pub(super) async fn drain(mut self, within: Duration) {
+        let all_ended = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                note(ended);
+            }
+        };
+        if tokio::time::timeout(within, all_ended).await.is_err() {
+            tracing::warn!(connections = self.tasks.len(), "ending connections that did not finish in time");
+            self.tasks.shutdown().await;
+        }
+    }
+
+    fn by_turn(&self, wanted: Turn) -> Vec<(u64, Id)> {
+        let waiting = self.open.iter().map(|(id, open)| (open.peer.turn(), *id));
+        waiting.filter(|((turn, _), _)| *turn == wanted).map(|((_, since), id)| (since, id)).collect()
+    }
+
+    fn close(&mut self, id: Id) {
+        if let Some(open) = self.open.remove(&id) {
+            open.task.abort();
+        }
+    }
+}
+
+fn note(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a connection panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Memory;
+    use super::super::peer::{Exchange, Uptime};
+    use super::*;
+
+    /// Three connections, in the order in which their callers were last heard of.
+    async fn three() -> (Connections, [Arc<Peer>; 3]) {
+        let (mut connections, uptime) = (Connections::new(3), Uptime::begin());
+        let mut peers = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(connections.make_room(), Purpose::Anything);
+            let peer = Peer::new(Memory::new(1 << 20), uptime, Purpose::Anything);
+            connections.serve(peer.clone(), std::future::pending());
+            peers.push(peer);
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        (connections, peers.try_into().unwrap())
+    }
+
+    fn is_open(connections: &Connections, peer: &Arc<Peer>) -> bool {
+        connections.open.values().any(|open| Arc::ptr_eq(&open.peer, peer))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_idlest_goes_first_then_the_slowest_and_nobody_who_is_worked_on() {
+        let (mut connections, [first, second, third]) = three().await;
+        let slow = Exchange::begin(first.clone());
+        slow.answered();
+        let worked_on = Exchange::begin(third.clone());
+        assert_eq!(connections.make_room(), Purpose::Anything);
+        assert_eq!([&first, &second, &third].map(|peer| is_open(&connections, peer)), [true, false, true]);
+
+        let newcomer = Peer::new(Memory::new(1 << 20), Uptime::begin(), Purpose::Anything);
+        connections.serve(newcomer.clone(), std::future::pending());
+        let asks = Exchange::begin(newcomer);
+        assert_eq!(connections.make_room(), Purpose::Anything);
+        assert_eq!([&first, &third].map(|peer| is_open(&connections, peer)), [false, true]);
+
+        let another = Peer::new(Memory::new(1 << 20), Uptime::begin(), Purpose::Anything);
+        connections.serve(another.clone(), std::future::pending());
+        let asks_too = Exchange::begin(another);
+        assert_eq!(connections.make_room(), Purpose::Health);
+        drop((slow, worked_on, asks, asks_too));
+        assert_eq!(connections.make_room(), Purpose::Anything);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_closed_has_ended() {
+        let (mut connections, [first, ..]) = three().await;
+        assert_eq!(connections.close_idlest(), 1);
+        assert!(!is_open(&connections, &first));
+        connections.ended().await;
+        assert_eq!((connections.open.len(), connections.tasks.len()), (2, 2));
+    }
+}

@@ -1,0 +1,273 @@
+//! One connection as the server sees it: what it holds, and whether it is its turn or the caller's.
+//!
+//! An [`Exchange`] is one request and its answer, from the head's last byte until the answer's last byte is handed to the
+//! socket. It holds the memory of both, and notes when the caller last took something.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::memory::{Charge, Memory, Must, NoRoom, Share};
+
+/// The bytes of a head that are a connection's own and not counted: connections are bounded by their number, and a health
+/// check is read whatever else is held.
+const UNCOUNTED_HEAD: usize = 4 * 1024;
+
+/// The time of a server: milliseconds since it began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Uptime(Instant);
+
+impl Uptime {
+    pub(crate) fn begin() -> Self {
+        Uptime(Instant::now())
+    }
+
+    pub(crate) fn millis(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a connection may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Anything,
+    /// It took one of the places that are kept for health checks.
+    Health,
+}
+
+/// Whose turn it is on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The caller's, who has not sent a complete head.
+    Idle,
+    /// The caller's, who sends a body or takes an answer.
+    Transfer,
+    /// The server's.
+    Work,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) purpose: Purpose,
+    share: Arc<Share>,
+    uptime: Uptime,
+    exchanges: AtomicUsize,
+    /// Exchanges that wait for nothing from the caller.
+    working: AtomicUsize,
+    /// When the server last began to wait for the caller, by [`Uptime`].
+    waits_since: AtomicU64,
+    /// Bytes that have come since the last head was complete.
+    head_bytes: AtomicUsize,
+    head: Charge,
+    /// Exchanges whose answers are being taken.
+    answers: Mutex<Vec<Weak<Exchange>>>,
+}
+
+impl Peer {
+    pub(crate) fn new(memory: Arc<Memory>, uptime: Uptime, purpose: Purpose) -> Arc<Self> {
+        let share = Share::new(memory);
+        Arc::new(Peer {
+            purpose,
+            head: Charge::new(share.clone()),
+            share,
+            uptime,
+            exchanges: AtomicUsize::new(0),
+            working: AtomicUsize::new(0),
+            waits_since: AtomicU64::new(uptime.millis()),
+            head_bytes: AtomicUsize::new(0),
+            answers: Mutex::default(),
+        })
+    }
+
+    /// Whose turn it is, and since when if it is the caller's.
+    pub(crate) fn turn(&self) -> (Turn, u64) {
+        let turn = if self.exchanges.load(Ordering::Relaxed) == 0 {
+            Turn::Idle
+        } else if self.working.load(Ordering::Relaxed) == 0 {
+            Turn::Transfer
+        } else {
+            Turn::Work
+        };
+        (turn, self.waits_since.load(Ordering::Relaxed))
+    }
+
+    /// Whether the caller has taken nothing of an answer for `limit`.
+    pub(crate) fn takes_nothing_for(&self, limit: Duration) -> bool {
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let now = self.uptime.millis();
+        let is_late = |exchange: Arc<Exchange>| now.saturating_sub(exchange.taken_at.load(Ordering::Relaxed)) >= limit;
+        // An exchange that ends here must not do so while the list is locked.
+        let answers: Vec<_> = self.answers().iter().filter_map(Weak::upgrade).collect();
+        answers.into_iter().any(is_late)
+    }
+
+    /// Counts bytes that have come. Those of a body are counted by whoever reads it.
+    pub(crate) fn arrived(&self, bytes: usize) -> Result<(), NoRoom> {
+        if self.exchanges.load(Ordering::Relaxed) > 0 {
+            return Ok(());
+        }
+        let head = self.head_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        match head.checked_sub(UNCOUNTED_HEAD) {
+            Some(counted) if counted > 0 => self.head.head(counted, Must::Fit),
+            _ => Ok(()),
+        }
+    }
+
+    /// A head is complete: from here its exchange counts it.
+    fn head_is_complete(&self) {
+        if self.head_bytes.swap(0, Ordering::Relaxed) > UNCOUNTED_HEAD
+            && let Err(error) = self.head.head(0, Must::BeCounted)
+        {
+            tracing::error!(%error, "giving back the memory of a head");
+        }
+    }
+
+    fn begins_to_wait(&self) {
+        self.waits_since.store(self.uptime.millis(), Ordering::Relaxed);
+    }
+
+    fn answers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Exchange>>> {
+        // Nothing panics while it is locked.
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One request and its answer.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) charge: Charge,
+    peer: Arc<Peer>,
+    is_handled: AtomicBool,
+    /// When the caller last took a part of the answer, by [`Uptime`].
+    taken_at: AtomicU64,
+}
+
+impl Exchange {
+    /// A request begins.
+    pub(crate) fn begin(peer: Arc<Peer>) -> Arc<Self> {
+        peer.head_is_complete();
+        peer.exchanges.fetch_add(1, Ordering::Relaxed);
+        peer.working.fetch_add(1, Ordering::Relaxed);
+        let charge = Charge::new(peer.share.clone());
+        Arc::new(Exchange { charge, peer, is_handled: AtomicBool::new(false), taken_at: AtomicU64::new(0) })
+    }
+
+    /// What its connection may be used for.
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.peer.purpose
+    }
+
+    /// The server waits for bytes of the body for as long as the returned value lives.
+    pub(crate) fn wait_for_caller(&self) -> WaitForCaller<'_> {
+        self.peer.begins_to_wait();
+        self.peer.working.fetch_sub(1, Ordering::Relaxed);
+        WaitForCaller(self)
+    }
+
+    /// The answer is complete: the caller has to take it now.
+    pub(crate) fn answered(self: &Arc<Self>) {
+        self.handled();
+        self.taken();
+        let mut answers = self.peer.answers();
+        if answers.len() == answers.capacity() {
+            answers.retain(|answer| answer.strong_count() > 0);
+        }
+        answers.push(Arc::downgrade(self));
+    }
+
+    /// The caller has taken a part of the answer.
+    pub(crate) fn taken(&self) {
+        self.taken_at.store(self.peer.uptime.millis(), Ordering::Relaxed);
+    }
+
+    fn handled(&self) {
+        if !self.is_handled.swap(true, Ordering::Relaxed) {
+            self.peer.begins_to_wait();
+            self.peer.working.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.handled();
+        self.peer.begins_to_wait();
+        self.peer.exchanges.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The server waits for bytes of a body.
+pub(crate) struct WaitForCaller<'a>(&'a Exchange);
+
+impl Drop for WaitForCaller<'_> {
+    fn drop(&mut self) {
+        self.0.peer.working.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer() -> (Arc<Memory>, Arc<Peer>) {
+        let memory = Memory::new(1024 * 1024);
+        (memory.clone(), Peer::new(memory, Uptime::begin(), Purpose::Anything))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_turn_goes_from_the_caller_to_the_server_and_back() {
+        let (_, peer) = peer();
+        assert_eq!(peer.turn(), (Turn::Idle, 0));
+        tokio::time::advance(Duration::from_millis(5)).await;
+        let exchange = Exchange::begin(peer.clone());
+        assert_eq!(peer.turn().0, Turn::Work);
+        let waiting = exchange.wait_for_caller();
+        assert_eq!(peer.turn(), (Turn::Transfer, 5));
+        drop(waiting);
+        assert_eq!(peer.turn().0, Turn::Work);
+        tokio::time::advance(Duration::from_millis(5)).await;
+        exchange.answered();
+        assert_eq!(peer.turn(), (Turn::Transfer, 10));
+        drop(exchange);
+        assert_eq!(peer.turn(), (Turn::Idle, 10));
+        // One whose handler is dropped half-way.
+        drop(Exchange::begin(peer.clone()));
+        assert_eq!(peer.turn(), (Turn::Idle, 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_takes_nothing_is_found_out() {
+        let (_, peer) = peer();
+        let limit = Duration::from_secs(30);
+        let exchange = Exchange::begin(peer.clone());
+        tokio::time::advance(limit * 2).await;
+        assert!(!peer.takes_nothing_for(limit), "the server has not answered");
+        exchange.answered();
+        tokio::time::advance(limit - Duration::from_millis(1)).await;
+        assert!(!peer.takes_nothing_for(limit));
+        exchange.taken();
+        tokio::time::advance(limit - Duration::from_millis(1)).await;
+        assert!(!peer.takes_nothing_for(limit));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(peer.takes_nothing_for(limit));
+        drop(exchange);
+        assert!(!peer.takes_nothing_for(limit));
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_a_head_that_is_not_complete_are_counted() {
+        let (memory, peer) = peer();
+        peer.arrived(UNCOUNTED_HEAD).unwrap();
+        assert_eq!(memory.held(), 0);
+        peer.arrived(1_000).unwrap();
+        assert_eq!(memory.held(), 1_000);
+        let exchange = Exchange::begin(peer.clone());
+        peer.arrived(100_000).unwrap();
+        assert_eq!(memory.held(), 0);
+        drop(exchange);
+        assert!(peer.arrived(1024 * 1024).is_err());
+    }
+}
