@@ -37,6 +37,7 @@ impl Connections {
     }
 
     /// Whether another connection can be taken.
+    #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     pub(super) fn have_room(&self) -> bool {
         self.open.len() < self.most.saturating_add(HEALTH_PLACES)
             || self.open.values().any(|open| open.peer.turn().0 != Turn::Work)
@@ -94,6 +95,7 @@ impl Connections {
     }
 
     /// Closes the connections whose caller has taken nothing of an answer for `limit`.
+    #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     pub(super) fn close_stalled(&mut self, limit: Duration) {
         let stalled: Vec<Id> =
             self.open.iter().filter(|(_, open)| open.peer.takes_nothing_for(limit)).map(|(id, _)| *id).collect();
@@ -119,6 +121,7 @@ impl Connections {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     fn by_turn(&self, wanted: Turn) -> Vec<(u64, Id)> {
         let waiting = self.open.iter().map(|(id, open)| (open.peer.turn(), *id));
         waiting.filter(|((turn, _), _)| *turn == wanted).map(|((_, since), id)| (since, id)).collect()
@@ -159,6 +162,7 @@ mod tests {
         (connections, peers.try_into().unwrap())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the order does not matter")]
     fn is_open(connections: &Connections, peer: &Arc<Peer>) -> bool {
         connections.open.values().any(|open| Arc::ptr_eq(&open.peer, peer))
     }

@@ -10,7 +10,7 @@ const END: usize = 640;
 /// A name, cut at its end.
 pub(crate) fn name(mut text: String) -> String {
     if text.len() > NAME {
-        text.truncate(text.floor_char_boundary(NAME));
+        text.truncate(boundary(&text, NAME));
         text.shrink_to_fit();
         text.push('…');
     }
@@ -22,9 +22,14 @@ pub(crate) fn sentence(text: String) -> String {
     if text.len() <= SENTENCE {
         return text;
     }
-    let begin = &text[..text.floor_char_boundary(SENTENCE - END)];
-    let end = &text[text.ceil_char_boundary(text.len() - END)..];
+    let begin = &text[..boundary(&text, SENTENCE - END)];
+    let end = &text[boundary(&text, text.len() - END)..];
     format!("{begin}… ({} bytes left out) …{end}", text.len() - begin.len() - end.len())
+}
+
+/// The last place up to `at` where no character is cut in two.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]
