@@ -102,6 +102,13 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ("target_url => 'http://a.b', headers => '{\"Host \": \"x\"}'", "headers: 'Host ' is no header name"),
         ("target_url => 'http://a.b', headers => '{\"Idempotency-Key\": \"x\"}'", "is set by Redrive on every attempt"),
         ("target_url => 'http://a.b', headers => '{\"Content-Length\": \"1\"}'", "is set when the request is sent"),
+        ("target_url => 'http://a.b', headers => '{\"Host\": \" \"}'", "headers: Host must not be empty"),
+        (
+            "target_url => 'http://a.b', headers => '{\"Host\": [\"a\", \"a\"]}'",
+            "headers: Host must be given only once",
+        ),
+        ("target_url => 'http://a.b', headers => '{\"Host\": \"a\", \"host\": \"a\"}'", "must be given only once"),
+        ("target_url => 'http://a.b:+80'", "must be an absolute http or https URL"),
         ("target_url => 'http://a.b', headers => '{\"X\": 1}'", "headers must be texts"),
         ("target_url => 'http://a.b', headers => '\"x\"'", "headers must be a JSON object of texts"),
         (
