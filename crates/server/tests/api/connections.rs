@@ -41,8 +41,8 @@ async fn slow_connections_lock_nobody_out() {
     for said in [
         "",
         "GET /livez HTTP/1.1\r\nhost",
-        "POST /retry-tasks HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{",
-        "PUT /retry-policies/a HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n",
+        "POST /retry-tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{",
+        "PUT /retry-policies/a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ] {
         let world = with_places(4).await;
