@@ -11,7 +11,9 @@ use crate::wire::{Malformed, Submission};
 
 /// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
 /// read at all, spoils none of the others. The results come in the order of the items; their fields are named from the
-/// batch, as in `tasks[3].headers`.
+/// batch, as in `tasks[3].headers`. Of tasks that had ended before, answers are here up to [`Limits::page_bytes`].
+///
+/// [`Limits::page_bytes`]: crate::Limits::page_bytes
 pub async fn submit_batch(
     app: &App,
     tenant: &TenantId,
@@ -52,12 +54,17 @@ pub async fn submit_batch(
     }
     let mut submitted = submitted.into_iter();
     let mut results = Vec::with_capacity(judged.len());
+    let mut answer_bytes = 0;
     for (at, item) in judged.into_iter().enumerate() {
         results.push(match item {
             Err(failure) => Err(failure),
             Ok((asked, before)) => {
                 let submitted = before.or_else(|| submitted.next()).ok_or_else(missing_answer)?;
-                let answered = asked.answered(app, tenant, submitted).await;
+                let answered = asked.answered(app, tenant, submitted).await.map(|accepted| {
+                    answer_bytes += accepted.answer_bytes();
+                    // A small batch may name a thousand tasks with large answers.
+                    if answer_bytes > app.limits.page_bytes { accepted.without_answer() } else { accepted }
+                });
                 answered.map_err(|failure| failure.within(&format!("tasks[{at}]")))
             }
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redrive_core::{Request, TenantId};
+use redrive_core::{Answer, Request, TenantId};
 use redrive_engine::Submission as Submitted;
 use redrive_engine::policies::Resolved;
 use redrive_store::{Error, TaskDetail};
@@ -22,8 +22,26 @@ pub struct Accepted {
     pub how: Acceptance,
     /// Whether the submission had no key, so that one was made.
     pub key_generated: bool,
+    /// Whether what the dependency answered was left out of `detail`.
+    pub answer_left_out: bool,
     /// What of the retry standard it breaks, where that is looked at.
     pub findings: Vec<ShownFinding>,
+}
+
+impl Accepted {
+    /// The bytes of what the dependency answered, as far as they are here.
+    pub(super) fn answer_bytes(&self) -> usize {
+        let answer = self.detail.answer.as_ref();
+        let headers =
+            |answer: &Answer| answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        answer.map_or(0, |answer| headers(answer) + answer.body.inline().map_or(0, |bytes| bytes.len()))
+    }
+
+    /// The same without what the dependency answered.
+    pub(super) fn without_answer(mut self) -> Self {
+        self.answer_left_out = self.detail.answer.take().is_some();
+        self
+    }
 }
 
 /// Whether an accepted task is new.
@@ -106,7 +124,7 @@ impl Asked {
         submitted: Submitted,
     ) -> Result<Accepted, Failure> {
         let Asked { request, policy, key_generated, findings } = self;
-        let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, findings });
+        let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
         match submitted {
             Submitted::Created(task) => {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created)

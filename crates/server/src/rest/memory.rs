@@ -180,6 +180,8 @@ impl Share {
 #[derive(Debug)]
 pub(crate) struct Charge {
     share: Arc<Share>,
+    /// Whether it may use the part for small ones.
+    may_be_small: bool,
     state: Mutex<State>,
 }
 
@@ -195,8 +197,17 @@ struct State {
 impl Charge {
     /// A charge that holds nothing yet.
     pub(crate) fn new(share: Arc<Share>) -> Self {
+        Charge::of(share, true)
+    }
+
+    /// A charge that holds nothing yet and leaves the part for small requests alone, however small it is.
+    pub(crate) fn large(share: Arc<Share>) -> Self {
+        Charge::of(share, false)
+    }
+
+    fn of(share: Arc<Share>, may_be_small: bool) -> Self {
         let held = Held { pool: Pool::Small, bytes: 0 };
-        Charge { share, state: Mutex::new(State { held, body: 0, beside: 0 }) }
+        Charge { share, may_be_small, state: Mutex::new(State { held, body: 0, beside: 0 }) }
     }
 
     /// The most bytes that a body may have.
@@ -241,7 +252,7 @@ impl Charge {
     fn set(&self, state: &mut State, body: usize, beside: usize, must: Must) -> Result<(), NoRoom> {
         self.share.replace(state.body, body, must)?;
         let bytes = body.saturating_add(beside);
-        let replaced = self.share.memory.replace(&mut state.held, body <= SMALL, bytes, must);
+        let replaced = self.share.memory.replace(&mut state.held, self.may_be_small && body <= SMALL, bytes, must);
         if replaced.is_err() {
             // What was counted before fits.
             self.share.replace(body, state.body, Must::BeCounted)?;

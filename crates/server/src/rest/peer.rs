@@ -13,7 +13,10 @@ use super::memory::{Charge, Memory, Must, NoRoom, Share};
 
 /// The bytes of a head that are a connection's own and not counted: connections are bounded by their number, and a health
 /// check is read whatever else is held.
-const UNCOUNTED_HEAD: usize = 4 * 1024;
+const UNCOUNTED_HEAD: usize = 8 * 1024;
+/// The most bytes that are buffered before a head is complete: what comes beyond has been used and let go, such as the pings
+/// of an HTTP/2 connection.
+pub(crate) const MOST_HEAD: usize = 64 * 1024;
 
 /// The time of a server: milliseconds since it began.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +74,8 @@ impl Peer {
         let share = Share::new(memory);
         Arc::new(Peer {
             purpose,
-            head: Charge::new(share.clone()),
+            // Thousands of heads that are never completed must not keep out small requests.
+            head: Charge::large(share.clone()),
             share,
             uptime,
             exchanges: AtomicUsize::new(0),
@@ -110,7 +114,7 @@ impl Peer {
             return Ok(());
         }
         let head = self.head_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        match head.checked_sub(UNCOUNTED_HEAD) {
+        match head.min(MOST_HEAD).checked_sub(UNCOUNTED_HEAD) {
             Some(counted) if counted > 0 => self.head.head(counted, Must::Fit),
             _ => Ok(()),
         }
@@ -268,6 +272,21 @@ mod tests {
         peer.arrived(100_000).unwrap();
         assert_eq!(memory.held(), 0);
         drop(exchange);
-        assert!(peer.arrived(1024 * 1024).is_err());
+        // No more is buffered than a head may have.
+        peer.arrived(1024 * 1024).unwrap();
+        assert_eq!(memory.held(), MOST_HEAD - UNCOUNTED_HEAD);
+    }
+
+    #[tokio::test]
+    async fn heads_that_are_not_complete_leave_the_part_for_small_requests_alone() {
+        let (memory, _) = peer();
+        let uptime = Uptime::begin();
+        let peers: Vec<_> = (0..100).map(|_| Peer::new(memory.clone(), uptime, Purpose::Anything)).collect();
+        let refused = peers.iter().filter(|peer| peer.arrived(MOST_HEAD).is_err()).count();
+        assert_eq!((refused, memory.held()), (87, 13 * (MOST_HEAD - UNCOUNTED_HEAD)));
+        // A head of the usual size is read all the same, and its request has room.
+        let newcomer = Peer::new(memory.clone(), uptime, Purpose::Anything);
+        newcomer.arrived(UNCOUNTED_HEAD).unwrap();
+        Exchange::begin(newcomer).charge.grow(60_000).unwrap();
     }
 }

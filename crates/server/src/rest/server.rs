@@ -19,13 +19,11 @@ use super::host_name::HostNames;
 use super::memory::Memory;
 use super::metered::Metered;
 use super::options::{Error, Options};
-use super::peer::{Peer, Uptime};
+use super::peer::{MOST_HEAD, Peer, Uptime};
 use super::service::respond;
 use super::stopping;
 use crate::app::App;
 
-/// The most bytes that hyper buffers of an HTTP/1 connection in each direction, and so the largest head.
-const HTTP1_BUFFER: usize = 64 * 1024;
 /// The most streams at once on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 256;
 /// The most bytes that a caller may send over one HTTP/2 connection before the server has taken them.
@@ -34,6 +32,8 @@ const HTTP2_WINDOW: u32 = 256 * 1024;
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 /// The most bytes that the kernel takes of an answer before its caller does: what it holds is memory as well.
 const SEND_BUFFER: usize = 256 * 1024;
+/// For how long one warning of failed accepts stands for all, in milliseconds.
+const QUIET_MS: u64 = 1_000;
 /// The longest time between two looks for callers that take nothing.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// The shortest time between two looks for callers that take nothing.
@@ -98,6 +98,7 @@ impl Server {
     ) {
         let mut looks = tokio::time::interval((self.options.write_timeout / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK));
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut quiet_until = 0;
         tokio::pin!(shutdown);
         loop {
             let have_room = connections.have_room();
@@ -112,7 +113,11 @@ impl Server {
                     Err(error) => {
                         let closed = connections.close_idlest();
                         let failures = accepting.failures;
-                        tracing::warn!(%error, failures, closed, "a connection could not be accepted");
+                        // The first failures come quickly one after the other: one of them is enough to read.
+                        if self.uptime.millis() >= quiet_until {
+                            quiet_until = self.uptime.millis() + QUIET_MS;
+                            tracing::warn!(%error, failures, closed, "a connection could not be accepted");
+                        }
                     }
                 },
             }
@@ -130,11 +135,7 @@ impl Server {
 
 fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(options.header_read_timeout)
-        .max_buf_size(HTTP1_BUFFER);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(options.header_read_timeout).max_buf_size(MOST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -113,6 +113,7 @@ async fn handle(
     };
     exchange.charge.head(head_bytes(&parts), must)?;
     let query = query(&parts, &found)?;
+    let body = if found.route.request.is_some() { body } else { Lent::none() };
     (found.route.handler)(Call { context, exchange, parts, body, query, parameter: found.parameter }).await
 }
 

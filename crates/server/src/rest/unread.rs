@@ -47,6 +47,13 @@ fn asks_first(expected: &HeaderValue) -> bool {
     expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
 }
 
+impl Lent {
+    /// No body, for a handler that reads none: what a caller sends all the same is not kept while the handler works.
+    pub(crate) fn none() -> Self {
+        Lent { body: None, back: None, comes_by_itself: true }
+    }
+}
+
 impl Unread {
     /// Reads and discards what still comes: no more than `most` bytes, and for no longer than `within`.
     #[expect(clippy::disallowed_methods, reason = "how long a caller may take to send is told by the machine's clock")]

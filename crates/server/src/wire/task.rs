@@ -80,7 +80,8 @@ pub struct Task<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// What went wrong last.
     pub last_error: Option<ShownError<'a>>,
-    /// What the dependency answered last, once the task has ended. Left out in lists.
+    /// What the dependency answered last, once the task has ended. Left out in lists, and in the answer to a batch once it
+    /// shows 1 MiB of responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Response<'a>>")]
     pub response: Option<Option<Response<'a>>>,

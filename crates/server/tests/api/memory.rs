@@ -12,7 +12,7 @@ use redrive_server::{Limits, rest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::world::{Ask, World};
+use crate::world::{Ask, Plan, World, answer};
 
 const MIB: usize = 1024 * 1024;
 /// The budget of these tests: a connection may hold 2 MiB, and 4 MiB are for what is small.
@@ -250,4 +250,29 @@ async fn long_names_are_cut_where_they_are_told() {
         assert_eq!(answer.status, status, "{}", &answer.text()[..answer.text().len().min(300)]);
         assert!(answer.body.len() < 4_096, "{} {}", answer.body.len(), &document[..60]);
     }
+}
+
+#[tokio::test]
+async fn a_batch_of_tasks_that_have_ended_shows_a_megabyte_of_their_answers() {
+    let world = World::start().await;
+    let task = |key: usize| format!(r#"{{"targetUrl":"https://a.test/","idempotencyKey":"k{key}"}}"#);
+    for key in 0..24 {
+        world.target.plan(Plan::Answer(answer(200, "x".repeat(60 * 1024))));
+        let id = world.submit(&task(key)).await;
+        world.ended(&id).await;
+    }
+    let again: Vec<_> = (0..24).map(task).collect();
+    let results = world.post("/retry-tasks/batch", &format!(r#"{{"tasks":[{}]}}"#, again.join(","))).await;
+    assert!(results.body.len() < MIB + 64 * 1024, "{}", results.body.len());
+    let results = results.json();
+    let shown: Vec<bool> = results["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| {
+            assert_eq!((&result["status"], &result["task"]["status"]), (&200.into(), &"SUCCEEDED".into()));
+            result["task"].get("response").is_some()
+        })
+        .collect();
+    assert_eq!(shown, (0..24).map(|key| key < 17).collect::<Vec<_>>());
 }

@@ -97,7 +97,7 @@ kinds! {
     NO_BODY_STORAGE = 501 "no-body-storage" "Nothing says where large bodies are kept":
         "Large bodies are kept apart from tasks, and this service was not told where. Asking again changes nothing: start every node with `--blobs`, the same place for each.";
     UNAVAILABLE = 503 "unavailable" "Not available right now":
-        "The service cannot do this right now: its store or its object storage cannot be reached, or it is stopping. What was asked for may have been done all the same: an answer can get lost on its way from the store. Try again after `Retry-After`, and submissions with the same idempotency key, which makes that safe.";
+        "The service cannot do this right now: its store or its object storage cannot be reached, it is stopping, or it holds as many requests and answers in memory as it may. What was asked for may have been done all the same: an answer can get lost on its way from the store. Try again after `Retry-After`, and submissions with the same idempotency key, which makes that safe.";
     STORAGE_FULL = 507 "storage-full" "No space left":
         "The store has no space left. Nothing was changed. What can be read still can; writing works again once there is space.";
 }

@@ -77,10 +77,11 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
 
 fn result<'a>(outcome: &'a Result<Accepted, Failure>, secrets: &'a Secrets) -> BatchResult<'a> {
     match outcome {
-        Ok(Accepted { detail, how, key_generated, findings }) => {
+        Ok(Accepted { detail, how, key_generated, answer_left_out, findings }) => {
             let status = if *how == Acceptance::Created { 201 } else { 200 };
             let (idempotency_key_generated, findings) = (*key_generated, findings.clone());
-            let task = Task { idempotency_key_generated, findings, ..Task::full(detail, secrets) };
+            let shown = if *answer_left_out { Task::summary(detail, secrets) } else { Task::full(detail, secrets) };
+            let task = Task { idempotency_key_generated, findings, ..shown };
             BatchResult::Accepted { status, task: Box::new(task) }
         }
         Err(failure) => {

@@ -89,7 +89,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (app, tenant) = (&*context.app, &context.tenant);
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
-    let Accepted { mut detail, how, key_generated, findings } =
+    let Accepted { mut detail, how, key_generated, findings, .. } =
         submit_task(app, tenant, submission, key.as_deref()).await?;
 
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
