@@ -128,6 +128,30 @@ async fn what_a_crash_left_of_making_a_database_is_no_obstacle() {
 }
 
 #[tokio::test]
+async fn the_view_for_people_shows_no_secrets() {
+    let urls = [
+        ("https://user:password@h.example/a/b?token=1", "https://***@h.example/a/b?***"),
+        ("https://token@h.example/x", "https://***@h.example/x"),
+        ("http://a@b:c@h.example:80/p@q#f", "http://***@h.example:80/p@q?***"),
+        ("http://h.example?x=1", "http://h.example?***"),
+        ("http://h.example/p/@x", "http://h.example/p/@x"),
+        ("http://h.example", "http://h.example"),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    allow(&store, acme()).await;
+    let with_url = |(n, url): (u64, &str)| {
+        let url = url.to_owned();
+        task(n).request(move |request| request.target_url = url)
+    };
+    keep(&store, (1..).zip(urls.map(|(url, _)| url)).map(with_url)).await;
+    let connection = onlooker(directory.path());
+    let mut select = connection.prepare("SELECT target_url FROM task_overview ORDER BY task").unwrap();
+    let shown: Vec<String> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(shown, urls.map(|(_, shown)| shown));
+}
+
+#[tokio::test]
 async fn people_can_read_the_database_while_the_store_runs() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
