@@ -59,11 +59,21 @@ impl PlaceError {
 pub(crate) fn of(error: object_store::Error) -> BodyError {
     match error {
         object_store::Error::NotFound { .. } => BodyError::Missing,
+        error if is_full(&error) => BodyError::Store(redrive_store::Error::Full(with_reasons(&error))),
         error => BodyError::Unavailable(with_reasons(&error)),
     }
 }
 
 /// The error with all of its reasons that it does not name itself.
+/// Whether the disk that bodies are kept on has no room.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut reasons = std::iter::successors(Some(error), |error| error.source());
+    reasons.any(|reason| {
+        let kind = reason.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(kind, Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded))
+    })
+}
+
 fn with_reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut reason = error.source();
@@ -80,6 +90,16 @@ fn with_reasons(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_such_whatever_it_is_wrapped_in() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let wrapped = object_store::Error::Generic { store: "file", source: Box::new(full) };
+        assert!(matches!(of(wrapped), BodyError::Store(redrive_store::Error::Full(_))));
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let wrapped = object_store::Error::Generic { store: "file", source: Box::new(refused) };
+        assert!(matches!(of(wrapped), BodyError::Unavailable(_)));
+    }
 
     #[test]
     fn who_gave_no_keys_is_told_so_if_nobody_else_did() {
