@@ -33,7 +33,8 @@ async fn idle_connections_are_closed_when_no_more_files_may_be_opened() {
     let mut last = last.unwrap();
     last.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut answer = String::new();
-    last.read_to_string(&mut answer).await.unwrap();
+    let read = last.read_to_string(&mut answer);
+    tokio::time::timeout(std::time::Duration::from_secs(60), read).await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     // The server took in hundreds of connections with room for twenty.
     let mut closed = 0;

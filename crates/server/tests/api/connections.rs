@@ -53,6 +53,8 @@ async fn slow_connections_lock_nobody_out() {
             slow.push(say(&world, said).await);
             let within = tokio::time::timeout(Duration::from_secs(60), world.get("/livez"));
             assert_eq!(within.await.unwrap().status, 200, "{said:?}");
+            // The place was made for it, and is not one of those that are kept for health checks.
+            assert_eq!(world.get("/retry-tasks").await.status, 200, "{said:?}");
         }
     }
 }
