@@ -13,6 +13,9 @@ use tokio::net::TcpSocket;
 
 use world::World;
 
+/// Longer than anything here takes: a server that does not go on fails the test instead of holding it up.
+const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -28,12 +31,14 @@ async fn idle_connections_are_closed_when_no_more_files_may_be_opened() {
     let mut idle = Vec::new();
     let mut last = None;
     for socket in sockets {
-        idle.extend(last.replace(socket.connect(world.address).await.unwrap()));
+        let connected = tokio::time::timeout(LONG, socket.connect(world.address)).await.unwrap().unwrap();
+        idle.extend(last.replace(connected));
     }
     let mut last = last.unwrap();
     last.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut answer = String::new();
-    last.read_to_string(&mut answer).await.unwrap();
+    let read = last.read_to_string(&mut answer);
+    tokio::time::timeout(LONG, read).await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     // The server took in hundreds of connections with room for twenty.
     let mut closed = 0;

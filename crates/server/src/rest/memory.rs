@@ -35,6 +35,7 @@ const LEAST_WORK: usize = 4 * 1024;
 pub struct Memory {
     most: usize,
     pools: Mutex<Pools>,
+    refusals: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +85,7 @@ pub(crate) enum NoRoom {
 impl Memory {
     /// A budget of `most` bytes.
     pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Memory { most, pools: Mutex::default() })
+        Arc::new(Memory { most, pools: Mutex::default(), refusals: AtomicUsize::new(0) })
     }
 
     /// The bytes that are held now.
@@ -103,6 +104,11 @@ impl Memory {
         self.most / CONNECTION_PART
     }
 
+    /// How often there was no room since the last call.
+    pub(crate) fn take_refusals(&self) -> usize {
+        self.refusals.swap(0, Ordering::Relaxed)
+    }
+
     /// Counts `bytes` instead of `held`, in the pool that fits.
     fn replace(&self, held: &mut Held, is_small: bool, bytes: usize, must: Must) -> Result<(), NoRoom> {
         let small_most = self.most / SMALL_PART;
@@ -116,6 +122,7 @@ impl Memory {
             if is_small { Pool::Small } else { Pool::Shared }
         } else {
             pools.take(*held);
+            self.refusals.fetch_add(1, Ordering::Relaxed);
             return Err(NoRoom::Service { most: self.most });
         };
         *held = Held { pool, bytes };
@@ -172,7 +179,10 @@ impl Share {
             (now <= before || used <= most || must == Must::BeCounted).then_some(used)
         };
         let changed = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
-        changed.map(drop).map_err(|_| NoRoom::Connection { most })
+        changed.map(drop).map_err(|_| {
+            self.memory.refusals.fetch_add(1, Ordering::Relaxed);
+            NoRoom::Connection { most }
+        })
     }
 }
 

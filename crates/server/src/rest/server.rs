@@ -107,7 +107,10 @@ impl Server {
                 () = &mut shutdown => return,
                 () = connections.ended() => {}
                 // It also finds out that a connection can be closed, when there was no room at all.
-                _ = looks.tick(), if !connections.is_empty() => connections.close_stalled(self.options.write_timeout),
+                _ = looks.tick(), if !connections.is_empty() => {
+                    connections.close_stalled(self.options.write_timeout);
+                    self.tell_refusals();
+                }
                 accepted = accepting.next(), if have_room => match accepted {
                     Ok(stream) => self.begin(stream, connections),
                     Err(error) => {
@@ -121,6 +124,15 @@ impl Server {
                     }
                 },
             }
+        }
+    }
+
+    /// One line for all that were refused since the last one: whoever fills the memory must not fill the log as well.
+    fn tell_refusals(&self) {
+        let refusals = self.memory.take_refusals();
+        if refusals > 0 {
+            let held_bytes = self.memory.held();
+            tracing::warn!(refusals, held_bytes, "requests were answered 503: there is no memory for them");
         }
     }
 

@@ -140,6 +140,10 @@ fn query(parts: &Parts, found: &router::Found) -> Result<Query, Refusal> {
 fn refused(refusal: &Refusal) -> Reply {
     let reply = Reply::problem(refusal);
     match reply.status_code() {
+        // These can be as many as a caller likes: the server logs their number.
+        _ if matches!(refusal, Refusal::NoRoom(_) | Refusal::NoPlace) => {
+            tracing::debug!(error = %refusal, "a request had no room");
+        }
         500 => tracing::error!(error = %refusal, "a request failed"),
         501.. => tracing::warn!(error = %refusal, "a request could not be served"),
         status => tracing::debug!(status, error = %refusal, "a request was refused"),
