@@ -198,8 +198,16 @@ async fn a_reader_that_takes_nothing_is_cut_off() {
     // Whether it is closed or reset does not matter.
     stream.read_to_end(&mut rest).await.unwrap_or_default();
     assert!(rest.len() < body.len(), "{}", rest.len());
-    // Whoever reads gets all of it.
+}
+
+#[tokio::test]
+async fn a_reader_gets_all_of_an_answer_larger_than_the_budget() {
+    let world = world(Duration::from_secs(3_600)).await;
+    let body = vec![b'x'; 32 * MIB];
+    let stored = world.ask(Ask::bytes("POST", "/blobs", &body)).await.json();
+    let path = format!("/blobs/{}", stored["bodyRef"].as_str().unwrap());
     assert_eq!(world.get(&path).await.body.len(), body.len());
+    assert!(world.memory.peak() <= MOST, "{:?}", world.memory);
 }
 
 #[tokio::test]
