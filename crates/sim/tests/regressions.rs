@@ -55,6 +55,14 @@ fn an_alert_of_a_run_that_was_replayed_is_no_mistake() {
     }
 }
 
+/// New lanes of several tenants took the last of 16 slots, one after the other, and hung: a thirty-second of 16 is none.
+#[test]
+fn a_quick_lane_is_served_where_a_part_of_the_slots_is_less_than_one() {
+    let seed = 1_687_991_394_040;
+    let violation = world::run(&plan::draw(seed, &Ask::default()), false).violation;
+    assert!(violation.is_none(), "seed {seed}: {violation:?}");
+}
+
 #[test]
 fn a_failure_is_made_smaller_and_still_fails() {
     let families = Families::of([Family::Dependency, Family::Client]);

@@ -41,7 +41,8 @@ impl Quota {
         let part = |of: usize| self.capacity / of;
         let (half, quarter) = (part(2).max(1), part(4).max(1));
         let over = slow.saturating_sub(half);
-        let beyond = |last: usize| if over > 0 { free.saturating_sub(part(last)) } else { free };
+        // At least one slot is kept, also where a part of the capacity is less than one.
+        let beyond = |last: usize| if over > 0 { free.saturating_sub(part(last).max(1)) } else { free };
         match pool {
             Pool::Unknown if planted::is(Bug::UnknownLanesTakeAll) => free,
             Pool::Slow if planted::is(Bug::SlowLanesTakeAll) => free,
@@ -153,6 +154,20 @@ mod tests {
         assert_eq!(left.last(), Some(&256), "a sixteenth by unknown ones: {left:?}");
         let left: Vec<usize> = (0..40).map(|_| turn(Pool::Unknown, 0)).collect();
         assert_eq!(left.last(), Some(&128), "a thirty-second by those of other tenants: {left:?}");
+    }
+
+    #[test]
+    fn new_lanes_that_hang_leave_a_slot_for_a_fast_one_however_few_slots_there_are() {
+        for capacity in 3..=70 {
+            let mut quota = Quota::new(capacity);
+            settled(&mut quota, Pool::Slow, capacity);
+            for _ in 0..100 {
+                while quota.free(Pool::Unknown, 0) > 0 {
+                    quota.take(Pool::Slow, 1);
+                }
+            }
+            assert!(quota.unheld() > 0, "of {capacity}");
+        }
     }
 
     #[test]
