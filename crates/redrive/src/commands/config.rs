@@ -82,5 +82,11 @@ fn document(loaded: &Loaded) -> serde_json::Value {
         })
         .collect();
     let problems: Vec<_> = loaded.problems.iter().map(ToString::to_string).collect();
-    json!({"valid": problems.is_empty(), "settings": settings, "problems": problems, "warnings": loaded.warnings})
+    json!({
+        "valid": problems.is_empty(),
+        "settings": settings,
+        "openFiles": loaded.open_files,
+        "problems": problems,
+        "warnings": loaded.warnings,
+    })
 }

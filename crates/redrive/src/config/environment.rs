@@ -1,10 +1,11 @@
-//! The environment variables of this process that belong to Redrive.
+//! What this process runs in: the environment variables that belong to Redrive, and the limit of open files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
 use redrive_lint::nearest;
+use rustix::process::{Resource, getrlimit};
 
 use super::given::Given;
 use super::load::{Layer, Said};
@@ -20,23 +21,28 @@ const OTHERS: [&str; 3] = [CONFIG, "REDRIVE_OUTBOX_FROM", "REDRIVE_SERVER"];
 
 /// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have it.
 #[derive(Debug, Clone, Default)]
-pub struct Environment(BTreeMap<String, OsString>);
+pub struct Environment {
+    pub(super) variables: BTreeMap<String, OsString>,
+    /// How many files this process may open at once after it has raised its limit; no number if there is no limit.
+    pub(super) open_files: Option<u64>,
+}
 
 impl Environment {
     /// Those of this process.
     pub fn of_this_process() -> Self {
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect()
+        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        Environment { open_files: getrlimit(Resource::Nofile).maximum, ..variables.collect() }
     }
 
     /// The configuration file that is named here.
     pub(super) fn config_file(&self) -> Option<(&Path, Origin)> {
-        self.0.get(CONFIG).map(|path| (Path::new(path), Origin::Variable(CONFIG.into())))
+        self.variables.get(CONFIG).map(|path| (Path::new(path), Origin::Variable(CONFIG.into())))
     }
 
     pub(super) fn layer(&self) -> Layer {
         let mut layer = Layer::default();
         for setting in &SETTINGS {
-            let Some(value) = self.0.get(setting.variable) else { continue };
+            let Some(value) = self.variables.get(setting.variable) else { continue };
             let origin = Origin::Variable(setting.variable.to_owned());
             match value.to_str() {
                 Some(text) => layer.values.push(Said { setting, given: Given::Plain(text.to_owned()), origin }),
@@ -49,7 +55,7 @@ impl Environment {
     /// A sentence for each variable that nobody reads. Not an error: the shell may have it for another version.
     pub fn warnings(&self) -> Vec<String> {
         let known = || SETTINGS.iter().map(|setting| setting.variable).chain(OTHERS);
-        let unknown = self.0.keys().filter(|name| !known().any(|known| known == name.as_str()));
+        let unknown = self.variables.keys().filter(|name| !known().any(|known| known == name.as_str()));
         unknown
             .map(|name| match nearest(name, known()) {
                 Some(meant) => format!("the environment variable {name} means nothing; did you mean {meant}?"),
@@ -62,7 +68,8 @@ impl Environment {
 impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Environment(variables.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()).collect())
+        let variables = variables.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()).collect();
+        Environment { variables, open_files: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::address::masked;
 use super::given::Given;
-use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, file, sense};
+use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, file, open_files, sense};
 
 /// What one source says.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,8 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// What is odd, but no reason not to start.
     pub warnings: Vec<String>,
+    /// How many files the service may open at once; no number if there is no limit.
+    pub open_files: Option<u64>,
 }
 
 /// Reads all sources.
@@ -53,6 +55,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
         origins: vec![Origin::Default; SETTINGS.len()],
         problems: Vec::new(),
         warnings: environment.warnings(),
+        open_files: None,
     };
     for layer in [file, environment.layer(), flags.layer.clone()] {
         loaded.put(layer);
@@ -60,6 +63,9 @@ pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
     // Values that are wrong alone make no sense together either: saying so twice helps nobody.
     if loaded.problems.is_empty() {
         loaded.problems = sense::problems(&loaded);
+    }
+    if loaded.problems.is_empty() {
+        open_files::fit(&mut loaded, environment.open_files);
     }
     loaded
 }

@@ -14,6 +14,7 @@ mod file;
 mod flags;
 mod given;
 mod load;
+mod open_files;
 mod problem;
 mod sense;
 mod settings;

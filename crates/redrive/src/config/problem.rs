@@ -21,6 +21,8 @@ pub enum Origin {
     Variable(String),
     /// A flag, without its dashes.
     Flag(&'static str),
+    /// Whatever was given was too much for the limit of open files.
+    OpenFiles,
 }
 
 impl fmt::Display for Origin {
@@ -31,6 +33,7 @@ impl fmt::Display for Origin {
             Origin::File { path, line: None } => write!(f, "{}", path.display()),
             Origin::Variable(name) => f.write_str(name),
             Origin::Flag(name) => write!(f, "--{name}"),
+            Origin::OpenFiles => f.write_str("the limit of open files"),
         }
     }
 }
@@ -43,6 +46,7 @@ impl Origin {
             Origin::File { path, line } => json!({"kind": "file", "path": path, "line": line}),
             Origin::Variable(name) => json!({"kind": "environment", "variable": name}),
             Origin::Flag(name) => json!({"kind": "flag", "flag": format!("--{name}")}),
+            Origin::OpenFiles => json!({"kind": "open-files"}),
         }
     }
 }

@@ -186,7 +186,7 @@ struct Service {
 
 impl Service {
     async fn start(mut config: Config) -> anyhow::Result<(Self, Server)> {
-        open_files::raise_limit(&config);
+        open_files::raise_limit();
         let (listener, address) = bind(&config.listen).await?;
         let transport = HttpTransport::new(config.transport.clone()).context("cannot set up the transport")?;
         let store = store::open(&config).await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::world::{Ended, Program, redrive};
+use super::world::{Ended, Program, redrive, redrive_with_few_files};
 
 fn config(directory: &Path, words: &[&str], variables: &[(&str, &str)]) -> Ended {
     let mut command = redrive(directory, &[&["config"], words].concat());
@@ -30,6 +30,18 @@ fn without_configuration_everything_is_at_its_default() {
     assert_eq!(setting(&document, "listen").0, "127.0.0.1:8620");
     config(directory.path(), &[], &[]).with(0).says(&["listen", "127.0.0.1:8620", "default"]);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "looking changes nothing");
+}
+
+#[test]
+fn limits_follow_the_limit_of_open_files_and_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let few = |words: &[&str]| {
+        Program::start(redrive_with_few_files(directory.path(), 256, &[&["config"], words].concat())).end()
+    };
+    let document = few(&["--json"]).with(0).json();
+    assert_eq!(document["openFiles"], 256);
+    assert_eq!(setting(&document, "engine.max_in_flight"), (json!(68), json!({"kind": "open-files"})));
+    few(&[]).with(0).says(&["api.max_connections", "68", "the limit of open files", "only 256 files may be open"]);
 }
 
 #[test]

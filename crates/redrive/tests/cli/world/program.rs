@@ -21,6 +21,14 @@ pub(crate) fn redrive(directory: &Path, words: &[&str]) -> Command {
     command
 }
 
+/// The program with these arguments, in a process that may open `files` files at most.
+pub(crate) fn redrive_with_few_files(directory: &Path, files: u32, words: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {files} && exec \"$@\""), "sh", env!("CARGO_BIN_EXE_redrive")]);
+    command.args(words).current_dir(directory).env("NO_COLOR", "1");
+    command
+}
+
 /// A running process whose output is read line by line.
 #[derive(Debug)]
 pub(crate) struct Program {
