@@ -13,6 +13,7 @@ use redrive_engine::transport::{Gate, Outbound, SendError, Withdrawn};
 
 use crate::body::{self, Cut, Keep};
 use crate::deadline::Deadline;
+use crate::failure;
 use crate::http2::Use;
 use crate::informational::{self, Informational};
 use crate::line::{Line, Unsent};
@@ -21,7 +22,6 @@ use crate::outgoing::{BodyState, Outgoing};
 use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::target::Target;
-use crate::{checkout, failure};
 
 /// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and many
 /// peers allow no more than 64 KiB unread on all streams together.
@@ -111,10 +111,7 @@ impl Attempt<'_> {
             Sent::HandedBack(message, _) => message,
         };
         line = match line {
-            Line::Own { .. } => {
-                let within = self.connect_timeout.min(checkout::remaining(deadline));
-                self.pool.open(self.peer, self.usage, within, |_| ()).await?
-            }
+            Line::Own { .. } => self.pool.fresh(self.peer, self.usage, self.connect_timeout, deadline).await?,
             Line::Shared(_) => self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?,
         };
         match self.try_send(&mut line, message, deadline).await? {

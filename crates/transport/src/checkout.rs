@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_core::ErrorType;
 use redrive_engine::transport::SendError;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::connect::{Opened, Step};
@@ -12,6 +12,7 @@ use crate::deadline::Deadline;
 use crate::failure;
 use crate::http2::Use;
 use crate::line::Line;
+use crate::opening::{self, Ticket, Turn};
 use crate::peer::{Opening, Peer, Progress, Way};
 use crate::pool::Pool;
 
@@ -28,7 +29,7 @@ impl Pool {
             let within = within.min(remaining(deadline));
             match peer.way(usage) {
                 Way::Share(stream) => return Ok(Line::Shared(stream)),
-                Way::Own => return self.own(peer, usage, within).await,
+                Way::Own => return self.own(peer, usage, within, deadline).await,
                 Way::Open(opening) => return self.open_for_all(&opening, peer, usage, within).await,
                 Way::Wait(progress) => wait(progress, peer, within).await?,
             }
@@ -57,13 +58,57 @@ impl Pool {
         }
     }
 
-    async fn own(&self, peer: &Peer, usage: Use, within: Duration) -> Result<Line, SendError> {
-        while let Some(mut connection) = peer.take_idle(Instant::now()) {
-            if connection.is_free().await {
-                return Ok(Line::Own { connection, kept: true });
+    /// An unused connection, or a new one when it is this send's turn to open one.
+    async fn own(&self, peer: &Peer, usage: Use, within: Duration, deadline: &Deadline<'_>) -> Result<Line, SendError> {
+        loop {
+            let ticket = wait_for(peer.ticket(Instant::now()), peer, deadline).await?;
+            match ticket {
+                Ticket::Connection(mut connection) => {
+                    if connection.is_free().await {
+                        return Ok(Line::Own { connection, kept: true });
+                    }
+                }
+                Ticket::Turn(turn) => return self.open_in(turn, peer, usage, within, deadline).await,
             }
         }
-        self.open(peer, usage, within, |_| ()).await
+    }
+
+    /// A new connection, when it is this send's turn to open one.
+    pub(crate) async fn fresh(
+        &self,
+        peer: &Peer,
+        usage: Use,
+        within: Duration,
+        deadline: &Deadline<'_>,
+    ) -> Result<Line, SendError> {
+        loop {
+            let ticket = wait_for(peer.turn(), peer, deadline).await?;
+            match ticket {
+                // Others can use it.
+                Ticket::Connection(connection) => self.put_back(peer, Line::Own { connection, kept: true }).await,
+                Ticket::Turn(turn) => return self.open_in(turn, peer, usage, within, deadline).await,
+            }
+        }
+    }
+
+    /// Opens a connection. A send that has less time for it than `within`, because it waited for its turn, has not seen the
+    /// dependency fail if that is not enough.
+    async fn open_in(
+        &self,
+        turn: Turn,
+        peer: &Peer,
+        usage: Use,
+        within: Duration,
+        deadline: &Deadline<'_>,
+    ) -> Result<Line, SendError> {
+        let left = remaining(deadline);
+        let opened = self.open(peer, usage, within.min(left), |_| ()).await;
+        let is_cut_short = turn.is_late() && left < within;
+        drop(turn);
+        opened.map_err(|error| match is_cut_short && is_a_matter_of_time(error.kind) {
+            true => failure::not_sent(error.message),
+            false => error,
+        })
     }
 
     /// Opens a connection that others wait for. If it turns out to be HTTP/1.1, this send has it and the others open their
@@ -97,6 +142,27 @@ async fn wait(mut progress: watch::Receiver<Progress>, peer: &Peer, within: Dura
         Progress::Failed { error, within: less } if less < within && is_a_matter_of_time(error.kind) => Ok(()),
         Progress::Failed { error, .. } => Err(error),
         Progress::At(step) => Err(step.timed_out(&peer.origin, within)),
+    }
+}
+
+/// Waits for a turn, or for a connection that others do not need any more.
+async fn wait_for(
+    ticket: Result<Ticket, oneshot::Receiver<Ticket>>,
+    peer: &Peer,
+    deadline: &Deadline<'_>,
+) -> Result<Ticket, SendError> {
+    let waiting = match ticket {
+        Ok(ticket) => return Ok(ticket),
+        Err(waiting) => waiting,
+    };
+    match timeout(remaining(deadline), waiting).await {
+        Ok(Ok(ticket)) => Ok(ticket),
+        Ok(Err(_)) | Err(_) => {
+            let most = opening::MOST;
+            let late =
+                format!("{most} connections to {} were being opened, and there was no time for one more", peer.origin);
+            Err(failure::not_sent(late))
+        }
     }
 }
 

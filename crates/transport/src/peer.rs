@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_engine::transport::SendError;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::connect::Step;
 use crate::http2::{INITIAL_STREAMS, Use};
+use crate::opening::{Queue, Ticket};
 use crate::origin::Origin;
 use crate::{http1, http2};
 
@@ -17,12 +18,15 @@ use crate::{http1, http2};
 pub(crate) struct Peer {
     /// Whom they go to.
     pub(crate) origin: Origin,
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
 }
 
-struct Kept {
+/// What is kept, and who waits for it.
+pub(crate) struct Kept {
     /// Unused HTTP/1.1 connections, the one used last at the end.
     idle: Vec<Idle>,
+    /// Sends that wait for a connection of their own. While one does, none in `idle` can be used.
+    pub(crate) queue: Queue,
     /// HTTP/2 connections. The first ones are used first, so that those which are not needed any more become idle.
     shared: Vec<Shared>,
     /// Connections that are being opened and may turn out to be ones to share.
@@ -121,15 +125,7 @@ impl Drop for Opening<'_> {
 impl Peer {
     /// No connections yet.
     pub(crate) fn new(origin: Origin, may_share: bool) -> Self {
-        let kept = Kept {
-            idle: Vec::new(),
-            shared: Vec::new(),
-            openings: Vec::new(),
-            next_opening: 0,
-            may_share,
-            streams: INITIAL_STREAMS,
-        };
-        Peer { origin, kept: Mutex::new(kept) }
+        Peer { origin, kept: Arc::new(Mutex::new(Kept::new(may_share))) }
     }
 
     /// The next step to a connection for this use.
@@ -184,16 +180,28 @@ impl Peer {
         drop(closed);
     }
 
-    /// The unused connection that was used last, unless its time is over by `now`.
-    pub(crate) fn take_idle(&self, now: Instant) -> Option<http1::Connection> {
+    /// The unused connection that was used last, unless its time is over by `now`; or else the right to open one, now or
+    /// later.
+    pub(crate) fn ticket(&self, now: Instant) -> Result<Ticket, oneshot::Receiver<Ticket>> {
+        let mut kept = self.kept();
         // The time of those below the last one is over as well; closing them is left to the reaper.
-        self.kept().idle.pop_if(|idle| idle.until > now).map(|idle| idle.connection)
+        match kept.idle.pop_if(|idle| idle.until > now) {
+            Some(idle) => Ok(Ticket::Connection(idle.connection)),
+            None => kept.queue.join(&self.kept).map(Ticket::Turn),
+        }
     }
 
-    /// Keeps an unused connection `until` then, unless there are `most` already.
+    /// The right to open a connection, now or later; while it waits, it may be given an unused one instead.
+    pub(crate) fn turn(&self) -> Result<Ticket, oneshot::Receiver<Ticket>> {
+        self.kept().queue.join(&self.kept).map(Ticket::Turn)
+    }
+
+    /// Hands an unused connection to a send that waits for one. If none does it is kept `until` then, unless there are
+    /// `most` already.
     pub(crate) fn keep(&self, connection: http1::Connection, until: Instant, counted: Counted, most: usize) {
-        let idle = Idle { connection, until, _counted: counted };
         let mut kept = self.kept();
+        let Some(connection) = kept.queue.hand_over(connection) else { return };
+        let idle = Idle { connection, until, _counted: counted };
         if kept.idle.len() < most {
             kept.idle.push(idle);
         }
@@ -223,6 +231,18 @@ impl Peer {
 }
 
 impl Kept {
+    pub(crate) fn new(may_share: bool) -> Self {
+        Kept {
+            idle: Vec::new(),
+            queue: Queue::default(),
+            shared: Vec::new(),
+            openings: Vec::new(),
+            next_opening: 0,
+            may_share,
+            streams: INITIAL_STREAMS,
+        }
+    }
+
     /// A stream of the first connection that has one. Connections that are closed are forgotten.
     fn stream(&mut self, usage: Use) -> Option<http2::Stream> {
         self.shared.retain(|shared| !shared.connection.is_closed());

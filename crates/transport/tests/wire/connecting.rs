@@ -32,6 +32,18 @@ async fn a_peer_that_does_not_accept_is_a_connect_timeout() {
     assert!(message.contains(&full.address().to_string()), "{message}");
 }
 
+/// The system would drop, and repeat after a second, what does not fit into the queue of a peer that many connect to at once.
+#[tokio::test]
+async fn connections_are_opened_a_few_at_a_time_and_who_waits_for_that_has_not_failed() {
+    let full = Full::start().await;
+    let transport = transport(Options::default());
+    let calls =
+        (0..200).map(|_| call(format!("http://{}/", full.address())).attempt_timeout(SHORT).fails_over(&transport));
+    let failed = futures_util::future::join_all(calls).await;
+    let of = |kind| failed.iter().filter(|(failed, _)| *failed == kind).count();
+    assert_eq!((of(ErrorType::ConnectTimeout), of(ErrorType::NotSent)), (64, 136), "{:?}", failed.last());
+}
+
 #[tokio::test]
 async fn an_attempt_that_ends_before_it_is_connected_is_a_connect_timeout_too() {
     let full = Full::start().await;
