@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `crash`, `chaos` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -15,6 +15,7 @@ mod chaos;
 mod clock;
 mod crash;
 mod fingerprint;
+mod fuzz;
 mod http;
 mod process;
 mod procfs;
@@ -77,6 +78,15 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Feed everything that takes bytes from outside with bytes that make no sense (see `cargo xtask fuzz --help`)
+    ///
+    /// `--engine libfuzzer` uses cargo-fuzz and a nightly compiler in place of the driver that needs neither.
+    #[command(disable_help_flag = true)]
+    Fuzz {
+        /// What the fuzzer is to do
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// The forwarder that `bench` compares with
     #[command(hide = true)]
     Ceiling(bench::CeilingOptions),
@@ -89,6 +99,7 @@ fn main() -> ExitCode {
         Command::Crash(arguments) => crash::run_as_command(&arguments),
         Command::Chaos(arguments) => chaos::run_as_command(&arguments),
         Command::Sim { arguments } => sim::run(&arguments),
+        Command::Fuzz { arguments } => fuzz::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };
     match outcome {
