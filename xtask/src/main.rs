@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `crash`, `chaos` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `interop` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -15,7 +15,9 @@ mod chaos;
 mod clock;
 mod crash;
 mod fingerprint;
+mod fuzz;
 mod http;
+mod interop;
 mod process;
 mod procfs;
 mod sim;
@@ -77,6 +79,22 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Feed everything that takes bytes from outside with bytes that make no sense (see `cargo xtask fuzz --help`)
+    ///
+    /// `--engine libfuzzer` uses cargo-fuzz and a nightly compiler in place of the driver that needs neither.
+    #[command(disable_help_flag = true)]
+    Fuzz {
+        /// What the fuzzer is to do
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Let programs of others judge the service
+    ///
+    /// Examples:
+    ///   cargo xtask interop schemathesis
+    ///   cargo xtask interop schemathesis --cases 40000 --debug-binary
+    #[command(verbatim_doc_comment)]
+    Interop(interop::Arguments),
     /// The forwarder that `bench` compares with
     #[command(hide = true)]
     Ceiling(bench::CeilingOptions),
@@ -89,6 +107,8 @@ fn main() -> ExitCode {
         Command::Crash(arguments) => crash::run_as_command(&arguments),
         Command::Chaos(arguments) => chaos::run_as_command(&arguments),
         Command::Sim { arguments } => sim::run(&arguments),
+        Command::Fuzz { arguments } => fuzz::run(&arguments),
+        Command::Interop(arguments) => interop::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };
     match outcome {

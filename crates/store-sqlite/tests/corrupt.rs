@@ -12,13 +12,13 @@ use redrive_store::conformance::samples::{
     acme, allow, at, billing, claim, counts, everything, id, ids, keep, keep_and_claim, keep_and_end, list, policy_id,
     request, retry, room, settle, stored, submit, succeed, task,
 };
-use redrive_store::{CleanFrom, Error, Expected, Settled, Store, Submitted};
+use redrive_store::{Claimed, CleanFrom, Condemned, Error, Expected, Settled, Store, Submitted};
 use rusqlite::Connection;
 
 use support::{database, open};
 
 /// What somebody may do to a task's row, what the problem then says, and what mends it.
-const DAMAGES: [(&str, &str, &str); 15] = [
+const DAMAGES: [(&str, &str, &str); 16] = [
     ("UPDATE tasks SET lane = -lane WHERE id = ?1", "lane -1", "UPDATE tasks SET lane = -lane WHERE id = ?1"),
     ("UPDATE tasks SET policy = 77 WHERE id = ?1", "policy version 77", "UPDATE tasks SET policy = 1 WHERE id = ?1"),
     ("UPDATE tasks SET created_at = -1 WHERE id = ?1", "task", "UPDATE tasks SET created_at = 1 WHERE id = ?1"),
@@ -31,6 +31,11 @@ const DAMAGES: [(&str, &str, &str); 15] = [
         "UPDATE tasks SET error_kind = NULL WHERE id = ?1",
     ),
     ("UPDATE tasks SET token = 'x' WHERE id = ?1", "task", "UPDATE tasks SET token = 9 WHERE id = ?1"),
+    (
+        "UPDATE tasks SET token = 9223372036854775807 WHERE id = ?1",
+        "token 9223372036854775807",
+        "UPDATE tasks SET token = 9 WHERE id = ?1",
+    ),
     ("UPDATE tasks SET tail = 'x' WHERE id = ?1", "task", "UPDATE tasks SET tail = 9 WHERE id = ?1"),
     (
         "UPDATE tasks SET idempotency_key = '' WHERE id = ?1",
@@ -102,6 +107,31 @@ async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
     }
 }
 
+/// Once, such a row was set aside and kept the store from opening ever again.
+#[tokio::test]
+async fn a_task_whose_status_is_no_number_is_set_aside_and_taken_back() {
+    for status in ["'martian'", "x'00'", "2.5"] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        keep(&store, [task(1), task(2)]).await;
+        change(directory.path(), &format!("UPDATE tasks SET status = {status} WHERE id = ?1"), 1);
+        assert_eq!(list(&store, everything(acme())).await.len(), 1, "{status}");
+        assert_eq!(store.set_aside(9).await.unwrap().count, 1, "{status}");
+        store.close().await;
+
+        let store = open(directory.path());
+        assert_eq!(store.set_aside(9).await.unwrap().count, 1, "{status}: this program understands it no better");
+        assert_eq!(ids(&claim(&store, billing(), 5, at(0)).await), [id(2)], "{status}");
+        store.close().await;
+        // Whoever mends it mends what is noted, too: that is what the status is set back to.
+        let connection = Connection::open(database(directory.path())).unwrap();
+        assert_eq!(connection.execute("UPDATE set_aside SET was = 2", []).unwrap(), 1, "{status}");
+        drop(connection);
+        let store = open(directory.path());
+        assert_eq!(ids(&claim(&store, billing(), 5, at(0)).await), [id(1)], "{status}");
+    }
+}
+
 #[tokio::test]
 async fn a_damaged_task_in_flight_is_set_aside_and_the_other_leases_are_found() {
     for (damage, problem, mended) in DAMAGES {
@@ -135,6 +165,24 @@ async fn a_task_that_is_damaged_while_it_is_in_flight_is_not_settled_and_its_nei
     assert_eq!(store.settle(both).await.unwrap(), [Settled::LeaseLost, Settled::Done(Status::Pending)]);
     assert_eq!(store.set_aside(9).await.unwrap().count, 1);
     assert_eq!(counts(&store, acme()).await[..2], [1, 1], "it still counts as what it was");
+}
+
+#[tokio::test]
+async fn a_token_that_was_set_back_does_not_keep_others_from_being_settled() {
+    for end in [succeed, |claimed: &Claimed, at| retry(claimed, at, at)] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        allow(&store, acme()).await;
+        let first = keep_and_claim(&store, task(1)).await;
+        settle(&store, retry(&first, at(1), at(1))).await;
+        change(directory.path(), "UPDATE tasks SET token = token - 1 WHERE id = ?1", 1);
+        keep(&store, [task(2)]).await;
+        let rooms = [Class::First, Class::Retry].map(|class| room(billing(), class, 5, 0));
+        let claimed = store.claim(request(rooms, at(2))).await.unwrap().claimed;
+        assert_eq!(claimed.len(), 2);
+        let settled = store.settle(claimed.iter().map(|claimed| end(claimed, at(3))).collect()).await.unwrap();
+        assert!(settled.iter().all(|settled| matches!(settled, Settled::Done(_))), "{settled:?}");
+    }
 }
 
 #[tokio::test]
@@ -229,7 +277,12 @@ async fn blobs_that_make_no_sense_do_not_stop_the_pass_over_the_others() {
         let record = format!("!damaged {n}");
         connection.execute("INSERT INTO blobs (tenant, body, adopted_at) VALUES (1, ?1, 0)", [record]).unwrap();
     }
-    let condemned = store.condemn_blobs(at(9), None, 2).await.unwrap();
-    assert_eq!(condemned.blobs.iter().map(|blob| blob.body).collect::<Vec<_>>(), [stored("whole", 1)]);
+    let whole = |condemned: Condemned| condemned.blobs.into_iter().map(|blob| blob.body).collect::<Vec<_>>();
+    assert_eq!(whole(store.condemn_blobs(at(9), None, 2).await.unwrap()), [stored("whole", 1)]);
     assert_eq!(store.set_aside(9).await.unwrap().count, 5);
+    for odd in ["1, x'00', 0", "1, CAST(x'FF' AS TEXT), 0", "'acme', 'of nobody', 0"] {
+        connection.execute(&format!("INSERT INTO blobs (tenant, body, adopted_at) VALUES ({odd})"), []).unwrap();
+    }
+    connection.execute("UPDATE blobs SET condemned = 'perhaps' WHERE body LIKE '!damaged%'", []).unwrap();
+    assert_eq!(whole(store.condemn_blobs(at(9), None, 1).await.unwrap()), [stored("whole", 1)], "condemned before");
 }

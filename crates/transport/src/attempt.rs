@@ -18,6 +18,7 @@ use crate::http2::Use;
 use crate::informational::{self, Informational};
 use crate::line::{Line, Unsent};
 use crate::message::{self, Message};
+use crate::origin::Origin;
 use crate::outgoing::{BodyState, Outgoing};
 use crate::peer::Peer;
 use crate::pool::Pool;
@@ -52,6 +53,16 @@ pub(crate) async fn run(
     };
     let (line, response) = attempt.send(message, &mut deadline).await?;
     attempt.receive(line, response, &mut deadline).await
+}
+
+/// Whether this request can be put on the wire: what [`run`] finds out before it connects. For tests that what a server
+/// accepts can be sent.
+pub fn check(outbound: &Outbound) -> Result<(), SendError> {
+    let target = Target::parse(&outbound.request.target_url)?;
+    let origin = Origin::parse(&target)?;
+    let body = Outgoing::whole(outbound.request.body.inline().cloned().unwrap_or_default());
+    let mut message = message::build(outbound, body, &target, &origin)?;
+    message::into_http2(&mut message, &origin)
 }
 
 /// How much of the answer is kept, and where.

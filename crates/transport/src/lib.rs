@@ -53,6 +53,8 @@ mod tls;
 mod transport;
 mod turn;
 
+#[doc(hidden)]
+pub use attempt::check;
 pub use error::Error;
 pub use options::{Options, Plain, Roots};
 pub use transport::HttpTransport;

@@ -2,6 +2,7 @@
 
 use super::faults::Faults;
 use super::method::is_token;
+use super::target::is_host_and_port;
 use crate::app::Limits;
 use crate::wire::HeaderFields;
 
@@ -79,6 +80,10 @@ fn fault(name: &str, value: &str) -> Option<&'static str> {
     if name.eq_ignore_ascii_case(HOST) && value.trim().is_empty() {
         return Some("must not be empty: leave it out, and it is the host of targetUrl");
     }
+    // HTTP/2 has the host in the request's URI, and can send nothing else.
+    if name.eq_ignore_ascii_case(HOST) && !is_host_and_port(value) {
+        return Some("must be a host, or a host and a port");
+    }
     None
 }
 
@@ -119,6 +124,16 @@ mod tests {
             assert_eq!(checked(&[("host", value)], None).1, ["headers.host"]);
         }
         assert_eq!(checked(&[("Host", "a.test"), ("X-A", "1"), ("host", "a.test")], None).1, ["headers.host"]);
+    }
+
+    #[test]
+    fn a_host_is_a_host_or_a_host_and_a_port() {
+        for value in ["a.test", "a.test:8080", "[::1]:80", "127.0.0.1"] {
+            assert_eq!(checked(&[("host", value)], None).1, [""; 0], "{value}");
+        }
+        for value in ["a b", "a/b", "user@a.test", "a.test:x", "ä.test", "a.test "] {
+            assert_eq!(checked(&[("host", value)], None).1, ["headers.host"], "{value}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The target: an absolute `http` or `https` URL, sent as given; and its origin, the dependency of a task that names none.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
+use http::uri::Authority;
 use redrive_core::Dependency;
 
 use super::faults::Faults;
@@ -10,6 +11,8 @@ use super::faults::Faults;
 const FIELD: &str = "targetUrl";
 /// The longest name that DNS can hold.
 const LONGEST_HOST: usize = 253;
+/// The longest part of such a name.
+const LONGEST_LABEL: usize = 63;
 
 /// The target's origin, if the target is one.
 pub(crate) fn check(url: &str, longest: usize, faults: &mut Faults) -> Option<Dependency> {
@@ -40,10 +43,13 @@ fn origin(url: &str) -> Result<String, &'static str> {
     if !is_host(host) {
         return Err("must name a host: a DNS name or an IP address");
     }
+    if scheme == "https" && !can_be_certified(host) {
+        return Err("must name a host that a certificate can name: a DNS name or an IP address");
+    }
     let behind_user = authority.as_str().rsplit('@').next().unwrap_or_default();
     let port = match &behind_user[host.len()..] {
         "" => default_port,
-        port => read_port(&port[1..]).ok_or("must have a port from 1 to 65535")?,
+        port => port.strip_prefix(':').and_then(read_port).ok_or("must have a port from 1 to 65535")?,
     };
     let mut origin = format!("{scheme}://{host}");
     origin.make_ascii_lowercase();
@@ -51,6 +57,14 @@ fn origin(url: &str) -> Result<String, &'static str> {
         origin.push_str(&format!(":{port}"));
     }
     Ok(origin)
+}
+
+/// Whether this is a host, or a host and a port.
+pub(super) fn is_host_and_port(text: &str) -> bool {
+    let Ok(authority) = text.parse::<Authority>() else { return false };
+    let host = authority.host();
+    let port = text.strip_prefix(host).map(|rest| (rest, rest.strip_prefix(':').and_then(read_port)));
+    is_host(host) && matches!(port, Some(("", None) | (_, Some(_))))
 }
 
 /// Digits and nothing else: a number may have a sign, a port may not.
@@ -65,6 +79,16 @@ fn is_host(host: &str) -> bool {
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     !host.is_empty() && host.len() <= LONGEST_HOST && host.bytes().all(is_name)
+}
+
+/// Whether a certificate can be for this host, which is one by [`is_host`]. No TLS connection is made to another one: labels
+/// of 1 to 63 characters with no hyphen at either end, the last one not a number, a dot behind it if you like.
+fn can_be_certified(host: &str) -> bool {
+    let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.trim_matches('-') == label;
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok() || (name.split('.').all(is_label) && !is_number)
 }
 
 #[cfg(test)]
@@ -105,6 +129,8 @@ mod tests {
             "https://example.com:8x/",
             "https://example.com:+8443/",
             "https://example.com:-1/",
+            "http://[::1]79/",
+            "http://[::1]x/",
             "https://exa mple.com/",
             "https://example.com/a b",
             "https://example.com/\u{7f}",
@@ -119,6 +145,18 @@ mod tests {
             assert!(origin(url).is_err(), "{url:?} {:?}", origin(url));
         }
         assert!(origin(&format!("https://{}/", "a".repeat(254))).is_err());
+    }
+
+    #[test]
+    fn a_host_that_no_certificate_can_name_is_refused_over_tls() {
+        let long = "a".repeat(64);
+        for host in ["1", ".", "a..b", "1.2.3.4.5", "a.1.", "-a.test", "a-.test", long.as_str()] {
+            assert!(origin(&format!("https://{host}/")).is_err(), "{host}");
+            assert!(origin(&format!("http://{host}/")).is_ok(), "{host}: without TLS it is the resolver's to judge");
+        }
+        for host in ["a", "a.test.", "1.a", "a_b.test", "x--y.test", "127.0.0.1", "[::1]"] {
+            assert!(origin(&format!("https://{host}/")).is_ok(), "{host}");
+        }
     }
 
     #[test]

@@ -80,7 +80,8 @@ fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
     let (schema, description, example) = match document {
         Document::Json { schema, description, example } => (schema, description, example),
         Document::Bytes { description, .. } => {
-            let content = json!({ "application/octet-stream": {} });
+            // What is empty is refused.
+            let content = json!({ "application/octet-stream": { "schema": { "type": "string", "minLength": 1 } } });
             return json!({ "required": true, "description": description, "content": content });
         }
     };

@@ -37,11 +37,15 @@ fn list(headers: &HeaderMap, name: HeaderName) -> Result<Option<Vec<&str>>, Refu
 
 /// The versions that the tags stand for. A weak tag and one that is no version match nothing, and are left out.
 fn versions(tags: &[&str]) -> Result<Vec<u32>, Refusal> {
+    const EXPECTED: &str = "must be * or a list of ETags such as \"3\"";
+    if tags.is_empty() {
+        return Err(Refusal::parameter("If-Match", EXPECTED));
+    }
     let mut versions = Vec::with_capacity(tags.len());
     for tag in tags {
         let opaque = tag.strip_prefix("W/").unwrap_or(tag);
         if opaque.len() < 2 || !opaque.starts_with('"') || !opaque.ends_with('"') {
-            return Err(Refusal::parameter("If-Match", "must be * or a list of ETags such as \"3\""));
+            return Err(Refusal::parameter("If-Match", EXPECTED));
         }
         let version = opaque[1..opaque.len() - 1].parse::<u32>();
         versions.extend(version.ok().filter(|_| opaque.len() == tag.len()));
@@ -71,6 +75,8 @@ mod tests {
             (&[(IF_MATCH, "*")], Some(Precondition::Exists)),
             (&[(IF_MATCH, "3")], None),
             (&[(IF_MATCH, "\"")], None),
+            (&[(IF_MATCH, "")], None),
+            (&[(IF_MATCH, " , ")], None),
             (&[(IF_MATCH, "*, \"3\"")], None),
             (&[(IF_NONE_MATCH, "*")], Some(Precondition::Absent)),
             (&[(IF_NONE_MATCH, "\"3\"")], None),

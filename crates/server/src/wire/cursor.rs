@@ -33,7 +33,8 @@ pub trait Cursor: Sized {
         if list != Self::LIST {
             return None;
         }
-        Self::from_payload(std::str::from_utf8(payload).ok()?)
+        // A number has many spellings (`+7`, `007`), an id two (`A`, `a`). A cursor has the one that was handed out.
+        Self::from_payload(std::str::from_utf8(payload).ok()?).filter(|cursor| cursor.to_cursor() == text)
     }
 }
 
@@ -88,6 +89,15 @@ mod tests {
         assert_eq!(AttemptNumber::from_cursor(&AttemptNumber(7).to_cursor()), Some(AttemptNumber(7)));
         let policy = PolicyId::try_new("a:b").unwrap();
         assert_eq!(PolicyId::from_cursor(&policy.to_cursor()), Some(policy));
+    }
+
+    #[test]
+    fn another_spelling_of_the_same_place_is_refused() {
+        for payload in ["a+7", "a007"] {
+            assert_eq!(AttemptNumber::from_cursor(&URL_SAFE_NO_PAD.encode(payload)), None, "{payload}");
+        }
+        let upper = format!("t{}", TaskId::from_parts(77, 99).to_string().to_uppercase());
+        assert_eq!(TaskId::from_cursor(&URL_SAFE_NO_PAD.encode(upper)), None);
     }
 
     #[test]

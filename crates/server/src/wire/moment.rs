@@ -21,16 +21,23 @@ pub struct Moment(pub Timestamp);
 #[error("must be {EXPECTED}")]
 pub struct NotAMoment;
 
+impl Moment {
+    /// A later moment than can be kept is none: it would be taken for another one.
+    fn from_millis(millis: u64) -> Option<Self> {
+        (millis <= Timestamp::MAX.as_millis()).then(|| Moment(Timestamp::from_millis(millis)))
+    }
+}
+
 impl std::str::FromStr for Moment {
     type Err = NotAMoment;
 
     fn from_str(text: &str) -> Result<Self, NotAMoment> {
         if let Ok(millis) = text.parse::<u64>() {
-            return Ok(Moment(Timestamp::from_millis(millis)));
+            return Moment::from_millis(millis).ok_or(NotAMoment);
         }
         let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| NotAMoment)?;
         let millis = time.unix_timestamp_nanos().div_euclid(1_000_000);
-        u64::try_from(millis).map(|millis| Moment(Timestamp::from_millis(millis))).map_err(|_| NotAMoment)
+        u64::try_from(millis).ok().and_then(Moment::from_millis).ok_or(NotAMoment)
     }
 }
 
@@ -50,7 +57,7 @@ impl Visitor<'_> for MomentVisitor {
     }
 
     fn visit_u64<E: Error>(self, millis: u64) -> Result<Moment, E> {
-        Ok(Moment(Timestamp::from_millis(millis)))
+        Moment::from_millis(millis).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Unsigned(millis), &self))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Moment, E> {
@@ -92,6 +99,8 @@ mod tests {
             ("yesterday", None),
             ("2023-11-14", None),
             ("-5", None),
+            ("9223372036854775807", Some(9_223_372_036_854_775_807)),
+            ("9223372036854775808", None),
             ("", None),
         ] {
             let millis = text.parse::<Moment>().ok().map(|moment| moment.0.as_millis());

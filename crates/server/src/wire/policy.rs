@@ -12,6 +12,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Vi
 use serde::{Serialize, de};
 
 use super::finding::ShownFinding;
+use super::schema;
 use super::text::Text;
 
 /// A policy to register: its id, and beside it the fields that it sets.
@@ -90,7 +91,7 @@ impl JsonSchema for PolicyInput<'_> {
         #[expect(dead_code, reason = "only its schema is used")]
         struct Id {
             /// The policy's name: at most 100 letters, digits, `.`, `_`, `-`, `:`.
-            #[schemars(rename = "policyId", example = &"webhooks", extend("pattern" = "^[A-Za-z0-9._:-]{1,100}$"))]
+            #[schemars(rename = "policyId", example = &"webhooks", extend("pattern" = schema::POLICY_ID))]
             policy_id: String,
         }
         let mut schema = Id::json_schema(generator);

@@ -91,6 +91,9 @@ fn error(kind: ErrorType) -> &'static str {
     }
 }
 
+/// The pattern of a policy's name.
+pub(crate) const POLICY_ID: &str = "^[A-Za-z0-9._:-]{1,100}$";
+
 /// A UUID, as text.
 #[derive(Debug)]
 pub enum Uuid {}

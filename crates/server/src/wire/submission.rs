@@ -19,7 +19,7 @@ use super::text::Text;
 pub struct Submission<'a> {
     /// The absolute `http` or `https` URL to call, at most 8 KiB.
     #[serde(borrow)]
-    #[schemars(example = &"https://example.com/hooks", extend("format" = "uri"))]
+    #[schemars(example = &"https://example.com/hooks", extend("format" = "uri", "pattern" = "^[Hh][Tt][Tt][Pp][Ss]?://[!\"$-~]+$"))]
     pub target_url: Text<'a>,
     /// The method, sent as given. `POST` if left out.
     #[serde(borrow, default)]

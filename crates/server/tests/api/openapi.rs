@@ -33,6 +33,33 @@ async fn the_served_document_is_the_generated_one() {
     assert_eq!(answer.json(), redrive_server::rest::openapi_document());
 }
 
+/// Each of these was refused by the server and permitted by the document.
+#[tokio::test]
+async fn what_is_refused_when_it_is_empty_must_not_be_empty_by_the_document() {
+    let document = redrive_server::rest::openapi_document();
+    for (path, method, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            let is_free_text = schema["type"] == "string" && parameter["in"] != "path" && name != "Prefer";
+            let is_bounded = ["pattern", "enum", "minLength"].iter().any(|word| !schema[word].is_null());
+            assert!(!is_free_text || is_bounded, "{name} of {method} {path}");
+        }
+    }
+    let upload = &document["paths"]["/blobs"]["post"]["requestBody"]["content"]["application/octet-stream"];
+    assert_eq!(upload["schema"]["minLength"], 1);
+
+    let world = World::start().await;
+    for path in
+        ["/retry-tasks?cursor=", "/retry-tasks?dependency=", "/retry-tasks?policyId=", "/retry-policies?cursor="]
+    {
+        world.get(path).await.problem(400, "invalid-parameter");
+    }
+    let late = "/retry-tasks?createdBefore=9223372036854775808";
+    world.get(late).await.problem(400, "invalid-parameter");
+    let empty = Ask::new("DELETE", "/retry-policies/default").header("if-match", "");
+    world.ask(empty).await.problem(400, "invalid-parameter");
+}
+
 #[test]
 fn the_document_has_what_openapi_3_1_asks_for() {
     let document = redrive_server::rest::openapi_document();

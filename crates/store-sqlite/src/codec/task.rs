@@ -70,8 +70,7 @@ impl TaskRow {
                 None => None,
             },
         };
-        let lease =
-            Lease { token: Token(cells.unsigned(13)?), since: cells.timestamp(14)?, until: cells.timestamp(15)? };
+        let lease = Lease { token: cells.token(13)?, since: cells.timestamp(14)?, until: cells.timestamp(15)? };
         Ok(TaskRow { task, lease, tenant: cells.get(2)?, version })
     }
 }
@@ -89,6 +88,14 @@ impl Cells<'_> {
 
     fn unsigned(&self, column: usize) -> Result<u64, Failure> {
         self.get(column)
+    }
+
+    /// A token grows with every claim: one that cannot was never given out.
+    fn token(&self, column: usize) -> Result<Token, Failure> {
+        match self.unsigned(column)? {
+            token if token < i64::MAX.cast_unsigned() => Ok(Token(token)),
+            token => Err(self.place(format_args!("token {token}"))),
+        }
     }
 
     fn status(&self, column: usize) -> Result<Status, Failure> {

@@ -4,7 +4,7 @@
 
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_store::{Blob, Condemned};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::codec::{body_ref, millis};
 use crate::failure::Failure;
@@ -97,13 +97,13 @@ fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<B
 }
 
 /// Follows the table's own order.
-pub(crate) const LOOK: &str = "SELECT blobs.tenant, blobs.body, blobs.condemned,
+pub(crate) const LOOK: &str = "SELECT blobs.tenant, blobs.body, NOT NOT blobs.condemned,
             NOT blobs.condemned AND blobs.adopted_at < ?3
                 AND NOT EXISTS (SELECT 1 FROM body_uses WHERE body_uses.body = blobs.body)
      FROM blobs
      WHERE (blobs.tenant, blobs.body) > (?1, ?2)
      ORDER BY blobs.tenant, blobs.body
-     LIMIT ?4";
+     LIMIT ?4 OFFSET ?5";
 
 pub(crate) fn condemn(
     writer: &mut Writer,
@@ -125,32 +125,31 @@ pub(crate) fn condemn(
     let mut select = connection.prepare_cached(LOOK)?;
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let (mut condemned, mut newly, mut damaged) = (Condemned::default(), Vec::new(), Vec::new());
-    let (mut last, mut from) = (None, (after_tenant, after_body));
+    let (mut last, mut passed_over) = (None, 0);
     let is_full = loop {
         let mut looked_at = 0;
-        let mut rows = select.query((from.0, &from.1, millis(adopted_before), most))?;
-        let mut behind = None;
+        let mut rows = select.query((after_tenant, &after_body, millis(adopted_before), most, passed_over))?;
         while let Some(row) = rows.next()? {
             looked_at += 1;
-            let (tenant, record): (i64, String) = (row.get(0)?, row.get(1)?);
             let (is_condemned, is_unused): (bool, bool) = (row.get(2)?, row.get(3)?);
-            behind = Some((tenant, record.clone()));
-            let read = read(connection, names, tenant, &record);
-            let Some(blob) = readable(read, &mut damaged, |problem| Damaged::blob(&record, problem))? else { continue };
+            let read = read(connection, names, row);
+            let Some(blob) = readable(read, &mut damaged, |problem| Damaged::blob(&shown(row), problem))? else {
+                continue;
+            };
             if is_condemned || is_unused {
                 condemned.blobs.push(blob.clone());
             }
             if is_unused {
-                newly.push((tenant, record));
+                newly.push((row.get::<_, i64>(0)?, blob.body.to_record()));
             }
             last = Some(blob);
         }
         drop(rows);
         // Only a blob that can be understood can say where to go on.
-        match behind {
-            Some(behind) if looked_at == limit && last.is_none() => from = behind,
-            _ => break looked_at == limit,
+        if looked_at < limit || last.is_some() {
+            break looked_at == limit;
         }
+        passed_over += most;
     };
     set_aside(connection, &damaged)?;
     let mut update = connection.prepare_cached("UPDATE blobs SET condemned = 1 WHERE tenant = ?1 AND body = ?2")?;
@@ -161,8 +160,17 @@ pub(crate) fn condemn(
     Ok(condemned)
 }
 
-fn read(connection: &Connection, names: &mut Names, tenant: i64, record: &str) -> Result<Blob, Failure> {
-    Ok(Blob { body: read_record(record)?, tenant: names.tenant(connection, tenant)? })
+/// Reads tenant and record.
+fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Blob, Failure> {
+    let record =
+        row.get_ref(1)?.as_str().map_err(|error| Failure::corrupt(format_args!("blob {:?}", shown(row)), error))?;
+    Ok(Blob { body: read_record(record)?, tenant: names.tenant(connection, row.get(0)?)? })
+}
+
+/// The record of a blob, whatever it is, as a text.
+fn shown(row: &Row<'_>) -> String {
+    let bytes = row.get_ref(1).map(|cell| cell.as_bytes_or_null().ok().flatten().unwrap_or_default());
+    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
 /// The blob that this record names.

@@ -98,14 +98,14 @@ pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<
 
 /// Takes back what this program understands, in the open transaction; says how many rows that is.
 pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
-    let mut noted = connection.prepare("SELECT kind, row, was FROM set_aside")?;
-    let noted: Vec<(String, String, Option<i64>)> =
-        noted.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Result<_, _>>()?;
+    let mut noted = connection.prepare("SELECT kind, row FROM set_aside")?;
+    let noted: Vec<(String, String)> =
+        noted.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     let mut names = Names::default();
     let mut taken_back = 0;
-    for (kind, row, was) in noted {
+    for (kind, row) in noted {
         let Some(kind) = Kind::ALL.into_iter().find(|known| known.as_str() == kind) else { continue };
-        if is_understood(connection, &mut names, kind, &row, was)? {
+        if is_understood(connection, &mut names, kind, &row)? {
             connection.execute("DELETE FROM set_aside WHERE kind = ?1 AND row = ?2", (kind.as_str(), &row))?;
             taken_back += 1;
         }
@@ -113,21 +113,19 @@ pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
     Ok(taken_back)
 }
 
-fn is_understood(
-    connection: &Connection,
-    names: &mut Names,
-    kind: Kind,
-    row: &str,
-    was: Option<i64>,
-) -> Result<bool, Failure> {
+/// What a task's status was, as it was: that it is no number may be why the task was set aside.
+const SET_BACK: &str = "UPDATE tasks
+     SET status = coalesce((SELECT was FROM set_aside WHERE kind = 'task' AND row = ?2), ?3)
+     WHERE id = ?1";
+
+fn is_understood(connection: &Connection, names: &mut Names, kind: Kind, row: &str) -> Result<bool, Failure> {
     let read = match kind {
         Kind::Task => {
-            let Ok(task) = row.parse() else { return Ok(false) };
-            let set_status = |status| connection.execute("UPDATE tasks SET status = ?2 WHERE id = ?1", (task, status));
-            set_status(was.unwrap_or(SET_ASIDE))?;
+            let Ok(task) = row.parse::<i64>() else { return Ok(false) };
+            connection.execute(SET_BACK, (task, row, SET_ASIDE))?;
             let read = find::detail(connection, names, task).map(drop);
             if read.is_err() {
-                set_status(SET_ASIDE)?;
+                connection.execute("UPDATE tasks SET status = ?2 WHERE id = ?1", (task, SET_ASIDE))?;
             }
             read
         }

@@ -6,14 +6,14 @@ use http::Method;
 use redrive_core::{Body, Dependency, PolicyId, Status, TaskId};
 use redrive_store::TaskDetail;
 
-use super::parameters::{CURSOR, LIMIT};
+use super::parameters::{self, CURSOR, LIMIT};
 use crate::operations::{TaskFilter, count_tasks, find_tasks};
 use crate::rest::call::Call;
 use crate::rest::page::{Added, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT, of};
+use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, of};
 use crate::wire::{Cursor, Moment, Secrets, StatusCounts, Task, TaskList, schema};
 
 pub(crate) static ROUTE: Route = Route {
@@ -37,19 +37,19 @@ pub(crate) static ROUTE: Route = Route {
             name: "dependency",
             place: Place::Query,
             description: "Only tasks for this dependency.",
-            schema: TEXT,
+            schema: parameters::dependency,
         },
         Parameter {
             name: "policyId",
             place: Place::Query,
             description: "Only tasks with this policy, whatever its version.",
-            schema: TEXT,
+            schema: parameters::policy_id,
         },
         Parameter {
             name: "label",
             place: Place::Query,
             description: "Only tasks with this label, written `name:value`. May be repeated: then all must match.",
-            schema: of::<Vec<String>>,
+            schema: parameters::labels,
         },
         Parameter {
             name: "createdAfter",

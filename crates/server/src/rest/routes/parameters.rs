@@ -16,11 +16,45 @@ pub(crate) const CURSOR: Parameter = Parameter {
     name: "cursor",
     place: Place::Query,
     description: "The `nextCursor` of the page before.",
-    schema: TEXT,
+    schema: cursor,
 };
 
 pub(crate) const LIMIT: Parameter =
     Parameter { name: "limit", place: Place::Query, description: "The most items of the page.", schema: page_size };
+
+fn cursor(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" })
+}
+
+/// `*`, or a list of `ETag`s (RFC 9110, section 13.1.1).
+fn entity_tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r#"^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$"# })
+}
+
+/// A dependency's name.
+pub(crate) fn dependency(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[!-~]{1,300}$" })
+}
+
+/// A policy's name.
+pub(crate) fn policy_id(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": schema::POLICY_ID })
+}
+
+/// `name:value`.
+pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string", "pattern": "^[^:]+:" } })
+}
+
+/// A key of 1 to 64 visible characters, bare or in quotes.
+pub(crate) fn idempotency_key(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": r#"^([!#-~][!-~]{0,63}|"([!#-\[\]-~]|\\["\\]){1,64}")$"# })
+}
+
+/// `*` and nothing else.
+pub(crate) fn asterisk(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["*"] })
+}
 
 fn page_size(_: &mut SchemaGenerator) -> Schema {
     let limits = Limits::default();
@@ -38,7 +72,7 @@ pub(crate) const IF_MATCH: Parameter = Parameter {
     name: "If-Match",
     place: Place::Header,
     description: "Only if the policy's current version is this `ETag`, such as `\"3\"`; `*`: only if there is such a policy.",
-    schema: TEXT,
+    schema: entity_tags,
 };
 
 pub(crate) const PREFERENCE_APPLIED: AnswerHeader =

@@ -10,7 +10,7 @@ use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, TEXT, of,
+    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
 };
 use crate::wire::{PolicyInput, ShownPolicy, parse};
 
@@ -32,7 +32,7 @@ pub(crate) static ROUTE: Route = Route {
             name: "If-None-Match",
             place: Place::Header,
             description: "`*`: only if there is no such policy yet.",
-            schema: TEXT,
+            schema: parameters::asterisk,
         },
     ],
     request: Some(Document::Json {

@@ -3,14 +3,14 @@
 use http::Method;
 use http::header::{HeaderName, LOCATION};
 
-use super::parameters::{PREFER, PREFERENCE_APPLIED};
+use super::parameters::{self, PREFER, PREFERENCE_APPLIED};
 use super::task_answer::{self, DELIVERED};
 use crate::operations::{Acceptance, Accepted, await_task, submit_task};
 use crate::rest::call::{Call, Received};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, TEXT, of,
+    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
 };
 use crate::rest::{idempotency_key, prefer};
 use crate::wire::{Submission, Task, parse};
@@ -31,7 +31,7 @@ pub(crate) static ROUTE: Route = Route {
             name: "Idempotency-Key",
             place: Place::Header,
             description: "The same as `idempotencyKey` in the document: bare, or in quotes as a structured-field string.",
-            schema: TEXT,
+            schema: parameters::idempotency_key,
         },
         PREFER,
     ],

@@ -1,0 +1,40 @@
+//! What is fed, and with what.
+
+use fastrand::Rng;
+
+use crate::targets::{answer, batch, cursor, headers, policy, retry_after, rows, submission};
+
+/// One thing that takes bytes from outside.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it feeds, in a few words.
+    pub what: &'static str,
+    /// Feeds it with an input; panics if a property is broken.
+    pub run: fn(&[u8]),
+    /// Inputs that it takes, to be changed.
+    pub samples: fn() -> Vec<Vec<u8>>,
+    /// What inputs are made of, to be put in anywhere.
+    pub words: &'static [&'static str],
+    /// Makes an input of the right structure with random values in it.
+    pub generate: fn(&mut Rng) -> Vec<u8>,
+    /// The most bytes of an input.
+    pub max_bytes: usize,
+}
+
+/// Every target.
+pub static TARGETS: &[Target] = &[
+    submission::TARGET,
+    batch::TARGET,
+    headers::TARGET,
+    retry_after::TARGET,
+    policy::TARGET,
+    cursor::TARGET,
+    rows::TARGET,
+    answer::TARGET,
+];
+
+/// The target with this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}

@@ -1,0 +1,11 @@
+//! What is fed: one file per target.
+
+pub(crate) mod answer;
+pub(crate) mod batch;
+pub(crate) mod cursor;
+pub(crate) mod headers;
+pub(crate) mod json;
+pub(crate) mod policy;
+pub(crate) mod retry_after;
+pub(crate) mod rows;
+pub(crate) mod submission;
