@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `crash`, `chaos` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `crash`, `chaos`, `siege` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -16,9 +16,12 @@ mod clock;
 mod crash;
 mod fingerprint;
 mod http;
+mod open_files;
 mod process;
 mod procfs;
+mod siege;
 mod sim;
+mod stats;
 mod table;
 mod test;
 mod witness;
@@ -70,6 +73,17 @@ enum Command {
     ///   cargo xtask chaos --nodes 3 --seconds 180 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Chaos(chaos::Arguments),
+    /// Besiege the service within bounds, on loopback, and show that others are served and nothing is lost
+    ///
+    /// Connections that do not read, send or end, hostile targets, few files, a full disk, damaged rows, lost files. All
+    /// through, a client submits small tasks and asks /livez; memory, its latencies and its tasks are judged.
+    ///
+    /// Examples:
+    ///   cargo xtask siege
+    ///   cargo xtask siege --list
+    ///   cargo xtask siege --step full-disk --step bad-rows --debug-binary
+    #[command(verbatim_doc_comment)]
+    Siege(siege::Arguments),
     /// Try to break the invariants in a simulated world; every failure replays from its seed (see `cargo xtask sim --help`)
     #[command(disable_help_flag = true)]
     Sim {
@@ -87,6 +101,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Crash(arguments) => crash::run_as_command(&arguments),
+        Command::Siege(arguments) => siege::run_as_command(&arguments),
         Command::Chaos(arguments) => chaos::run_as_command(&arguments),
         Command::Sim { arguments } => sim::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
