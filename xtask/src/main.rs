@@ -43,7 +43,7 @@ enum Command {
     /// Check everything that must hold before a change is merged
     ///
     /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
-    /// worlds, the planted bugs, a small crash run and a small chaos run, and stops at the first failure.
+    /// worlds, the planted bugs, a small crash run, a few steps of the siege and a small chaos run, and stops at the first failure.
     Test,
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///

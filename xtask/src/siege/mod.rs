@@ -17,6 +17,7 @@ mod run;
 mod service;
 mod steps;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -41,20 +42,30 @@ pub struct Arguments {
     /// Besiege the dev build instead of the release build
     #[arg(long)]
     debug_binary: bool,
+    /// Besiege this program instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with = "debug_binary")]
+    binary: Option<PathBuf>,
     /// A further argument for `redrive serve`; may be given several times
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     serve_argument: Vec<String>,
+}
+
+/// Which program is besieged.
+#[derive(Debug)]
+pub enum Binary<'a> {
+    /// What `cargo build` with these arguments makes.
+    Built(Profile, &'a [&'a str]),
+    /// This one.
+    At(&'a Path),
 }
 
 /// A siege.
 #[derive(Debug)]
 pub struct Options<'a> {
     /// The steps, by name; all if there are none.
-    pub steps: &'a [String],
-    /// Which build is besieged.
-    pub profile: Profile,
-    /// The arguments of `cargo build` that make it.
-    pub build: &'a [&'a str],
+    pub steps: &'a [&'a str],
+    /// Which program.
+    pub binary: Binary<'a>,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: &'a [String],
 }
@@ -65,22 +76,23 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
         report::list(STEPS);
         return Ok(());
     }
-    run(&Options {
-        steps: &arguments.steps,
-        profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
-        build: &["-p", "redrive"],
-        serve_arguments: &arguments.serve_argument,
-    })
+    let steps: Vec<&str> = arguments.steps.iter().map(String::as_str).collect();
+    let profile = if arguments.debug_binary { Profile::Dev } else { Profile::Release };
+    let binary = arguments.binary.as_deref().map_or(Binary::Built(profile, &["-p", "redrive"]), Binary::At);
+    run(&Options { steps: &steps, binary, serve_arguments: &arguments.serve_argument })
 }
 
 /// Runs the steps and reports; an error if anything broke.
 pub fn run(options: &Options<'_>) -> Result<()> {
     crate::process::guard(LIMIT)?;
     crate::open_files::raise_limit()?;
-    let redrive = binaries::build(options.profile, options.build)?.join("redrive");
+    let redrive = match options.binary {
+        Binary::Built(profile, arguments) => binaries::build(profile, arguments)?.join("redrive"),
+        Binary::At(path) => path.to_owned(),
+    };
     let dir = binaries::scratch_dir(&format!("siege/{}", std::process::id()))?;
     let begin = Instant::now();
-    let chosen = |step: &&Step| options.steps.is_empty() || options.steps.iter().any(|name| name == step.name);
+    let chosen = |step: &&Step| options.steps.is_empty() || options.steps.contains(&step.name);
     let mut outcomes = Vec::new();
     for step in STEPS.iter().filter(chosen) {
         let begin = Instant::now();
