@@ -68,6 +68,13 @@ struct AttemptList {
     next_cursor: Option<String>,
 }
 
+/// The head of a request whose body is JSON of this length.
+pub fn head(method: &str, path: &str, length: usize) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
 /// An answer as far as everybody needs it.
 #[derive(Debug)]
 pub struct Answered {
@@ -101,10 +108,7 @@ impl Api {
 
     /// Sends one request; `body` is JSON.
     pub async fn call(&mut self, method: &str, path: &str, body: &str) -> Result<Answered> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let request = head(method, path, body.len()) + body;
         let answer = self.connection.call(request.as_bytes()).await?;
         Ok(Answered { status: answer.status, body: answer.body.to_vec() })
     }

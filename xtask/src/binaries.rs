@@ -53,6 +53,19 @@ pub fn build(profile: Profile, arguments: &[&str]) -> Result<PathBuf> {
     }))
 }
 
+/// A command that runs the binary `redrive` as its own defaults have it, whatever is in this program's environment.
+pub fn redrive(binary: &Path) -> Command {
+    without_settings(Command::new(binary))
+}
+
+/// The same command without the environment variables that the service reads.
+pub fn without_settings(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// An empty directory `target/NAME`, on a real disk as the sources are.
 pub fn scratch_dir(name: &str) -> Result<PathBuf> {
     let dir = target_dir()?.join(name);

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `interop` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop` and `bench`.
 //!
 //! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
 
@@ -18,9 +18,12 @@ mod fingerprint;
 mod fuzz;
 mod http;
 mod interop;
+mod open_files;
 mod process;
 mod procfs;
+mod siege;
 mod sim;
+mod stats;
 mod table;
 mod test;
 mod witness;
@@ -42,7 +45,7 @@ enum Command {
     /// Check everything that must hold before a change is merged
     ///
     /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
-    /// worlds, the planted bugs, a small crash run and a small chaos run, and stops at the first failure.
+    /// worlds, the planted bugs, a small crash run, a few steps of the siege and a small chaos run, and stops at the first failure.
     Test,
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///
@@ -72,6 +75,17 @@ enum Command {
     ///   cargo xtask chaos --nodes 3 --seconds 180 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Chaos(chaos::Arguments),
+    /// Besiege the service within bounds, on loopback, and show that others are served and nothing is lost
+    ///
+    /// Connections that do not read, send or end, hostile targets, few files, a full disk, damaged rows, lost files. All
+    /// through, a client submits small tasks and asks /livez; memory, its latencies and its tasks are judged.
+    ///
+    /// Examples:
+    ///   cargo xtask siege
+    ///   cargo xtask siege --list
+    ///   cargo xtask siege --step full-disk --step bad-rows --debug-binary
+    #[command(verbatim_doc_comment)]
+    Siege(siege::Arguments),
     /// Try to break the invariants in a simulated world; every failure replays from its seed (see `cargo xtask sim --help`)
     #[command(disable_help_flag = true)]
     Sim {
@@ -105,6 +119,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Crash(arguments) => crash::run_as_command(&arguments),
+        Command::Siege(arguments) => siege::run_as_command(&arguments),
         Command::Chaos(arguments) => chaos::run_as_command(&arguments),
         Command::Sim { arguments } => sim::run(&arguments),
         Command::Fuzz { arguments } => fuzz::run(&arguments),

@@ -86,6 +86,11 @@ impl Process {
         Ok(true)
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// When it was started.
     pub fn started(&self) -> Instant {
         self.started

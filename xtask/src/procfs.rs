@@ -49,6 +49,11 @@ impl Usage {
     }
 }
 
+/// Lets the peak memory of the process `pid` begin anew at what it has now.
+pub fn reset_peak(pid: u32) -> Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").context("resetting the peak memory of a process")
+}
+
 /// The time that all cores together have spent on work since boot.
 pub fn machine_cpu() -> Result<Duration> {
     let stat = read("/proc/stat")?;

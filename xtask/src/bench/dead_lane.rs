@@ -12,9 +12,9 @@ use serde_json::json;
 use super::batches;
 use super::deliveries::DEAD_PATH;
 use super::pipeline::{self, Load};
-use super::stats::Spread;
 use super::template::Shape;
 use super::world::{Service, Variant, World};
+use crate::stats::Spread;
 
 /// How long a hanging send may hang: longer than the whole measurement, so that the lane stays full.
 const HANG: Duration = Duration::from_secs(600);

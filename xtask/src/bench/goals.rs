@@ -144,8 +144,8 @@ impl Goal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stats::Latency;
     use super::*;
+    use crate::stats::Latency;
 
     #[test]
     fn due_to_wire_has_the_goal_of_its_store_and_is_judged_at_half_the_top_rate_only() {

@@ -12,9 +12,9 @@ use serde::Serialize;
 use super::bound::Bound;
 use super::callers::{Callers, Pace, Sent};
 use super::pipeline::Load;
-use super::stats::Latency;
 use super::template::{Shape, Template};
 use super::world::{Service, Variant, World};
+use crate::stats::Latency;
 
 /// Delayed tasks that are submitted and have not arrived while the top rate is measured: more than are within their delay
 /// at any rate that this can reach, so that there is always due work.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::stats::Latency;
 use crate::procfs::load_average;
+use crate::stats::Latency;
 
 const SYNCS: usize = 200;
 const PAGE: [u8; 4096] = [b'r'; 4096];

@@ -15,14 +15,12 @@ mod idle;
 mod latency;
 mod machine;
 mod neighbours;
-mod open_files;
 mod options;
 mod pipeline;
 mod preload;
 mod report;
 mod results;
 mod shared;
-mod stats;
 mod template;
 mod world;
 

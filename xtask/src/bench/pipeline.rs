@@ -10,10 +10,10 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::callers::{Callers, Pace};
-use super::stats::Latency;
 use super::template::{Shape, Template};
 use super::world::{Service, Variant, World};
 use crate::procfs::machine_cpu;
+use crate::stats::Latency;
 
 /// How the pipeline is loaded.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use super::goals::Goal;
 use super::machine::Machine;
 use super::results::{Measured, Results};
-use super::stats::{Latency, Spread};
+use crate::stats::{Latency, Spread};
 use crate::table::Table;
 
 const MIB: f64 = 1024.0 * 1024.0;

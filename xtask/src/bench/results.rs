@@ -9,8 +9,8 @@ use super::latency::DueToWire;
 use super::machine::Machine;
 use super::pipeline::Round;
 use super::preload::{Ended, Pending};
-use super::stats::Spread;
 use super::world::Variant;
+use crate::stats::Spread;
 
 /// The results of a run; what was not measured is left out.
 #[derive(Debug, Serialize)]

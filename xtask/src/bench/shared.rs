@@ -6,8 +6,8 @@ use tokio_postgres::{Client, NoTls};
 
 use super::pipeline::{self, Load};
 use super::preload::Ended;
-use super::stats::Spread;
 use super::world::{Variant, World};
+use crate::stats::Spread;
 
 /// Ended tasks, each with its key, its request, its attempt and its answer, as the store would have written them.
 const FILL: &str = "

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Result;
 use redrive_testbed::Proxy;
 
+use crate::binaries;
 use crate::process::Process;
 use crate::witness::DEPENDENCIES;
 
@@ -70,16 +70,13 @@ impl Node {
     /// Starts it, with a log of its own for this life.
     pub fn start(&mut self) -> Result<()> {
         self.lives += 1;
-        let mut command = Command::new(&self.plan.redrive);
+        let mut command = binaries::redrive(&self.plan.redrive);
         command.arg("serve").args(["--listen", "127.0.0.1:0", "--node", &self.name]);
         command.args(["--store", &format!("postgres://redrive@{}/{}", self.proxy.address(), self.plan.database)]);
         command.args(["--lease-margin", &format!("{LEASE_MARGIN_MS}ms"), "--shutdown-grace", SHUTDOWN_GRACE]);
         command.args(["--lane-concurrency", &LANE_CONCURRENCY.to_string()]);
         if let Some(url) = &self.plan.schedule {
             command.args(["--schedule", url]);
-        }
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
-            command.env_remove(name);
         }
         self.state = State::Starting(Process::spawn(command, &self.log_of(self.lives))?);
         Ok(())

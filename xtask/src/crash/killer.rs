@@ -11,6 +11,7 @@ use fastrand::Rng;
 
 use super::Options;
 use super::history::Ledger;
+use crate::binaries;
 use crate::clock::now_us;
 use crate::process::Process;
 use crate::witness::alerts;
@@ -95,13 +96,10 @@ impl Killer {
     }
 
     fn start(&self) -> Result<Process> {
-        let mut command = Command::new(&self.redrive);
+        let mut command = binaries::redrive(&self.redrive);
         command.args(["serve", "--store", "sqlite", "--listen"]).arg(self.address.to_string());
         command.arg("--data-dir").arg(self.data_dir());
         command.args(["--lane-concurrency", &self.lane_concurrency.to_string()]);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
-            command.env_remove(name);
-        }
         Process::spawn(command, &self.dir.join("service.log"))
     }
 }

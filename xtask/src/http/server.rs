@@ -35,8 +35,15 @@ pub enum Reply {
     Reset,
     /// Never answers; holds the connection until the caller gives up.
     Never,
-    /// Sends these bytes, the head of an answer, and then one byte of its body at a time, until the caller gives up.
-    Trickle(Bytes, Duration),
+    /// Sends a head, or the beginning of one, and then one part after the other, until the caller gives up.
+    Endless {
+        /// What comes first.
+        head: Bytes,
+        /// What comes again and again.
+        part: Bytes,
+        /// The pause before each part.
+        every: Duration,
+    },
 }
 
 /// A running server; it ends when this is dropped.
@@ -144,11 +151,11 @@ async fn serve(mut stream: TcpStream, respond: &impl Respond) -> Result<()> {
                 stream.set_zero_linger()?;
                 return Ok(());
             }
-            Reply::Trickle(head, every) => {
+            Reply::Endless { head, part, every } => {
                 stream.write_all(&head).await?;
                 loop {
                     tokio::time::sleep(every).await;
-                    stream.write_all(b".").await?;
+                    stream.write_all(&part).await?;
                 }
             }
             Reply::Never => while stream.read_buf(&mut inbox).await? != 0 {},

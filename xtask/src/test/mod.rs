@@ -11,10 +11,19 @@ use anyhow::Result;
 use redrive_testbed::SHARED_POSTGRES;
 
 use crate::binaries::Profile;
-use crate::{chaos, crash, sim};
+use crate::{chaos, crash, siege, sim};
 use shared_server::SharedServer;
 use steps::Step;
 
+/// What the test step has built already: with another selection, cargo would build half of the tree again.
+const BUILT: &[&str] = &["--workspace", "--all-features", "--bins", "--tests"];
+
+/// The steps of the siege that are part of the tests: those that depend least on how fast the machine is.
+const SIEGE: siege::Options<'_> = siege::Options {
+    steps: &["full-disk", "bad-rows", "lost-directory"],
+    binary: siege::Binary::Built(Profile::Dev, BUILT),
+    serve_arguments: &[],
+};
 /// The crash run that is part of the tests: few kills, so that it ends in seconds.
 const CRASH: crash::Options = crash::Options {
     kills: 5,
@@ -22,8 +31,7 @@ const CRASH: crash::Options = crash::Options {
     callers: 16,
     lane_concurrency: crash::LANE_SLOTS,
     profile: Profile::Dev,
-    // What the test step has built already: with another selection, cargo would build half of the tree again.
-    build: &["--workspace", "--all-features", "--bins", "--tests"],
+    build: BUILT,
 };
 /// The most time that the crash run may take.
 const CRASH_LIMIT: Duration = Duration::from_secs(180);
@@ -55,6 +63,8 @@ pub fn run() -> Result<()> {
             crash::run(&CRASH)
         },
     )?;
+    let steps: Vec<String> = SIEGE.steps.iter().map(|step| format!(" --step {step}")).collect();
+    Step::ours(&format!("xtask siege --debug-binary{}", steps.concat())).run_with(|| siege::run(&SIEGE))?;
     Step::ours(&chaos::SHORT.command()).run_with(|| chaos::run(&chaos::SHORT))?;
 
     println!("all steps passed in {:.1} s", started.elapsed().as_secs_f64());

@@ -12,6 +12,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// The pause after a failure when connections were closed: they need a moment to be gone.
+const CLOSING: Duration = Duration::from_millis(1);
+
 /// Where connections come from.
 pub(super) trait Listen: Send + Sync {
     /// The next connection. Nothing is lost when the wait is given up.
@@ -35,6 +38,11 @@ pub(super) struct Accepting<L> {
 impl<L: Listen> Accepting<L> {
     pub(super) fn new(listener: L) -> Self {
         Accepting { listener, failures: 0, resume_at: None }
+    }
+
+    /// Other connections have been closed since the failure: there will be room soon.
+    pub(super) fn room_is_made(&mut self) {
+        self.resume_at = self.resume_at.map(|resume_at| resume_at.min(Instant::now() + CLOSING));
     }
 
     /// The next connection, or why the machine has no room for it (too many open files, no memory). The next call waits a
@@ -106,6 +114,21 @@ mod tests {
         for (failures, millis) in [(1, 5), (2, 10), (8, 640), (9, 1_000), (32, 1_000), (33, 1_000), (u32::MAX, 1_000)] {
             assert_eq!(pause(failures).as_millis(), millis, "{failures}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_is_short_when_connections_were_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut accepting = Accepting::new(Failing(AtomicU32::new(100), listener));
+        for _ in 0..10 {
+            accepting.next().await.unwrap_err();
+        }
+        let began = Instant::now();
+        accepting.room_is_made();
+        accepting.next().await.unwrap_err();
+        assert_eq!(began.elapsed(), CLOSING);
+        accepting.next().await.unwrap_err();
+        assert_eq!(began.elapsed(), CLOSING + LONGEST_PAUSE, "nothing was closed");
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use super::peer::Exchange;
 use super::problem::Refusal;
 use super::unread::Lent;
 
-/// The most that is set aside for what a caller only announces.
+/// The most that is set aside for what a caller only announces, and the most bytes of a piece.
 const TRUSTED: usize = 64 * 1024;
 
 /// The whole body, counted as it arrives. Reading stops at the limit, whatever the caller announced.
@@ -31,37 +31,84 @@ pub(crate) async fn read_json(
     if body.size_hint().lower() > limit_bytes as u64 {
         return Err(Refusal::TooLarge { limit_bytes });
     }
-    let collected = {
+    let gathered = {
         let _waiting = exchange.wait_for_caller();
-        tokio::time::timeout(within, collect(body, limit_bytes, exchange)).await
+        tokio::time::timeout(within, gather(body, limit_bytes, exchange)).await
     };
-    let bytes = collected.unwrap_or(Err(Refusal::TooSlow))?;
+    let gathered = gathered.unwrap_or(Err(Refusal::TooSlow))?;
+    // Putting the pieces together is a part of the work that is counted here.
     exchange.charge.work()?;
-    Ok(bytes)
+    Ok(gathered.join())
 }
 
-async fn collect(mut body: Lent, limit_bytes: usize, exchange: &Exchange) -> Result<Bytes, Refusal> {
-    let mut first = Bytes::new();
-    let mut more = BytesMut::new();
+async fn gather(mut body: Lent, limit_bytes: usize, exchange: &Exchange) -> Result<Gathered, Refusal> {
+    let mut gathered = Gathered::default();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        if first.len() + more.len() + data.len() > limit_bytes {
+        if gathered.length + data.len() > limit_bytes {
             return Err(Refusal::TooLarge { limit_bytes });
         }
         exchange.charge.grow(data.len())?;
-        // A small body comes in one piece and is not copied.
-        if first.is_empty() && more.is_empty() {
-            first = data;
-            continue;
-        }
-        if more.is_empty() {
-            let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
-            more.reserve(first.len() + data.len() + announced.min(TRUSTED));
-            more.extend_from_slice(&std::mem::take(&mut first));
-        }
-        more.extend_from_slice(&data);
+        gathered.add(data, usize::try_from(body.size_hint().lower()).unwrap_or(0));
     }
-    Ok(if more.is_empty() { first } else { more.freeze() })
+    Ok(gathered)
+}
+
+/// A body so far. It is in pieces, so that it takes as much memory as it has bytes: one buffer that grows has up to twice as
+/// much, and leaves behind what it outgrew.
+#[derive(Default)]
+struct Gathered {
+    /// What came first, as it came.
+    first: Bytes,
+    /// Everything, once more has come.
+    pieces: Vec<BytesMut>,
+    length: usize,
+}
+
+impl Gathered {
+    /// Adds what has come; `announced` is what is still to come.
+    fn add(&mut self, data: Bytes, announced: usize) {
+        self.length += data.len();
+        // A small body comes in one piece and is not copied.
+        if self.pieces.is_empty() && self.first.is_empty() {
+            self.first = data;
+            return;
+        }
+        if self.pieces.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            self.copy(&first, data.len() + announced);
+        }
+        self.copy(&data, announced);
+    }
+
+    fn copy(&mut self, mut data: &[u8], announced: usize) {
+        while !data.is_empty() {
+            let room = self.pieces.last().map_or(0, |piece| piece.capacity() - piece.len());
+            if room == 0 {
+                // A caller that announces nothing has pieces that grow with what it has sent.
+                let wanted = (data.len() + announced).max(self.length / 4).min(TRUSTED);
+                self.pieces.push(BytesMut::with_capacity(wanted));
+                continue;
+            }
+            let (now, later) = data.split_at(room.min(data.len()));
+            if let Some(piece) = self.pieces.last_mut() {
+                piece.extend_from_slice(now);
+            }
+            data = later;
+        }
+    }
+
+    /// The whole body.
+    fn join(mut self) -> Bytes {
+        if self.pieces.len() <= 1 {
+            return self.pieces.pop().map_or(self.first, BytesMut::freeze);
+        }
+        let mut whole = BytesMut::with_capacity(self.length);
+        for piece in self.pieces {
+            whole.extend_from_slice(&piece);
+        }
+        whole.freeze()
+    }
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -87,6 +134,33 @@ fn is_json(content_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_takes_as_much_memory_as_it_has_bytes_and_comes_out_whole() {
+        // bytes in all, bytes that come at once, whether they were announced
+        for (length, at_once, is_announced) in [
+            (0, 1, true),
+            (500, 500, true),
+            (60 * 1024, 8_000, true),
+            (60 * 1024, 1, false),
+            (TRUSTED, 16_384, true),
+            (5 * TRUSTED + 7, 8_192, true),
+            (40 * TRUSTED + 7, 100_000, true),
+            (40 * TRUSTED + 7, 3_000, false),
+        ] {
+            let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let mut gathered = Gathered::default();
+            let mut left = length;
+            for data in sent.chunks(at_once) {
+                left -= data.len();
+                gathered.add(Bytes::copy_from_slice(data), if is_announced { left } else { 0 });
+            }
+            let room: usize = gathered.pieces.iter().map(BytesMut::capacity).sum();
+            assert!(room <= length + length / 4, "{room} for {length}");
+            assert_eq!(gathered.length, length);
+            assert_eq!(gathered.join(), sent, "{length} bytes, {at_once} at once");
+        }
+    }
 
     #[test]
     fn json_has_many_names() {

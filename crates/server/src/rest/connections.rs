@@ -1,9 +1,11 @@
 //! The open connections, and which of them is closed when there is no room for another.
 //!
 //! A caller that does nothing must not keep out one that does. When all places are taken, the connections that have been
-//! idle the longest are closed; if none is idle, the one whose caller has been sending a body or taking an answer the
-//! longest. If the server works on every one of them, a newcomer gets one of the places that are kept for health checks.
+//! idle the longest are closed; if none has been idle for [`NEWCOMER`], whoever has kept the server waiting the longest, be it
+//! idle, sending a body or taking an answer. If the server works on every one of them, a newcomer gets one of the
+//! places that are kept for health checks.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -18,6 +20,12 @@ pub(super) const HEALTH_PLACES: usize = 64;
 /// The part of all places that is cleared at once of idle connections: finding them takes a look at each connection.
 const CLEARED_PART: usize = 64;
 
+/// The part of the open connections that is closed at once when the process may have no further file.
+const FREED_PART: usize = 16;
+
+/// How long an idle connection counts as new: its request may be on its way.
+const NEWCOMER: Duration = Duration::from_secs(1);
+
 /// The open connections.
 pub(super) struct Connections {
     most: usize,
@@ -30,6 +38,13 @@ struct Open {
     task: AbortHandle,
 }
 
+/// A connection on which it is the caller's turn.
+struct Waiting {
+    id: Id,
+    turn: Turn,
+    time: Duration,
+}
+
 impl Connections {
     /// None yet, and `most` at once.
     pub(super) fn new(most: usize) -> Self {
@@ -40,7 +55,7 @@ impl Connections {
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     pub(super) fn have_room(&self) -> bool {
         self.open.len() < self.most.saturating_add(HEALTH_PLACES)
-            || self.open.values().any(|open| open.peer.turn().0 != Turn::Work)
+            || self.open.values().any(|open| open.peer.turn() != Turn::Work)
     }
 
     /// A place for one more connection; closes others if need be.
@@ -75,23 +90,33 @@ impl Connections {
 
     /// Closes connections that wait for their caller, idle ones first; how many.
     pub(super) fn close_idlest(&mut self) -> usize {
-        let mut idle = self.by_turn(Turn::Idle);
-        let count = match idle.is_empty() {
-            false => (self.most / CLEARED_PART).max(1),
-            true => {
-                idle = self.by_turn(Turn::Transfer);
-                1
-            }
-        };
-        idle.sort_unstable_by_key(|(since, _)| *since);
-        idle.truncate(count);
-        for (_, id) in &idle {
+        let waiting = self.waiting();
+        let is_old = |waits: &&Waiting| waits.turn == Turn::Idle && waits.time >= NEWCOMER;
+        let most = (self.most / CLEARED_PART).max(1);
+        let mut idlest: Vec<Id> = waiting.iter().filter(is_old).take(most).map(|waits| waits.id).collect();
+        if idlest.is_empty() {
+            idlest.extend(waiting.first().map(|waits| waits.id));
+        }
+        self.close_all(&idlest)
+    }
+
+    /// Closes a part of the connections, those that have kept the server waiting the longest, because the process may have no
+    /// further file; how many. Closing them one by one would be slower than callers come.
+    pub(super) fn close_for_files(&mut self) -> usize {
+        let most = (self.open.len() / FREED_PART).max(1);
+        let longest: Vec<Id> = self.waiting().iter().take(most).map(|waits| waits.id).collect();
+        self.close_all(&longest)
+    }
+
+    fn close_all(&mut self, ids: &[Id]) -> usize {
+        for id in ids {
             self.close(*id);
         }
-        if !idle.is_empty() {
-            tracing::debug!(closed = idle.len(), open = self.open.len(), "closed the idlest connections to make room");
+        if !ids.is_empty() {
+            let (closed, open) = (ids.len(), self.open.len());
+            tracing::debug!(closed, open, "closed the idlest connections to make room");
         }
-        idle.len()
+        ids.len()
     }
 
     /// Closes the connections whose caller has taken nothing of an answer for `limit`.
@@ -121,10 +146,14 @@ impl Connections {
         }
     }
 
+    /// The connections on which it is the caller's turn, those first that have kept the server waiting the longest.
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
-    fn by_turn(&self, wanted: Turn) -> Vec<(u64, Id)> {
-        let waiting = self.open.iter().map(|(id, open)| (open.peer.turn(), *id));
-        waiting.filter(|((turn, _), _)| *turn == wanted).map(|((_, since), id)| (since, id)).collect()
+    fn waiting(&self) -> Vec<Waiting> {
+        let all =
+            self.open.iter().map(|(id, open)| Waiting { id: *id, turn: open.peer.turn(), time: open.peer.waited() });
+        let mut waiting: Vec<_> = all.filter(|waiting| waiting.turn != Turn::Work).collect();
+        waiting.sort_unstable_by_key(|waits| Reverse(waits.time));
+        waiting
     }
 
     fn close(&mut self, id: Id) {
@@ -188,6 +217,44 @@ mod tests {
         assert_eq!(connections.make_room(), Purpose::Health);
         drop((slow, worked_on, asks, asks_too));
         assert_eq!(connections.make_room(), Purpose::Anything);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_is_not_closed_before_its_request_can_arrive() {
+        let (mut connections, [first, second, third]) = three().await;
+        connections.most = 4;
+        let bodies = [first, second, third].map(Exchange::begin);
+        let _endless = bodies.each_ref().map(|body| body.wait_for_caller());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let newcomer = Peer::new(Memory::new(1 << 20), Uptime::begin(), Purpose::Anything);
+        connections.serve(newcomer.clone(), std::future::pending());
+        for left in [3, 2] {
+            assert_eq!(connections.close_idlest(), 1);
+            assert_eq!(
+                (connections.open.len(), is_open(&connections, &newcomer)),
+                (left, true),
+                "bodies wait for longer"
+            );
+        }
+        tokio::time::advance(NEWCOMER).await;
+        assert_eq!(connections.close_idlest(), 1);
+        assert_eq!((connections.open.len(), is_open(&connections, &newcomer)), (1, false), "it is new no longer");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_of_all_is_closed_for_files_and_never_the_newest() {
+        let (mut connections, uptime) = (Connections::new(100), Uptime::begin());
+        let mut peers = Vec::new();
+        for _ in 0..4 * FREED_PART {
+            let peer = Peer::new(Memory::new(1 << 20), uptime, Purpose::Anything);
+            connections.serve(peer.clone(), std::future::pending());
+            peers.push(peer);
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(connections.close_for_files(), 4);
+        let open = peers.iter().map(|peer| is_open(&connections, peer)).collect::<Vec<_>>();
+        assert_eq!(open.iter().position(|is_open| *is_open), Some(4), "the longest waiting are closed");
+        assert_eq!(connections.open.len(), 4 * FREED_PART - 4);
     }
 
     #[tokio::test(start_paused = true)]

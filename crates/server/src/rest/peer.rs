@@ -86,16 +86,20 @@ impl Peer {
         })
     }
 
-    /// Whose turn it is, and since when if it is the caller's.
-    pub(crate) fn turn(&self) -> (Turn, u64) {
-        let turn = if self.exchanges.load(Ordering::Relaxed) == 0 {
+    /// Whose turn it is.
+    pub(crate) fn turn(&self) -> Turn {
+        if self.exchanges.load(Ordering::Relaxed) == 0 {
             Turn::Idle
         } else if self.working.load(Ordering::Relaxed) == 0 {
             Turn::Transfer
         } else {
             Turn::Work
-        };
-        (turn, self.waits_since.load(Ordering::Relaxed))
+        }
+    }
+
+    /// How long the server has been waiting for the caller, if it is the caller's turn.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_millis(self.uptime.millis().saturating_sub(self.waits_since.load(Ordering::Relaxed)))
     }
 
     /// Whether the caller has taken nothing of an answer for `limit`.
@@ -224,22 +228,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_turn_goes_from_the_caller_to_the_server_and_back() {
         let (_, peer) = peer();
-        assert_eq!(peer.turn(), (Turn::Idle, 0));
-        tokio::time::advance(Duration::from_millis(5)).await;
+        let millis = Duration::from_millis;
+        tokio::time::advance(millis(5)).await;
+        assert_eq!((peer.turn(), peer.waited()), (Turn::Idle, millis(5)));
         let exchange = Exchange::begin(peer.clone());
-        assert_eq!(peer.turn().0, Turn::Work);
+        assert_eq!(peer.turn(), Turn::Work);
         let waiting = exchange.wait_for_caller();
-        assert_eq!(peer.turn(), (Turn::Transfer, 5));
+        tokio::time::advance(millis(2)).await;
+        assert_eq!((peer.turn(), peer.waited()), (Turn::Transfer, millis(2)));
         drop(waiting);
-        assert_eq!(peer.turn().0, Turn::Work);
-        tokio::time::advance(Duration::from_millis(5)).await;
+        assert_eq!(peer.turn(), Turn::Work);
+        tokio::time::advance(millis(5)).await;
         exchange.answered();
-        assert_eq!(peer.turn(), (Turn::Transfer, 10));
+        tokio::time::advance(millis(3)).await;
+        assert_eq!((peer.turn(), peer.waited()), (Turn::Transfer, millis(3)));
         drop(exchange);
-        assert_eq!(peer.turn(), (Turn::Idle, 10));
+        assert_eq!((peer.turn(), peer.waited()), (Turn::Idle, millis(0)));
         // One whose handler is dropped half-way.
         drop(Exchange::begin(peer.clone()));
-        assert_eq!(peer.turn(), (Turn::Idle, 10));
+        assert_eq!(peer.turn(), Turn::Idle);
     }
 
     #[tokio::test(start_paused = true)]

@@ -114,7 +114,10 @@ impl Server {
                 accepted = accepting.next(), if have_room => match accepted {
                     Ok(stream) => self.begin(stream, connections),
                     Err(error) => {
-                        let closed = connections.close_idlest();
+                        let closed = connections.close_for_files();
+                        if closed > 0 {
+                            accepting.room_is_made();
+                        }
                         let failures = accepting.failures;
                         // The first failures come quickly one after the other: one of them is enough to read.
                         if self.uptime.millis() >= quiet_until {

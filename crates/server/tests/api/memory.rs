@@ -118,6 +118,29 @@ async fn batches_whose_last_byte_is_withheld_stay_within_the_budget() {
 }
 
 #[tokio::test]
+async fn a_page_has_its_room_before_it_is_read() {
+    let world = world(Duration::from_secs(3_600)).await;
+    let length = 2 * MIB - 8 * 1024;
+    let head = format!(
+        "POST /retry-tasks/batch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    let withheld = [head.as_bytes(), &vec![b' '; length - 1]].concat();
+    let mut callers = Vec::new();
+    for held in 1..=6 {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(&withheld).await.unwrap();
+        callers.push(stream);
+        world.until_memory(|memory| memory.held() >= held * (length - 1)).await;
+    }
+    // Nobody knows yet that there is nothing to show.
+    world.get("/retry-tasks?limit=500").await.problem(503, "unavailable");
+    assert_eq!(world.get("/retry-tasks?limit=1").await.status, 200, "what can only be small has room");
+    drop(callers);
+    world.until_memory(|memory| memory.held() < 64 * 1024).await;
+    assert_eq!(world.get("/retry-tasks?limit=500").await.status, 200);
+}
+
+#[tokio::test]
 async fn what_is_only_announced_holds_nothing() {
     let world = world(Duration::from_secs(3_600)).await;
     let mut callers = Vec::new();

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::super::bound::Bound;
 use super::super::callers::{Callers, Pace, Sent};
-use super::super::stats::Latency;
 use super::super::template::{Shape, Template};
 use super::super::world::{Service, World};
 use super::options::{Options, seconds};
 use crate::clock::now_us;
+use crate::stats::Latency;
 
 /// Tasks that are submitted and have not arrived, while there is always work to do.
 const OUTSTANDING: usize = 2_048;

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::super::batches;
 use super::super::deliveries::NUMBER_DIGITS;
-use super::super::stats::Spread;
 use super::super::world::World;
 use super::options::Options;
 use crate::clock::now_us;
+use crate::stats::Spread;
 
 /// Tasks that are due at one moment.
 const TASKS: u64 = 20_000;

@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::batches;
-use super::super::stats::Spread;
 use super::super::world::{Service, Variant, World};
 use super::arm::{self, Arm};
 use super::dependencies::Dependencies;
 use super::kind::Kind;
 use super::options::{Options, seconds};
 use crate::procfs::Usage;
+use crate::stats::Spread;
 
 /// What the healthy lanes notice of bad dependencies of one kind.
 #[derive(Debug, Clone, Serialize)]
@@ -169,8 +169,8 @@ impl Background {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::super::stats::Latency;
     use super::*;
+    use crate::stats::Latency;
 
     /// An arm with these deliveries per second and this p99.
     fn arm(deliveries_per_second: f64, p99_us: i64) -> Arm {

@@ -80,7 +80,7 @@ impl Respond for Kind {
     fn respond(&self, _request: &Request<'_>) -> Reply {
         match self {
             Kind::Slow => Reply::After(SLOW, OK),
-            Kind::Trickle => Reply::Trickle(LONG, TRICKLE_EVERY),
+            Kind::Trickle => Reply::Endless { head: LONG, part: Bytes::from_static(b"."), every: TRICKLE_EVERY },
             Kind::Reset => Reply::Reset,
             // The last two are never asked: no request reaches them.
             Kind::Silent | Kind::Refuse | Kind::Dns => Reply::Never,

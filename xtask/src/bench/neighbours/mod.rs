@@ -22,8 +22,8 @@ use serde::Serialize;
 
 use super::goals::Goal;
 use super::machine::Machine;
-use super::open_files;
 use super::world::World;
+use crate::open_files;
 use burst::Burst;
 use comparison::Comparison;
 use kind::Kind;

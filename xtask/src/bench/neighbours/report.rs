@@ -1,9 +1,9 @@
 //! The results for people.
 
 use super::super::report::{millis, print_goals, print_machine, ratio};
-use super::super::stats::Spread;
 use super::Neighbours;
 use super::comparison::Comparison;
+use crate::stats::Spread;
 use crate::table::Table;
 
 /// Prints everything that was measured.

@@ -7,7 +7,6 @@ use redrive_store::Store;
 
 use super::super::options::PreloadKind;
 use super::super::pipeline::{self, Load};
-use super::super::stats::Spread;
 use super::super::world::{Variant, World};
 use super::cache;
 use super::fill::{self, Content};
@@ -16,6 +15,7 @@ use super::tasks::{Maker, now};
 use super::{Ended, Pending};
 use crate::binaries::scratch_dir;
 use crate::clock::now_us;
+use crate::stats::Spread;
 
 /// The lanes that preloaded tasks are spread over.
 const LANES: usize = 1_000;

@@ -21,7 +21,7 @@ pub use without::{measure_ended, measure_pending};
 
 use serde::Serialize;
 
-use super::stats::Spread;
+use crate::stats::Spread;
 
 /// A store with ended tasks in it, against an empty one.
 #[derive(Debug, Clone, Serialize)]

@@ -9,6 +9,7 @@ use redrive_store::TaskDetail;
 use super::parameters::{self, CURSOR, LIMIT};
 use crate::operations::{TaskFilter, count_tasks, find_tasks};
 use crate::rest::call::Call;
+use crate::rest::memory::SMALL;
 use crate::rest::page::{Added, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
@@ -90,6 +91,8 @@ pub(crate) static ROUTE: Route = Route {
 const FIRST_READ: usize = 16;
 /// The most tasks that are read at once.
 const MOST_READ: usize = 128;
+/// What a task is counted as before it is known how large it is. A page of one task still counts as a small answer.
+const UNREAD_TASK: usize = SMALL - 1_024;
 /// The bytes of tasks, with the bodies that they carry, that one read should bring into memory.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -98,23 +101,26 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let mut filter = filter(&call.query, limits.page_most)?;
     let most = limits.page(filter.limit);
     let mut page = Page::new("tasks", limits.page_bytes);
-    let mut at_once = FIRST_READ;
+    let (mut at_once, mut task_bytes) = (FIRST_READ, UNREAD_TASK);
     let next = loop {
         let wanted = at_once.min(most - page.items());
         filter.limit = Some(wanted);
+        // Counted before it is read: thousands of callers that ask at once must not fill the memory, nor take all the time.
+        call.exchange.charge.hold(page.bytes().saturating_add(wanted.saturating_mul(task_bytes)))?;
         let read = find_tasks(call.app(), call.tenant(), filter.clone()).await?;
         let is_short = read.tasks.len() < wanted;
         if let Added::No = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
             break filter.below;
         }
-        call.exchange.charge.hold(page.bytes())?;
         // A store looks at a bounded number of tasks in one read: what is asked for is one such read, not many.
         if read.next.is_none() || is_short || page.items() >= most {
             break read.next;
         }
         filter.below = read.next;
-        at_once = (READ_BYTES / average_bytes(&read.tasks)).clamp(1, MOST_READ);
+        task_bytes = average_bytes(&read.tasks);
+        at_once = (READ_BYTES / task_bytes).clamp(1, MOST_READ);
     };
+    call.exchange.charge.hold(page.bytes())?;
     let counts = count_tasks(call.app(), call.tenant()).await?;
     page.end(next.map(|next| next.to_cursor()))?;
     page.member("counts", &StatusCounts::from(&counts))?;
