@@ -122,7 +122,10 @@ impl Attempt<'_> {
             Sent::HandedBack(message, _) => message,
         };
         line = match line {
-            Line::Own { .. } => self.pool.fresh(self.peer, self.usage, self.connect_timeout, deadline).await?,
+            Line::Own { .. } => {
+                let fresh = self.pool.fresh(self.peer, self.usage, self.connect_timeout, deadline);
+                Box::pin(fresh).await?
+            }
             Line::Shared(_) => self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?,
         };
         match self.try_send(&mut line, message, deadline).await? {

@@ -61,14 +61,18 @@ impl Pool {
     /// An unused connection, or a new one when it is this send's turn to open one.
     async fn own(&self, peer: &Peer, usage: Use, within: Duration, deadline: &Deadline<'_>) -> Result<Line, SendError> {
         loop {
-            let ticket = wait_for(peer.ticket(Instant::now()), peer, deadline).await?;
+            let ticket = match peer.ticket(Instant::now()) {
+                Ok(ticket) => ticket,
+                // Boxed, as opening is: most sends find a kept connection and should not carry the room for the rest.
+                Err(waiting) => Box::pin(wait_for(waiting, peer, deadline)).await?,
+            };
             match ticket {
                 Ticket::Connection(mut connection) => {
                     if connection.is_free().await {
                         return Ok(Line::Own { connection, kept: true });
                     }
                 }
-                Ticket::Turn(turn) => return self.open_in(turn, peer, usage, within, deadline).await,
+                Ticket::Turn(turn) => return Box::pin(self.open_in(turn, peer, usage, within, deadline)).await,
             }
         }
     }
@@ -82,7 +86,10 @@ impl Pool {
         deadline: &Deadline<'_>,
     ) -> Result<Line, SendError> {
         loop {
-            let ticket = wait_for(peer.turn(), peer, deadline).await?;
+            let ticket = match peer.turn() {
+                Ok(ticket) => ticket,
+                Err(waiting) => wait_for(waiting, peer, deadline).await?,
+            };
             match ticket {
                 // Others can use it.
                 Ticket::Connection(connection) => self.put_back(peer, Line::Own { connection, kept: true }).await,
@@ -147,14 +154,10 @@ async fn wait(mut progress: watch::Receiver<Progress>, peer: &Peer, within: Dura
 
 /// Waits for a turn, or for a connection that others do not need any more.
 async fn wait_for(
-    ticket: Result<Ticket, oneshot::Receiver<Ticket>>,
+    waiting: oneshot::Receiver<Ticket>,
     peer: &Peer,
     deadline: &Deadline<'_>,
 ) -> Result<Ticket, SendError> {
-    let waiting = match ticket {
-        Ok(ticket) => return Ok(ticket),
-        Err(waiting) => waiting,
-    };
     match timeout(remaining(deadline), waiting).await {
         Ok(Ok(ticket)) => Ok(ticket),
         Ok(Err(_)) | Err(_) => {
