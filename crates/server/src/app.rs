@@ -1,11 +1,17 @@
 //! What every operation works with: the engine, and how much a caller may ask for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_engine::Handle;
+use tokio::sync::Semaphore;
 
 use crate::standard::Standard;
 use crate::wire::Secrets;
+
+/// The most pages of tasks that are read at a time. A task may bring 100 KiB into memory of which its page shows little, so
+/// hundreds of pages at once would hold more than all answers together. More at a time would not be faster either.
+const PAGES_AT_ONCE: usize = 8;
 
 /// The engine, the limits, the standard and what is secret: all that an operation needs.
 #[derive(Clone)]
@@ -18,12 +24,20 @@ pub struct App {
     pub standard: Standard,
     /// Which names of headers and parameters are secret.
     pub secrets: Secrets,
+    /// Permits to read a page of tasks.
+    pub pages: Arc<Semaphore>,
 }
 
 impl App {
     /// The operations over `engine`, with the default limits, whatever the policies.
     pub fn new(engine: Handle) -> Self {
-        App { engine, limits: Limits::default(), standard: Standard::Off, secrets: Secrets::default() }
+        App {
+            engine,
+            limits: Limits::default(),
+            standard: Standard::Off,
+            secrets: Secrets::default(),
+            pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+        }
     }
 }
 

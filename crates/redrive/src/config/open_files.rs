@@ -1,13 +1,16 @@
 //! Limits that follow the limit of open files: every connection is one.
 //!
 //! A process that may open fewer files than its limits of connections add up to would run out of them under load. Sends would be
-//! put off and connections of callers closed, in no particular order. So the limits are lowered in proportion instead.
+//! put off and connections of callers closed, in no particular order. So the limits are lowered instead.
 
 use super::{Loaded, Origin, SETTINGS};
 
 /// Files that are neither a caller's connection nor a dependency's: the store, the log, the listener, the places kept for
 /// health checks, and look-ups of names that take no longer than usual.
 const OTHERS: usize = 256;
+/// What attempts, unused connections and callers get of the rest, in tenths. Callers get half: a send that is put off is not
+/// lost, a caller that is closed does not know what to do.
+const TENTHS: [usize; 3] = [4, 1, 5];
 /// The fewest attempts at once, unused connections and connections of callers, whatever the limit of open files is.
 const FEWEST: usize = 4;
 
@@ -20,7 +23,7 @@ pub(super) fn fit(loaded: &mut Loaded, files: Option<u64>) {
     if connections + OTHERS <= files {
         return;
     }
-    let room = files - OTHERS.min(files / 3);
+    let room = files - OTHERS.min(files / 4);
     let mut lowered = Vec::new();
     let mut lower = |key: Option<&'static str>, limit: &mut usize, most: usize| {
         if most < *limit {
@@ -28,8 +31,7 @@ pub(super) fn fit(loaded: &mut Loaded, files: Option<u64>) {
             *limit = most;
         }
     };
-    let part = |limit: usize| (limit * room / connections).max(FEWEST);
-    let most = [config.engine.max_in_flight, config.transport.max_idle, config.api.max_connections].map(part);
+    let most = TENTHS.map(|tenths| (room * tenths / 10).max(FEWEST));
     lower(Some("engine.max_in_flight"), &mut config.engine.max_in_flight, most[0]);
     lower(Some("engine.lane_concurrency"), &mut config.engine.lane_concurrency, config.engine.max_in_flight);
     lower(None, &mut config.transport.max_idle, most[1]);
@@ -76,10 +78,10 @@ mod tests {
         for (files, expected) in [
             (None, default),
             (Some(10_496), default),
-            (Some(10_495), [4_095, 128, 2_047, 1_024, 4_095]),
-            (Some(1_024), [307, 128, 153, 153, 307]),
-            (Some(256), [68, 68, 34, 34, 68]),
-            (Some(20), [5, 5, 4, 4, 5]),
+            (Some(10_495), [4_095, 128, 1_023, 1_023, 4_096]),
+            (Some(1_024), [307, 128, 76, 76, 384]),
+            (Some(256), [76, 76, 19, 19, 96]),
+            (Some(20), [6, 6, 4, 4, 7]),
         ] {
             let loaded = with(files);
             assert_eq!(limits(&loaded), expected, "{files:?}");
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(
             with(Some(1_024)).warnings,
             ["only 1024 files may be open (ulimit -n, LimitNOFILE=), and 10496 are needed: lowered to \
-              engine.max_in_flight = 307, transport.max_idle_per_origin = 153, api.max_connections = 307"]
+              engine.max_in_flight = 307, transport.max_idle_per_origin = 76, api.max_connections = 384"]
         );
     }
 }

@@ -151,10 +151,10 @@ fn start_server(
 ) -> (oneshot::Sender<()>, Server) {
     let (stop, stopped) = oneshot::channel();
     let app = Arc::new(App {
-        engine,
         limits: config.limits.clone(),
         standard: config.standard,
         secrets: Secrets::and(config.secret_names.iter().cloned()),
+        ..App::new(engine)
     });
     let options = rest::Options {
         drain_timeout: config.engine.shutdown_grace,

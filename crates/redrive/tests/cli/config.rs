@@ -40,8 +40,8 @@ fn limits_follow_the_limit_of_open_files_and_say_so() {
     };
     let document = few(&["--json"]).with(0).json();
     assert_eq!(document["openFiles"], 256);
-    assert_eq!(setting(&document, "engine.max_in_flight"), (json!(68), json!({"kind": "open-files"})));
-    few(&[]).with(0).says(&["api.max_connections", "68", "the limit of open files", "only 256 files may be open"]);
+    assert_eq!(setting(&document, "engine.max_in_flight"), (json!(76), json!({"kind": "open-files"})));
+    few(&[]).with(0).says(&["api.max_connections", "96", "the limit of open files", "only 256 files may be open"]);
 }
 
 #[test]

@@ -100,6 +100,8 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limits = &call.app().limits;
     let mut filter = filter(&call.query, limits.page_most)?;
     let most = limits.page(filter.limit);
+    // It is never closed. A caller that waits here holds nothing but its request.
+    let reading = call.app().pages.acquire().await.ok();
     let mut page = Page::new("tasks", limits.page_bytes);
     let (mut at_once, mut task_bytes) = (FIRST_READ, UNREAD_TASK);
     let next = loop {
@@ -120,6 +122,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         task_bytes = average_bytes(&read.tasks);
         at_once = (READ_BYTES / task_bytes).clamp(1, MOST_READ);
     };
+    drop(reading);
     call.exchange.charge.hold(page.bytes())?;
     let counts = count_tasks(call.app(), call.tenant()).await?;
     page.end(next.map(|next| next.to_cursor()))?;
