@@ -26,6 +26,10 @@ const FREED_PART: usize = 16;
 /// How long an idle connection counts as new: its request may be on its way.
 const NEWCOMER: Duration = Duration::from_secs(1);
 
+/// How long a caller has at least before its connection is closed for another one. Callers that come faster than that wait to be
+/// accepted: else whoever connects again and again would leave nobody the time to send a request.
+const LEAST_STAY: Duration = Duration::from_millis(50);
+
 /// The open connections.
 pub(super) struct Connections {
     most: usize,
@@ -51,11 +55,17 @@ impl Connections {
         Connections { most, tasks: JoinSet::new(), open: HashMap::new() }
     }
 
-    /// Whether another connection can be taken.
+    /// How soon another connection can be taken; nothing if one has to end first.
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
-    pub(super) fn have_room(&self) -> bool {
-        self.open.len() < self.most.saturating_add(HEALTH_PLACES)
-            || self.open.values().any(|open| open.peer.turn() != Turn::Work)
+    pub(super) fn room_within(&self) -> Option<Duration> {
+        if self.open.len() < self.most {
+            return Some(Duration::ZERO);
+        }
+        let waiting = self.open.values().filter(|open| open.peer.turn() != Turn::Work);
+        match waiting.map(|open| open.peer.waited()).max() {
+            Some(longest) => Some(LEAST_STAY.saturating_sub(longest)),
+            None => (self.open.len() < self.most.saturating_add(HEALTH_PLACES)).then_some(Duration::ZERO),
+        }
     }
 
     /// A place for one more connection; closes others if need be.
@@ -239,6 +249,19 @@ mod tests {
         tokio::time::advance(NEWCOMER).await;
         assert_eq!(connections.close_idlest(), 1);
         assert_eq!((connections.open.len(), is_open(&connections, &newcomer)), (1, false), "it is new no longer");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_come_too_fast_wait_until_others_had_their_time() {
+        let (mut connections, [first, ..]) = three().await;
+        connections.most = 3;
+        let stayed = first.waited();
+        assert!(stayed < LEAST_STAY);
+        assert_eq!(connections.room_within(), Some(LEAST_STAY - stayed));
+        tokio::time::advance(LEAST_STAY).await;
+        assert_eq!(connections.room_within(), Some(Duration::ZERO));
+        connections.most = 4;
+        assert_eq!(connections.room_within(), Some(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 //!
 //! | part | whose |
 //! | --- | --- |
-//! | a quarter | requests and answers of at most [`SMALL`] bytes: large ones cannot take it |
+//! | a quarter | requests and answers of at most [`SMALL`] bytes: large ones cannot take it; an eighth of it for at most [`TINY`] |
 //! | the rest | all; what is small uses it when the quarter is full |
 //! | an eighth | the most that the bodies and answers of one connection may hold |
 //!
@@ -21,6 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) const SMALL: usize = 64 * 1024;
 /// The part of the whole that only small requests and answers may use.
 const SMALL_PART: usize = 4;
+/// The largest request or answer, all that it takes included, that may use the last part of that part.
+const TINY: usize = 16 * 1024;
+/// The part of it that only those may use: a submission of 500 bytes has room beside any number of 60 KiB.
+const TINY_PART: usize = 8;
 /// The part of the whole that one connection may hold.
 const CONNECTION_PART: usize = 8;
 
@@ -116,7 +120,8 @@ impl Memory {
         let small_most = self.most / SMALL_PART;
         let mut pools = self.pools();
         pools.release(*held);
-        let pool = if is_small && pools.small + bytes <= small_most {
+        let small_room = if bytes <= TINY { small_most } else { small_most - small_most / TINY_PART };
+        let pool = if is_small && pools.small + bytes <= small_room {
             Pool::Small
         } else if pools.shared + bytes <= self.most - small_most {
             Pool::Shared
@@ -309,9 +314,12 @@ mod tests {
         let large = charges(&memory, 60, MIB);
         assert_eq!((large.len(), memory.held()), (6, 9 * MIB / 4 * 3));
         let small = charges(&memory, 60, SMALL);
-        assert_eq!((small.len(), memory.held()), (32, 9 * MIB));
-        drop(large);
-        assert_eq!(memory.held(), 9 * MIB / 4);
+        let of_small = 28 * (SMALL + SMALL / SLACK_PART);
+        assert_eq!((small.len(), memory.held()), (28, 9 * MIB / 4 * 3 + of_small));
+        let tiny = charges(&memory, 1_000, 1_024);
+        assert_eq!((tiny.len(), memory.held()), (256, 9 * MIB), "the last eighth of the quarter is for them");
+        drop((large, tiny));
+        assert_eq!(memory.held(), of_small);
         // What is small uses the rest as well.
         assert_eq!(charges(&memory, 1_000, SMALL).len(), 96);
         drop(small);

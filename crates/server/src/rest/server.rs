@@ -101,7 +101,7 @@ impl Server {
         let mut quiet_until = 0;
         tokio::pin!(shutdown);
         loop {
-            let have_room = connections.have_room();
+            let room_within = connections.room_within();
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
@@ -111,7 +111,8 @@ impl Server {
                     connections.close_stalled(self.options.write_timeout);
                     self.tell_refusals();
                 }
-                accepted = accepting.next(), if have_room => match accepted {
+                () = tokio::time::sleep(room_within.unwrap_or_default()), if room_within.is_some_and(|wait| !wait.is_zero()) => {}
+                accepted = accepting.next(), if room_within == Some(Duration::ZERO) => match accepted {
                     Ok(stream) => self.begin(stream, connections),
                     Err(error) => {
                         let closed = connections.close_for_files();

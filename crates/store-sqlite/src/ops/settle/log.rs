@@ -18,12 +18,12 @@ pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Fail
     insert_answers(connection, &answers)
 }
 
-/// A claim is settled once. Only where somebody has set a task's token back is there a line with the same token: the older
-/// one makes way, because an error would fail everything that is settled beside it, for ever.
+/// A claim is settled once. Only where somebody has set a task's token back is there a line with the same token: it stays, as
+/// every line that was shown does, because an error would fail everything that is settled beside it, for ever.
 fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) -> Result<(), Failure> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
-            "INSERT OR REPLACE INTO attempts (
+            "INSERT OR IGNORE INTO attempts (
                  task, token, number, started_at, duration_us, outcome, response_status, error_kind, error_message,
                  backoff_us, number_in_run
              )",
