@@ -10,8 +10,6 @@ use crate::schedule::LaneId;
 
 /// Attempts that take so long are kept from starting at one moment in many lanes.
 const LONG: Duration = Duration::from_secs(1);
-/// Attempts that take so long say that the dependency is slow, whatever this machine is busy with.
-const VERY_LONG: Duration = Duration::from_secs(2);
 /// The most that a lane's starts are moved for that.
 const WIDEST: Duration = Duration::from_secs(2);
 
@@ -89,15 +87,13 @@ impl Slots {
     }
 
     /// Moves the starts of a lane whose attempts take long away from those of other such lanes, once. Lanes that were given
-    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever. An
-    /// attempt of one to two seconds counts only if it began when the lane was slow: in a burst that this machine is too slow
-    /// for, all take that long.
+    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever. Only
+    /// an attempt that began when the lane was slow says that: in a burst that this machine is too slow for, all take long.
     pub(super) fn spread(&mut self, lane: LaneId, took: Duration, now: Duration) {
         let entry = &mut self.lanes[lane];
-        let is_long = took >= VERY_LONG || took >= LONG && now.saturating_sub(took) >= entry.changed_at;
         if entry.pool != Pool::Slow {
             entry.is_spread = false;
-        } else if is_long && !entry.is_spread {
+        } else if took >= LONG && !entry.is_spread && now.saturating_sub(took) >= entry.changed_at {
             entry.is_spread = true;
             let by = (took / 2).min(WIDEST).mul_f64(fraction(lane));
             // In whole milliseconds: no clock is asked for less.

@@ -169,11 +169,14 @@ fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one
     };
     let first = begin(&mut slots, secs(0));
     end(&mut slots, first, secs(4));
+    let second = begin(&mut slots, secs(4));
+    served(&mut slots);
+    end(&mut slots, second, secs(8));
     let mut started = BTreeSet::new();
     let mut in_each_tenth = Vec::new();
     for tenth in 1..=20 {
         let before = started.len();
-        let now = secs(4) + Duration::from_millis(100) * tenth;
+        let now = secs(8) + Duration::from_millis(100) * tenth;
         slots.advance(now);
         for lane in served(&mut slots) {
             if !fill(&mut slots, lane, now).is_empty() {
