@@ -109,7 +109,7 @@ bugs! {
     StarvedLanesWait = "starved-lanes-wait", 8;
     /// A tenant whose lane was served stays first in line.
     TenantsTakeNoTurns = "tenants-take-no-turns", 8;
-    /// A lane that waits is served from the pool where it belonged when it began to.
+    /// A lane that waits is served from the pool where it belonged when it began to, and then counted as another one.
     StalePoolServed = "stale-pool-served", 8;
     /// A last attempt is claimed ahead of its slot.
     LastAttemptClaimedAhead = "last-attempt-claimed-ahead", 8;

@@ -63,6 +63,15 @@ fn a_quick_lane_is_served_where_a_part_of_the_slots_is_less_than_one() {
     assert!(violation.is_none(), "seed {seed}: {violation:?}");
 }
 
+/// What was known of a slow lane expired while its attempt was on the wire. Its slot counted as that of an unknown lane from then
+/// on, so that the slow lanes took another one, the last.
+#[test]
+fn slow_lanes_hold_half_also_when_what_is_known_of_them_expires() {
+    let seed = 4_000_029_875;
+    let violation = world::run(&plan::draw(seed, &Ask::default()), false).violation;
+    assert!(violation.is_none(), "seed {seed}: {violation:?}");
+}
+
 #[test]
 fn a_failure_is_made_smaller_and_still_fails() {
     let families = Families::of([Family::Dependency, Family::Client]);

@@ -432,7 +432,10 @@ impl Slots {
         let entry = &mut self.lanes[lane];
         let oldest = entry.on_wire.first_key_value().map(|(_, began)| *began);
         let (before, pool) = (entry.pool, entry.pace.pool(oldest, now));
-        if before == pool {
+        // What a slow lane holds was taken from the slow ones. If it were counted as unknown once the lane's figures expire, the
+        // slow ones could take as much again.
+        let has_expired = before == Pool::Slow && pool == Pool::Unknown && entry.held > 0;
+        if before == pool || has_expired && !planted::is(Bug::StalePoolServed) {
             return;
         }
         entry.pool = pool;

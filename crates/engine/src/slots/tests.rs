@@ -1,3 +1,5 @@
+use redrive_core::latency::ESTIMATE_FOR;
+
 use super::*;
 
 const QUICK: Duration = Duration::from_millis(1);
@@ -188,6 +190,21 @@ fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one
     }
     assert_eq!(started.len(), LANES, "all start again within two seconds");
     assert!(in_each_tenth.iter().all(|lanes| *lanes <= LANES / 10), "never many at one moment: {in_each_tenth:?}");
+}
+
+#[test]
+fn slots_that_were_taken_by_a_slow_lane_stay_counted_as_slow_when_its_figures_expire() {
+    let mut slots = slots(4, 1, &[0, 1, 2, 3]);
+    for lane in [0, 1, 2] {
+        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0));
+    }
+    let just_known = secs(4) + ESTIMATE_FOR;
+    assert_eq!([0, 1].map(|lane| fill(&mut slots, lane, just_known).len()), [1, 1], "half of them");
+    let expired = just_known + Duration::from_millis(1);
+    assert_eq!([0, 1].map(|lane| more(&mut slots, lane, expired)), [0, 0]);
+    slots.lanes[2].pace.record(secs(4), AttemptEnd::Heard, expired);
+    assert_eq!(more(&mut slots, 2, expired), 0, "the half of the slow lanes is taken");
+    assert_eq!(fill(&mut slots, 3, expired).len(), 1);
 }
 
 #[test]
