@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `targets` | one file per target: its samples, its words and its properties |
 //! | `world` | the engine and the operations, in one process, without a socket and without time |
-//! | `mutate` | from samples and words to an input that nobody would write |
+//! | `mutate` | from samples and words to unusual inputs |
 //! | `catch` | runs a target once and tells whether anything panicked, on any thread |
 //! | `shrink` | makes an input that breaks a property smaller |
 //! | `hunt` | runs a target again and again, and saves what broke it |

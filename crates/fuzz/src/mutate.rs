@@ -1,4 +1,4 @@
-//! From samples and words to an input that nobody would write.
+//! From samples and words to unusual inputs.
 
 use fastrand::Rng;
 

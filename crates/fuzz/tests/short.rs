@@ -56,7 +56,7 @@ fn answers_keep_their_properties() {
     every_property_holds("answer", 150);
 }
 
-/// A sample that nobody takes would leave the fuzzer with nothing to change.
+/// A sample that every target refuses would leave the fuzzer with nothing to change.
 #[test]
 fn every_sample_keeps_the_properties() {
     for target in TARGETS {

@@ -123,8 +123,8 @@ impl Attempt<'_> {
         };
         line = match line {
             Line::Own { .. } => {
-                let fresh = self.pool.fresh(self.peer, self.usage, self.connect_timeout, deadline);
-                Box::pin(fresh).await?
+                let another = self.pool.open_another(self.peer, self.usage, self.connect_timeout, deadline);
+                Box::pin(another).await?
             }
             Line::Shared(_) => self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?,
         };

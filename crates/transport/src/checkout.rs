@@ -8,11 +8,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::connect::{Opened, Step};
+use crate::connect_queue::{Granted, MOST_CONNECTING, Permit};
 use crate::deadline::Deadline;
 use crate::failure;
 use crate::http2::Use;
 use crate::line::Line;
-use crate::opening::{self, Ticket, Turn};
 use crate::peer::{Opening, Peer, Progress, Way};
 use crate::pool::Pool;
 
@@ -58,27 +58,29 @@ impl Pool {
         }
     }
 
-    /// An unused connection, or a new one when it is this send's turn to open one.
+    /// An unused connection, or a new one as soon as this send may open one.
     async fn own(&self, peer: &Peer, usage: Use, within: Duration, deadline: &Deadline<'_>) -> Result<Line, SendError> {
         loop {
-            let ticket = match peer.ticket(Instant::now()) {
-                Ok(ticket) => ticket,
+            let granted = match peer.idle_or_permit(Instant::now()) {
+                Ok(granted) => granted,
                 // Boxed, as opening is: most sends find a kept connection and should not carry the room for the rest.
-                Err(waiting) => Box::pin(wait_for(waiting, peer, deadline)).await?,
+                Err(waiting) => Box::pin(wait_for_grant(waiting, peer, deadline)).await?,
             };
-            match ticket {
-                Ticket::Connection(mut connection) => {
+            match granted {
+                Granted::Connection(mut connection) => {
                     if connection.is_free().await {
                         return Ok(Line::Own { connection, kept: true });
                     }
                 }
-                Ticket::Turn(turn) => return Box::pin(self.open_in(turn, peer, usage, within, deadline)).await,
+                Granted::Permit(permit) => {
+                    return Box::pin(self.open_with(permit, peer, usage, within, deadline)).await;
+                }
             }
         }
     }
 
-    /// A new connection, when it is this send's turn to open one.
-    pub(crate) async fn fresh(
+    /// A new connection, as soon as this send may open one.
+    pub(crate) async fn open_another(
         &self,
         peer: &Peer,
         usage: Use,
@@ -86,23 +88,23 @@ impl Pool {
         deadline: &Deadline<'_>,
     ) -> Result<Line, SendError> {
         loop {
-            let ticket = match peer.turn() {
-                Ok(ticket) => ticket,
-                Err(waiting) => wait_for(waiting, peer, deadline).await?,
+            let granted = match peer.permit() {
+                Ok(granted) => granted,
+                Err(waiting) => wait_for_grant(waiting, peer, deadline).await?,
             };
-            match ticket {
+            match granted {
                 // Others can use it.
-                Ticket::Connection(connection) => self.put_back(peer, Line::Own { connection, kept: true }).await,
-                Ticket::Turn(turn) => return self.open_in(turn, peer, usage, within, deadline).await,
+                Granted::Connection(connection) => self.put_back(peer, Line::Own { connection, kept: true }).await,
+                Granted::Permit(permit) => return self.open_with(permit, peer, usage, within, deadline).await,
             }
         }
     }
 
-    /// Opens a connection. A send that has less time for it than `within`, because it waited for its turn, has not seen the
+    /// Opens a connection. A send that has less time for it than `within`, because it waited for the permit, has not seen the
     /// dependency fail if that is not enough.
-    async fn open_in(
+    async fn open_with(
         &self,
-        turn: Turn,
+        permit: Permit,
         peer: &Peer,
         usage: Use,
         within: Duration,
@@ -110,8 +112,8 @@ impl Pool {
     ) -> Result<Line, SendError> {
         let left = remaining(deadline);
         let opened = self.open(peer, usage, within.min(left), |_| ()).await;
-        let is_cut_short = turn.is_late() && left < within;
-        drop(turn);
+        let is_cut_short = permit.is_late() && left < within;
+        drop(permit);
         opened.map_err(|error| match is_cut_short && is_a_matter_of_time(error.kind) {
             true => failure::not_sent(error.message),
             false => error,
@@ -152,16 +154,16 @@ async fn wait(mut progress: watch::Receiver<Progress>, peer: &Peer, within: Dura
     }
 }
 
-/// Waits for a turn, or for a connection that others do not need any more.
-async fn wait_for(
-    waiting: oneshot::Receiver<Ticket>,
+/// Waits for a permit to open a connection, or for a connection that another send does not need any more.
+async fn wait_for_grant(
+    waiting: oneshot::Receiver<Granted>,
     peer: &Peer,
     deadline: &Deadline<'_>,
-) -> Result<Ticket, SendError> {
+) -> Result<Granted, SendError> {
     match timeout(remaining(deadline), waiting).await {
-        Ok(Ok(ticket)) => Ok(ticket),
+        Ok(Ok(granted)) => Ok(granted),
         Ok(Err(_)) | Err(_) => {
-            let most = opening::MOST;
+            let most = MOST_CONNECTING;
             let late =
                 format!("{most} connections to {} were being opened, and there was no time for one more", peer.origin);
             Err(failure::not_sent(late))

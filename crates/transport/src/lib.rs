@@ -13,7 +13,7 @@
 //! | `outgoing` | its body: bytes, or what comes from where large bodies are kept |
 //! | `pool`, `peer` | kept connections, and their bounds |
 //! | `checkout` | the way to a connection: kept, shared or new |
-//! | `opening` | how many are opened at a time, and who waits for one |
+//! | `connect_queue` | how many connections to one origin are opened at a time, and the sends that wait |
 //! | `connect`, `resolve`, `tls` | opening a connection: name, TCP, TLS |
 //! | `shortage` | what this machine lacks for that, which is no failure of the dependency |
 //! | `http1`, `http2`, `line` | a connection of one's own, a shared one, and either |
@@ -32,6 +32,7 @@ mod attempt;
 mod body;
 mod checkout;
 mod connect;
+mod connect_queue;
 mod deadline;
 mod error;
 mod failure;
@@ -40,7 +41,6 @@ mod http2;
 mod informational;
 mod line;
 mod message;
-mod opening;
 mod options;
 mod origin;
 mod outgoing;

@@ -9,8 +9,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::connect::Step;
+use crate::connect_queue::{ConnectQueue, Granted};
 use crate::http2::{INITIAL_STREAMS, Use};
-use crate::opening::{Queue, Ticket};
 use crate::origin::Origin;
 use crate::{http1, http2};
 
@@ -26,7 +26,7 @@ pub(crate) struct Kept {
     /// Unused HTTP/1.1 connections, the one used last at the end.
     idle: Vec<Idle>,
     /// Sends that wait for a connection of their own. While one does, none in `idle` can be used.
-    pub(crate) queue: Queue,
+    pub(crate) queue: ConnectQueue,
     /// HTTP/2 connections. The first ones are used first, so that those which are not needed any more become idle.
     shared: Vec<Shared>,
     /// Connections that are being opened and may turn out to be ones to share.
@@ -182,18 +182,18 @@ impl Peer {
 
     /// The unused connection that was used last, unless its time is over by `now`; or else the right to open one, now or
     /// later.
-    pub(crate) fn ticket(&self, now: Instant) -> Result<Ticket, oneshot::Receiver<Ticket>> {
+    pub(crate) fn idle_or_permit(&self, now: Instant) -> Result<Granted, oneshot::Receiver<Granted>> {
         let mut kept = self.kept();
         // The time of those below the last one is over as well; closing them is left to the reaper.
         match kept.idle.pop_if(|idle| idle.until > now) {
-            Some(idle) => Ok(Ticket::Connection(idle.connection)),
-            None => kept.queue.join(&self.kept).map(Ticket::Turn),
+            Some(idle) => Ok(Granted::Connection(idle.connection)),
+            None => kept.queue.join(&self.kept).map(Granted::Permit),
         }
     }
 
     /// The right to open a connection, now or later; while it waits, it may be given an unused one instead.
-    pub(crate) fn turn(&self) -> Result<Ticket, oneshot::Receiver<Ticket>> {
-        self.kept().queue.join(&self.kept).map(Ticket::Turn)
+    pub(crate) fn permit(&self) -> Result<Granted, oneshot::Receiver<Granted>> {
+        self.kept().queue.join(&self.kept).map(Granted::Permit)
     }
 
     /// Hands an unused connection to a send that waits for one. If none does it is kept `until` then, unless there are
@@ -234,7 +234,7 @@ impl Kept {
     pub(crate) fn new(may_share: bool) -> Self {
         Kept {
             idle: Vec::new(),
-            queue: Queue::default(),
+            queue: ConnectQueue::default(),
             shared: Vec::new(),
             openings: Vec::new(),
             next_opening: 0,

@@ -1,4 +1,4 @@
-//! Rows of the embedded store: random values in random columns, while nobody looks or under a store that is open.
+//! Rows of the embedded store: random values in random columns, in a closed store or under one that is open.
 //!
 //! An input is a byte that says when, and then damages: column, row, kind of value, length and value. Only what belongs to
 //! one tenant is damaged. Nothing of that may panic, fail a call that is about more than the damaged row, or take anything
