@@ -22,6 +22,11 @@ impl Shared for PostgresStore {
             .map_err(|failure| failure.into_error("saying that this process lives"))
     }
 
+    async fn time(&self) -> Result<Timestamp, Error> {
+        read!(self.going, |connection| ops::time::time(connection))
+            .map_err(|failure| failure.into_error("asking for the database's time"))
+    }
+
     async fn leave(&self) -> Result<(), Error> {
         call!(self.pool, |connection| ops::nodes::leave(connection, &self.node))
             .map_err(|failure| failure.into_error("leaving"))

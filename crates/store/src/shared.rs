@@ -22,6 +22,10 @@ pub trait Shared: Send + Sync + 'static {
     /// Says that this process lives, and what it is doing.
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
 
+    /// What time it is by the store's own clock, to the millisecond. All processes over one store work on this time, whatever
+    /// the clocks of their machines show.
+    async fn time(&self) -> Result<Timestamp, Error>;
+
     /// Says that this process has stopped and holds nothing.
     async fn leave(&self) -> Result<(), Error>;
 
@@ -100,6 +104,8 @@ pub struct Heartbeat {
     pub in_flight: u64,
     /// Whether it has begun to stop.
     pub is_draining: bool,
+    /// By how many milliseconds its machine's clock is ahead of the time that it works on.
+    pub clock_ahead_ms: i64,
     /// How often it says so: who is silent for several times as long is taken for dead.
     pub every: Duration,
 }

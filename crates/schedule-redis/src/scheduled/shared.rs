@@ -21,6 +21,10 @@ impl Shared for Scheduled {
         self.inner()?.beat(beat, now).await
     }
 
+    async fn time(&self) -> Result<Timestamp, Error> {
+        self.inner()?.time().await
+    }
+
     async fn leave(&self) -> Result<(), Error> {
         self.inner()?.leave().await
     }

@@ -83,6 +83,10 @@ impl Shared for Connection {
         Ok(())
     }
 
+    async fn time(&self) -> Result<Timestamp, Error> {
+        Ok(self.world.now().wall())
+    }
+
     async fn leave(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -27,4 +27,5 @@ pub(crate) mod policies;
 pub(crate) mod replay;
 pub(crate) mod settle;
 pub(crate) mod submit;
+pub(crate) mod time;
 pub(crate) mod waiting;

@@ -17,12 +17,12 @@ WITH forgotten AS (
     WHERE seen_at < $9 AND node <> $1
       AND NOT EXISTS (SELECT FROM redrive.live WHERE lease_until IS NOT NULL AND live.node = nodes.node)
 )
-INSERT INTO redrive.nodes (node, started_at, seen_at, every_ms, in_flight, is_draining, version, address)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO redrive.nodes (node, started_at, seen_at, every_ms, in_flight, is_draining, version, address, clock_ahead_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10)
 ON CONFLICT (node) DO UPDATE SET
     started_at = excluded.started_at, seen_at = excluded.seen_at, every_ms = excluded.every_ms,
     in_flight = excluded.in_flight, is_draining = excluded.is_draining, version = excluded.version,
-    address = excluded.address
+    address = excluded.address, clock_ahead_ms = excluded.clock_ahead_ms
 RETURNING (SELECT before.address FROM redrive.nodes AS before WHERE before.node = $1 AND before.started_at > $2)";
 
 pub(crate) async fn beat(
@@ -44,6 +44,7 @@ pub(crate) async fn beat(
                 (&beat.version, Type::TEXT),
                 (&beat.address, Type::TEXT),
                 (&millis(now.before(FORGOTTEN_AFTER)), Type::INT8),
+                (&beat.clock_ahead_ms, Type::INT8),
             ],
         )
         .await?;
@@ -62,8 +63,8 @@ pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), 
 
 /// What is leased is little: it is counted.
 const NODES: &str = "
-SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining, nodes.every_ms,
-       nodes.seen_at, coalesce(held.leases, 0)::bigint
+SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining,
+       nodes.clock_ahead_ms, nodes.every_ms, nodes.seen_at, coalesce(held.leases, 0)::bigint
 FROM redrive.nodes
 LEFT JOIN LATERAL (
     SELECT count(*) AS leases FROM redrive.live WHERE lease_until IS NOT NULL AND live.node = nodes.node
@@ -83,6 +84,7 @@ pub(crate) async fn nodes(connection: &Connection) -> Result<Vec<Node>, Failure>
                     address: cells.get()?,
                     in_flight: cells.unsigned()?,
                     is_draining: cells.get()?,
+                    clock_ahead_ms: cells.get()?,
                     every: Duration::from_millis(cells.unsigned()?),
                 },
                 seen_at: cells.timestamp()?,

@@ -18,7 +18,7 @@ async fn of_many_that_come_at_once_one_makes_the_schema() {
         opened.unwrap().unwrap();
     }
     let versions = plain(database.url()).await.query("SELECT version FROM redrive.schema_versions", &[]).await.unwrap();
-    assert_eq!(versions.len(), 3);
+    assert_eq!(versions.len(), 4);
 }
 
 #[tokio::test]
@@ -31,8 +31,8 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
         "{refused}"
     );
     let state = migrate(&by_hand).await.unwrap();
-    assert_eq!((state.version, state.program), (0, 3));
-    assert_eq!(migrate(&by_hand).await.unwrap().version, 3);
+    assert_eq!((state.version, state.program), (0, 4));
+    assert_eq!(migrate(&by_hand).await.unwrap().version, 4);
     PostgresStore::open(by_hand).await.unwrap();
 }
 
@@ -159,7 +159,7 @@ ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE redrive.log ADD COLUMN added text;
 CREATE TABLE redrive.new_things (id bigint PRIMARY KEY);
-INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (4, 1);";
+INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (5, 1);";
 
 #[tokio::test]
 async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
@@ -231,9 +231,9 @@ async fn the_view_for_people_shows_no_secrets_also_in_a_database_of_version_1() 
 async fn a_schema_that_needs_a_newer_program_is_refused() {
     let opened = open("old").await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (4, 4)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (5, 5)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
-    assert!(refused.contains("is at version 4, which needs a newer program"), "{refused}");
+    assert!(refused.contains("is at version 5, which needs a newer program"), "{refused}");
 }
 
 #[tokio::test]

@@ -94,8 +94,23 @@ fn beat(in_flight: u64) -> Heartbeat {
         address: "127.0.0.1:8620".into(),
         in_flight,
         is_draining: false,
+        clock_ahead_ms: -1_500,
         every: Duration::from_secs(5),
     }
+}
+
+#[tokio::test]
+async fn all_processes_are_told_the_time_of_the_database() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    let client = plain(opened.database.url()).await;
+    let clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8";
+    let shown = async || client.query_one(clock, &[]).await.unwrap().get::<_, f64>(0) as u64;
+    let before = shown().await;
+    let first = opened.store.shared().unwrap().time().await.unwrap();
+    let second = other.shared().unwrap().time().await.unwrap();
+    let after = shown().await;
+    assert!(before <= first.as_millis() && first <= second && second.as_millis() <= after);
 }
 
 #[tokio::test]
