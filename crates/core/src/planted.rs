@@ -61,6 +61,8 @@ bugs! {
     CancelMissesTheClaimed = "cancel-misses-the-claimed", 4;
     /// A cancel does not reach an attempt that is still connecting.
     CancelMissesTheConnected = "cancel-misses-the-connected", 4;
+    /// A process over a shared store works on its machine's clock.
+    TrustsItsOwnClock = "trusts-its-own-clock", 6;
     /// A settlement forgets that the task was taken back while it was in flight.
     CancelForgottenInFlight = "cancel-forgotten-in-flight", 4 | 1;
     /// Bringing a task forward brings ended ones back to life.

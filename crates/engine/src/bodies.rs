@@ -33,6 +33,11 @@ pub trait Bodies: Send + Sync + 'static {
 
     /// Deletes what uploads that never came to their end left behind before this moment; says how many there were.
     async fn delete_unfinished(&self, before: Timestamp) -> Result<usize, BodyError>;
+
+    /// Whether this is still the place that bodies are kept in. An error says why a body would not be taken there.
+    async fn check(&self) -> Result<(), BodyError> {
+        Ok(())
+    }
 }
 
 /// Why a body could not be kept or read.

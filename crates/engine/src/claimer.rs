@@ -26,6 +26,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             () = shared.reached(Phase::Draining) => return,
             () = wait_for_turn(&shared) => {}
         }
+        // It may have become uncertain during the wait.
+        if !shared.clock.is_certain() {
+            continue;
+        }
         let Some((turns, request)) = shared.lanes.take_turns(shared.lease_terms()) else { continue };
         let begun = shared.clock.elapsed();
         match shared.store.claim(request).await {
@@ -56,6 +60,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn wait_for_turn(shared: &Shared) {
+    shared.clock.certain().await;
     let NextLook::At(due, change) = shared.lanes.next_look() else { return };
     let until_due = due.map(|due| due.since(shared.clock.now()).min(LONGEST_NAP));
     let until_change = change.map(|change| change.saturating_sub(shared.clock.elapsed()));

@@ -19,6 +19,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             () = shared.reached(Phase::Draining) => return,
             () = shared.clock.sleep(shared.options.clean_every) => {}
         }
+        if !shared.clock.is_certain() {
+            continue;
+        }
         match clean(&shared).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed ended tasks after their retention"),

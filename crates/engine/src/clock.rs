@@ -11,8 +11,13 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What time it is, and how to wait.
 pub trait Clock: Send + Sync + 'static {
-    /// The moment on the wall: due times, deadlines and leases are in it. It may jump.
+    /// The present moment: due times, deadlines and leases are in it. It may jump.
     fn now(&self) -> Timestamp;
+
+    /// What the machine's clock shows, for reports: it may have been set while the process runs.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
 
     /// Time since some fixed point; it never jumps. Durations are differences of this.
     fn elapsed(&self) -> Duration;
@@ -21,33 +26,85 @@ pub trait Clock: Send + Sync + 'static {
     fn sleep(&self, wait: Duration) -> Sleep;
 }
 
-/// The machine's clock.
+/// The time that the machine's clock showed at the start, and what has passed since. Setting the clock while the process runs
+/// changes nothing: no task is sent early and none ends before its time. Time in which the machine is suspended counts.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
-    started: std::time::Instant,
+    /// Since the epoch.
+    started: Duration,
+    since_boot: Duration,
 }
 
 impl SystemClock {
     /// The machine's clock, counting its elapsed time from now.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     pub fn start() -> Self {
-        SystemClock { started: std::time::Instant::now() }
+        SystemClock { started: since_epoch(), since_boot: since_boot() }
     }
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+        timestamp(self.started + self.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        timestamp(since_epoch())
     }
 
     fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        since_boot().saturating_sub(self.since_boot)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that waits on the machine's clock")]
     fn sleep(&self, wait: Duration) -> Sleep {
         Box::pin(tokio::time::sleep(wait))
+    }
+}
+
+fn timestamp(since_epoch: Duration) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+fn since_epoch() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Not `Instant`, which stands still while the machine is suspended.
+#[cfg(target_os = "linux")]
+fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+fn since_boot() -> Duration {
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_goes_on_from_what_the_machine_shows_at_the_start() {
+        let before = timestamp(since_epoch());
+        let clock = SystemClock::start();
+        let after = timestamp(since_epoch());
+        let elapsed = clock.elapsed();
+        assert!(clock.now() >= before && clock.now() >= timestamp(clock.started + elapsed));
+        assert!(timestamp(clock.started) <= after);
+    }
+
+    #[test]
+    fn setting_the_machines_clock_changes_nothing() {
+        let clock = SystemClock::start();
+        let hour = Duration::from_secs(3600);
+        // A process that started when the machine showed another time: the same as one whose machine was set since.
+        let ahead = SystemClock { started: clock.started + hour, ..clock };
+        let (shown, machine) = (ahead.now(), ahead.wall());
+        assert!(shown.since(machine) > hour - Duration::from_secs(60));
     }
 }

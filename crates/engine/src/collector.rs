@@ -22,6 +22,9 @@ pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
             () = shared.reached(Phase::Draining) => return,
             () = shared.clock.sleep(shared.options.clean_every) => {}
         }
+        if !shared.clock.is_certain() {
+            continue;
+        }
         match collect(&shared, &*bodies).await {
             Ok(0) => {}
             Ok(deleted) => tracing::info!(deleted, "deleted stored bodies that no task refers to"),

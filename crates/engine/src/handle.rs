@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
-use crate::clock::Clock;
+use crate::common_clock::{self, ClockState, CommonClock};
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
@@ -37,8 +37,8 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 /// What is injected into the engine.
 #[derive(Clone)]
 pub struct Parts {
-    /// Time.
-    pub clock: Arc<dyn Clock>,
+    /// Time: of the store below.
+    pub clock: Arc<CommonClock>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// How things run beside one another.
@@ -76,6 +76,7 @@ pub struct Handle {
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
     let Parts { clock, entropy, spawner, store, transport, bodies } = parts;
+    clock.begin(&*store, options.lease_margin).await?;
     let newest = store.newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
@@ -119,6 +120,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         loops.start(spawner, "collector", stops_at(Phase::Draining), collecting);
     }
     announcing.start(spawner, "announcer", stops_at(Phase::Confirming), announcer::run(shared.clone(), unconfirmed));
+    announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::keeper::run(shared.clone()));
     if shared.store.shared().is_some() {
         // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
         let listening = if planted::is(Bug::StopNeverEnds) { &loops } else { &announcing };
@@ -132,6 +134,11 @@ impl Handle {
     /// What time the engine thinks it is.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    /// What there is to say of this process's clocks.
+    pub fn clock_state(&self) -> ClockState {
+        self.shared.clock.state()
     }
 
     /// 128 random bits, for keys that the caller did not give.

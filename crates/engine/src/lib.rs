@@ -24,6 +24,7 @@
 //! | `seldom` | what goes wrong for many tasks at once, counted so that the log says it now and then |
 //! | `collector` | deletes stored bodies that no task refers to |
 //! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
+//! | `common_clock` | the time that all processes over one store agree on |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
 //! | `mistakes` | what a planted bug does instead, for the simulator to find |
@@ -40,6 +41,7 @@ mod claimer;
 mod cleaner;
 pub mod clock;
 mod collector;
+mod common_clock;
 pub mod entropy;
 mod first_byte;
 mod handle;
@@ -66,6 +68,7 @@ pub mod transport;
 mod waiters;
 mod watched;
 
+pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
 pub use options::{InvalidOption, Options, Presence, Steps};
 pub use submit::{Draft, Submission};

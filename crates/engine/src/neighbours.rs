@@ -51,7 +51,7 @@ fn beat(shared: &Shared) -> Heartbeat {
         address: shared.options.presence.address.clone(),
         in_flight: shared.in_flight.count() as u64,
         is_draining: shared.phase() != Phase::Running,
-        clock_ahead_ms: 0,
+        clock_ahead_ms: shared.clock.state().ahead_ms,
         every: shared.options.beat_every,
     }
 }

@@ -95,7 +95,8 @@ fn next_look(shared: &Shared) -> Option<Duration> {
 
 /// Ends everything that is overdue by now.
 async fn end_overdue(shared: &Shared) -> Result<(), Error> {
-    if planted::is(Bug::OverdueWaitsForRoom) {
+    // What seems overdue may not be. The next look comes soon enough.
+    if planted::is(Bug::OverdueWaitsForRoom) || !shared.clock.is_certain() {
         return Ok(());
     }
     loop {

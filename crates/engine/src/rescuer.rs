@@ -17,7 +17,7 @@ use crate::shared::{Phase, Shared};
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut is_due = true;
     loop {
-        if is_due || may_find_something(&shared) {
+        if (is_due || may_find_something(&shared)) && shared.clock.is_certain() {
             is_due = match rescue(&shared).await {
                 Ok(()) => false,
                 Err(error) => {

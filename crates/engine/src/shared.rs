@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
-use crate::clock::Clock;
+use crate::common_clock::CommonClock;
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
@@ -26,7 +26,7 @@ use crate::watched::Watched;
 
 /// What the engine's loops share.
 pub(crate) struct Shared {
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<CommonClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) store: Arc<dyn Store>,

@@ -54,7 +54,7 @@ pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<V
     for draft in drafts {
         let task = accept(shared, &draft, now);
         let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
-        let seat = match is_due && shared.phase() == Phase::Running {
+        let seat = match is_due && shared.phase() == Phase::Running && shared.clock.is_certain() {
             true => shared.lanes.reserve(&task.lane, &draft.request, task.is_next_attempt_last()),
             false => None,
         };

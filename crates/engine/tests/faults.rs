@@ -203,11 +203,12 @@ async fn ended_tasks_are_removed_after_their_retention() {
 #[tokio::test(start_paused = true)]
 async fn a_configuration_without_a_lease_margin_does_not_start() {
     let clock = PausedClock::start();
+    let store = Arc::new(FailingStore::new(MemoryStore::new()));
     let parts = redrive_engine::Parts {
-        clock: clock.clone(),
+        clock: redrive_engine::CommonClock::new(clock.clone(), &*store),
         entropy: Arc::new(world::Half::default()),
         spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
-        store: Arc::new(FailingStore::new(MemoryStore::new())),
+        store,
         transport: Arc::new(world::Wire(Arc::new(world::Scripted::new(clock)))),
         bodies: None,
     };

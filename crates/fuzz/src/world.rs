@@ -13,7 +13,7 @@ use redrive_engine::clock::{Clock, Sleep};
 use redrive_engine::entropy::Entropy;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::{Outbound, Sending, Transport};
-use redrive_engine::{Options, Parts};
+use redrive_engine::{CommonClock, Options, Parts};
 use redrive_server::App;
 use redrive_store::{Expected, MemoryStore};
 
@@ -29,11 +29,12 @@ pub(crate) struct World {
 impl World {
     /// A world with the default policy and nothing else.
     pub(crate) async fn start() -> World {
+        let store = Arc::new(MemoryStore::new());
         let parts = Parts {
-            clock: Arc::new(Still),
+            clock: CommonClock::new(Arc::new(Still), &*store),
             entropy: Arc::new(Counting::default()),
             spawner: Arc::new(TokioSpawner),
-            store: Arc::new(MemoryStore::new()),
+            store,
             transport: Arc::new(Silent),
             bodies: None,
         };

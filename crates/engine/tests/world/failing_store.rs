@@ -15,6 +15,8 @@ use redrive_store::memory::MemoryStore;
 use redrive_store::*;
 use tokio::sync::Notify;
 
+use super::Neighbours;
+
 pub struct FailingStore {
     inner: MemoryStore,
     failures: Mutex<BTreeMap<&'static str, usize>>,
@@ -23,6 +25,7 @@ pub struct FailingStore {
     panics: Mutex<BTreeMap<&'static str, usize>>,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     is_shared: AtomicBool,
+    neighbours: Option<Arc<Neighbours>>,
     held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
 }
 
@@ -55,8 +58,14 @@ impl FailingStore {
             panics: Mutex::default(),
             calls: Mutex::default(),
             is_shared: AtomicBool::new(false),
+            neighbours: None,
             held: Mutex::default(),
         }
+    }
+
+    /// A store that several nodes use, with this clock.
+    pub fn of_several(inner: MemoryStore, neighbours: Arc<Neighbours>) -> Self {
+        FailingStore { is_shared: AtomicBool::new(true), neighbours: Some(neighbours), ..FailingStore::new(inner) }
     }
 
     /// From now on other processes may write here too.
@@ -152,6 +161,10 @@ macro_rules! passed_on {
 
             fn is_exclusive(&self) -> bool {
                 !self.is_shared.load(Ordering::Relaxed)
+            }
+
+            fn shared(&self) -> Option<&dyn Shared> {
+                self.neighbours.as_ref().map(|neighbours| &**neighbours as &dyn Shared)
             }
 
             async fn close(&self) {

@@ -5,15 +5,17 @@
 
 mod alert_log;
 mod failing_store;
+mod neighbours;
 mod scripted;
 
 pub use alert_log::AlertLog;
 pub use failing_store::{FailingStore, Hold};
+pub use neighbours::Neighbours;
 pub use scripted::{Reply, Scripted, Wire};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,7 +26,7 @@ use redrive_core::{
 };
 use redrive_engine::clock::{Clock, Sleep};
 use redrive_engine::entropy::Entropy;
-use redrive_engine::{Draft, Handle, Options, Parts, Submission};
+use redrive_engine::{CommonClock, Draft, Handle, Options, Parts, Submission};
 use redrive_store::{ClaimRequest, Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore};
 
 /// The start of every world, in epoch milliseconds.
@@ -33,24 +35,31 @@ pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 /// Tokio's paused time as a clock: it jumps to the next timer whenever everything waits.
 pub struct PausedClock {
     started: tokio::time::Instant,
-    ahead_millis: AtomicU64,
+    ahead_millis: AtomicI64,
 }
 
 impl PausedClock {
     pub fn start() -> Arc<Self> {
-        Arc::new(PausedClock { started: tokio::time::Instant::now(), ahead_millis: AtomicU64::new(0) })
+        Arc::new(PausedClock { started: tokio::time::Instant::now(), ahead_millis: AtomicI64::new(0) })
     }
 
     /// Somebody sets the clock on the wall this far ahead of the right time; elapsed time goes on as it did.
     pub fn set_ahead(&self, by: Duration) {
-        self.ahead_millis.store(by.as_millis() as u64, Ordering::Relaxed);
+        self.set_off(by.as_millis() as i64);
+    }
+
+    /// The same, also behind the right time.
+    pub fn set_off(&self, millis: i64) {
+        self.ahead_millis.store(millis, Ordering::Relaxed);
     }
 }
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
         let elapsed = self.started.elapsed().as_millis() as u64;
-        START.after(Duration::from_millis(elapsed + self.ahead_millis.load(Ordering::Relaxed)))
+        Timestamp::from_millis(
+            (START.as_millis() + elapsed).saturating_add_signed(self.ahead_millis.load(Ordering::Relaxed)),
+        )
     }
 
     fn elapsed(&self) -> Duration {
@@ -97,7 +106,7 @@ impl World {
     pub async fn over(store: Arc<FailingStore>, clock: Arc<PausedClock>, options: Options) -> Self {
         let dependency = Arc::new(Scripted::new(clock.clone()));
         let parts = Parts {
-            clock: clock.clone(),
+            clock: CommonClock::new(clock.clone(), &*store),
             entropy: Arc::new(Half(AtomicU64::new(1))),
             spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
             store: store.clone(),

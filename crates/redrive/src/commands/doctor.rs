@@ -27,6 +27,27 @@ pub(crate) struct Args {
 #[serde(rename_all = "camelCase")]
 struct Health {
     set_aside: Option<SetAside>,
+    clock: Option<Clock>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Clock {
+    ahead_ms: i64,
+    stepped_ms: Option<i64>,
+    is_claiming: bool,
+}
+
+impl Clock {
+    fn text(&self) -> String {
+        let Clock { ahead_ms, stepped_ms, is_claiming } = self;
+        let claims = match (is_claiming, stepped_ms) {
+            (true, _) => "tasks are claimed".to_owned(),
+            (false, Some(step)) => format!("no tasks are claimed: the database's clock has stepped by {step} ms"),
+            (false, None) => "no tasks are claimed: the database's time cannot be determined".to_owned(),
+        };
+        format!("clock: the machine's clock is {ahead_ms} ms ahead of the time that the service works on; {claims}\n")
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,12 +70,15 @@ async fn examine(args: Args) -> anyhow::Result<Exit> {
     let (mut client, output) = (args.connection.client(), args.connection.output());
     let answer = client.get("/readyz").await?;
     let health: Health = answer.read()?;
-    let exit = if health.set_aside.is_some() { Exit::Failed } else { Exit::Done };
+    let exit = if health.set_aside.is_some() || health.clock.is_some() { Exit::Failed } else { Exit::Done };
     if args.connection.json {
         output.json(&answer.body)?;
         return Ok(exit);
     }
     output.text("ready: the store can be written to, and every part of the service works\n")?;
+    if let Some(clock) = &health.clock {
+        output.text(&clock.text())?;
+    }
     if let Some(SetAside { count, rows }) = health.set_aside {
         output
             .text(&format!("set aside: {count} rows that this version cannot understand; everything else goes on\n"))?;

@@ -1,10 +1,12 @@
 //! `redrive nodes`: the processes over the store.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use crate::commands::{Connection, connection};
 use crate::exit::Exit;
-use crate::output::{Cell, Colour, Table, moment, now_millis};
+use crate::output::{Cell, Colour, Table, duration, moment, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,7 +14,9 @@ Examples:
   redrive nodes --json
 
 A node is SILENT once it has missed three heartbeats. Its leases run out by themselves, and the
-others take its tasks over; LEASES says how many are left.";
+others take its tasks over; LEASES says how many are left.
+CLOCK says how far a node's clock is from the database's, if that is more than a second. All nodes
+work on the database's time, so it does no harm, but it should be set right.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,6 +39,8 @@ struct Node {
     version: String,
     started_at: u64,
     seen_at: u64,
+    #[serde(default)]
+    clock_ahead_ms: i64,
     in_flight: u64,
     leases: u64,
 }
@@ -52,13 +58,14 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     }
     let List { nodes } = answer.read()?;
     let now = now_millis();
-    let mut table = Table::new(&["NODE", "STATE", "ADDRESS", "VERSION", "STARTED", "SEEN", "IN FLIGHT", "LEASES"]);
+    let mut table =
+        Table::new(&["NODE", "STATE", "ADDRESS", "VERSION", "STARTED", "SEEN", "CLOCK", "IN FLIGHT", "LEASES"]);
     nodes.iter().for_each(|node| table.row(row(node, now)));
     output.table(&table)?;
     Ok(Exit::Done)
 }
 
-fn row(node: &Node, now: u64) -> [Cell; 8] {
+fn row(node: &Node, now: u64) -> [Cell; 9] {
     let state = match node.state.as_str() {
         "ALIVE" => Cell::coloured(&node.state, Colour::Good),
         "SILENT" => Cell::coloured(&node.state, Colour::Bad),
@@ -71,7 +78,19 @@ fn row(node: &Node, now: u64) -> [Cell; 8] {
         node.version.as_str().into(),
         moment(node.started_at, now).into(),
         moment(node.seen_at, now).into(),
+        clock(node.clock_ahead_ms),
         node.in_flight.to_string().into(),
         node.leases.to_string().into(),
     ]
+}
+
+/// How far a node's clock is off; small differences are everyday.
+fn clock(ahead_ms: i64) -> Cell {
+    match ahead_ms.unsigned_abs() {
+        0..=1_000 => "ok".into(),
+        off => {
+            let off = duration(Duration::from_millis(off));
+            Cell::coloured(format!("{off} {}", if ahead_ms > 0 { "ahead" } else { "behind" }), Colour::Bad)
+        }
+    }
 }

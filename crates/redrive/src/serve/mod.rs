@@ -22,7 +22,7 @@ use redrive_blobs::Location;
 use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
-use redrive_engine::{Handle, Parts, Presence};
+use redrive_engine::{CommonClock, Handle, Parts, Presence};
 use redrive_server::rest::HostName;
 use redrive_server::wire::Secrets;
 use redrive_server::{App, rest};
@@ -107,7 +107,8 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
 }
 
 async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
-    let (clock, entropy) = (Arc::new(SystemClock::start()), Arc::new(ThreadEntropy));
+    let clock = CommonClock::new(Arc::new(SystemClock::start()), &*store);
+    let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
     let place = blobs::open(config, known)?;
     place::check(place.as_ref(), &*store).await?;

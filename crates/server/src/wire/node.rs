@@ -30,6 +30,9 @@ pub struct ShownNode<'a> {
     pub started_at: u64,
     /// When it was last heard of, in milliseconds since the epoch.
     pub seen_at: u64,
+    /// By how many milliseconds its machine's clock was ahead of the time that all nodes work on, which is the database's;
+    /// negative if behind. It does no harm, but should be set right.
+    pub clock_ahead_ms: i64,
     /// The attempts that it had under way when it was last heard of.
     pub in_flight: u64,
     /// The tasks that it holds a lease on now, by the store's own count.
@@ -51,6 +54,7 @@ impl<'a> ShownNode<'a> {
             version: &node.beat.version,
             started_at: node.beat.started_at.as_millis(),
             seen_at: node.seen_at.as_millis(),
+            clock_ahead_ms: node.beat.clock_ahead_ms,
             in_flight: node.beat.in_flight,
             leases: node.leases,
         }

@@ -89,8 +89,17 @@ impl Rules {
             longest_attempt: shape.longest_attempt,
             is_alone: shape.nodes == 1,
         };
+        // On a shared store that is as wrong as a process may be of the common time, and not its machine's clock.
+        let clock_bound = match shape.exclusive {
+            true => shape.clock_bound,
+            false if shape.families.has(Family::Store) || shape.families.has(Family::Pause) => {
+                (engine.lease_margin / 5).min(Duration::from_millis(500))
+            }
+            // Half of the longest way to the store and back.
+            false => Duration::from_millis(6),
+        };
         Rules {
-            slack: 2 * shape.clock_bound + Duration::from_millis(2),
+            slack: 2 * clock_bound + Duration::from_millis(2),
             lane_concurrency: engine.lane_concurrency,
             max_in_flight: engine.max_in_flight,
             longest_attempt: shape.longest_attempt,
@@ -102,7 +111,7 @@ impl Rules {
                 + 2 * engine.lease_margin
                 + 3 * engine.rescue_every
                 + 3 * engine.look_around_every
-                + 2 * shape.clock_bound
+                + 2 * clock_bound
                 + Duration::from_secs(120),
             alerts_within: Duration::from_secs(600),
             is_undisturbed,

@@ -30,7 +30,7 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 impl Connection {
     /// One call, from its beginning to its answer. `seen` is told what happened at the moment it happens.
-    async fn call<T: Send + 'static>(
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         method: &'static str,
         work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static,

@@ -84,7 +84,8 @@ impl Shared for Connection {
     }
 
     async fn time(&self) -> Result<Timestamp, Error> {
-        Ok(self.world.now().wall())
+        let world = self.world.clone();
+        self.call("time", move |_| Box::pin(async move { Ok(world.now().wall()) }), |_, _, _| ()).await
     }
 
     async fn leave(&self) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_engine::entropy::Entropy;
 use redrive_engine::spawner::{Spawner, Work};
-use redrive_engine::{Handle, Parts};
+use redrive_engine::{CommonClock, Handle, Parts};
 use redrive_server::App;
 
 use super::connection::Connection;
@@ -214,11 +214,13 @@ impl World {
 async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle, redrive_engine::StartError> {
     let node = &world.nodes[whose.node];
     world.database.open(world, whose).await;
+    let store = Arc::new(Connection { world: world.clone(), whose });
+    let local = MachineClock { machine: node.machine.clone(), executor: world.executor.clone() };
     let parts = Parts {
-        clock: Arc::new(MachineClock { machine: node.machine.clone(), executor: world.executor.clone() }),
+        clock: CommonClock::new(Arc::new(local), &*store),
         entropy: node.entropy.clone(),
         spawner: Arc::new(InGroup { executor: world.executor.clone(), group }),
-        store: Arc::new(Connection { world: world.clone(), whose }),
+        store,
         transport: Arc::new(Wire { world: world.clone(), whose }),
         bodies: None,
     };

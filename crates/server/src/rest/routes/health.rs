@@ -41,9 +41,11 @@ pub(crate) static READY: Route = Route {
     id: "ready",
     group: Group::Service,
     summary: "Whether the service can take work",
-    description: "Whether the store can be written to, no part of the service has died and it is not about to stop. A store that \
-        has not said so after 5 seconds cannot. `setAside` is there if the store holds rows that this program cannot understand: \
-        they are set aside until a program does, and everything else goes on.",
+    description: "Whether the store can be written to, large bodies would go where they are kept, no part of the service has died and \
+        it is not about to stop. A store that has not said so after 5 seconds cannot. Object storage that does not answer is not \
+        counted, except for a directory. `setAside` is there if the store holds rows that this program cannot understand: \
+        they are set aside until a program does, and everything else goes on. `clock` is there if the machine's clock differs by more \
+        than a second from the time that the service works on, or if that time is not certain: then no tasks are claimed.",
     effect: Effect::Nothing,
     parameters: &[],
     request: None,
@@ -60,7 +62,7 @@ pub(crate) static READY: Route = Route {
 
 async fn ready(call: Call) -> Result<Reply, Refusal> {
     let set_aside = in_time(check_ready(call.app(), NAMED)).await?;
-    Reply::json(200, &Health::beside(set_aside))
+    Reply::json(200, &Health::beside(set_aside, call.app().engine.clock_state()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "whoever asks has a machine's clock as well")]

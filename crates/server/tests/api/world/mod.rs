@@ -19,7 +19,7 @@ use redrive_core::{PolicyId, TenantId};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
-use redrive_engine::{Handle, Parts};
+use redrive_engine::{CommonClock, Handle, Parts};
 use redrive_server::wire::Secrets;
 use redrive_server::{App, Limits, Standard, rest};
 use redrive_store::Expected;
@@ -85,7 +85,7 @@ impl World {
         let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
         let parts = Parts {
-            clock: clock.clone(),
+            clock: CommonClock::new(clock.clone(), &*store),
             entropy: entropy.clone(),
             spawner: Arc::new(TokioSpawner),
             store,

@@ -1,0 +1,95 @@
+//! What makes the test's store a shared one: it has a clock of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use async_trait::async_trait;
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::*;
+
+use super::START;
+
+/// The store's clock, which can be set, and the nodes over it.
+pub struct Neighbours {
+    started: tokio::time::Instant,
+    ahead_ms: AtomicI64,
+    fails: AtomicBool,
+}
+
+impl Neighbours {
+    pub fn start() -> Arc<Self> {
+        Arc::new(Neighbours {
+            started: tokio::time::Instant::now(),
+            ahead_ms: AtomicI64::new(0),
+            fails: AtomicBool::new(false),
+        })
+    }
+
+    /// Sets the store's clock this far ahead of the right time.
+    pub fn set_ahead(&self, millis: i64) {
+        self.ahead_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Whether the store's clock cannot be read.
+    pub fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Shared for Neighbours {
+    async fn heard(&self) -> Vec<News> {
+        std::future::pending().await
+    }
+
+    async fn beat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn time(&self) -> Result<Timestamp, Error> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable("its clock cannot be read".into()));
+        }
+        let right = START.after(self.started.elapsed()).as_millis();
+        Ok(Timestamp::from_millis(right.saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))))
+    }
+
+    async fn leave(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<Claimed>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<Waiting>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+        Ok(mine)
+    }
+
+    fn guards(&self) -> &dyn Guards {
+        self
+    }
+}
+
+#[async_trait]
+impl Guards for Neighbours {
+    async fn tally(&self, tallies: Vec<Tally>, _: Timestamp) -> Result<Vec<Totals>, Error> {
+        Ok(tallies.into_iter().map(|tally| tally.counted).collect())
+    }
+
+    async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
+        Ok(holds.into_iter().map(|hold| hold.until).collect())
+    }
+
+    async fn held(&self, _: Timestamp, _: usize) -> Result<Vec<Hold>, Error> {
+        Ok(Vec::new())
+    }
+}
