@@ -95,6 +95,22 @@ impl Failure {
         self.code().is_some_and(|code| REFUSALS.contains(&&code.code()[..2]))
     }
 
+    /// Whether a value that was read cannot be understood.
+    pub(crate) fn is_about_a_value(&self) -> bool {
+        matches!(self, Failure::Corrupt(_))
+    }
+
+    /// Whether one row of those that a statement changes may be at fault: without it the statement may succeed. A number that
+    /// is out of range, a constraint or a trigger that was added by hand, a page that is damaged.
+    pub(crate) fn is_about_a_row(&self) -> bool {
+        const CLASSES: [&str; 4] = ["22", "23", "54", "P0"];
+        self.is_damaged_page() || self.code().is_some_and(|code| CLASSES.contains(&&code.code()[..2]))
+    }
+
+    pub(crate) fn is_damaged_page(&self) -> bool {
+        self.code().is_some_and(|code| [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED].contains(code))
+    }
+
     /// The contract's error for this failure while `doing` something.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let text = format!("{doing}: {self}");
@@ -105,9 +121,7 @@ impl Failure {
             (Failure::Closed, _) => Error::Closed,
             (Failure::Corrupt(_), _) => Error::Corrupt(text),
             (_, Some(code)) if *code == SqlState::DISK_FULL => Error::Full(text),
-            (_, Some(code)) if *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED => {
-                Error::Corrupt(text)
-            }
+            _ if self.is_damaged_page() => Error::Corrupt(text),
             _ => Error::Unavailable(text),
         }
     }
@@ -119,12 +133,6 @@ impl Failure {
             _ => None,
         }
     }
-}
-
-/// What could be understood of a row; nothing, and a word in the log, of one that a newer program wrote. One row must not
-/// hold up all that were read with it.
-pub(crate) fn understood<T>(read: Result<T, Failure>) -> Option<T> {
-    read.inspect_err(|failure| tracing::error!(%failure, "something in the store cannot be understood")).ok()
 }
 
 /// What went wrong, in the server's own words where there are some: the crate's say only that there was an error.

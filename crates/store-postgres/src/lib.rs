@@ -9,6 +9,7 @@
 //! | `batch` | whatever is queued goes into the next transaction |
 //! | `news` | LISTEN and NOTIFY: waking other processes |
 //! | `shares` | how the connections are shared out |
+//! | `take_back` | brings back rows that were set aside and can be understood now |
 //! | `upkeep` | keeps the counts small and the planner informed |
 //!
 //! Every write is committed before it is answered, and `synchronous_commit` is whatever the database says: leave it on.
@@ -35,6 +36,7 @@ mod schema;
 mod shared;
 mod shares;
 mod store;
+mod take_back;
 mod trust;
 mod upkeep;
 

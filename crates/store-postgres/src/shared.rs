@@ -41,13 +41,13 @@ impl Shared for PostgresStore {
         if request.known.is_empty() {
             return Ok(Vec::new());
         }
-        let node = self.node.as_str();
-        call!(self.going, |connection| ops::claim::claim_known(connection, node, &request))
+        let claimant = self.claimant();
+        call!(self.going, |connection| ops::claim::claim_known(connection, claimant, &request))
             .map_err(|failure| failure.into_error("claiming known tasks"))
     }
 
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
-        read!(self.pool, |connection| ops::waiting::waiting(connection, after.as_ref(), limit))
+        read!(self.pool, |connection| ops::waiting::waiting(connection, &self.aside, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("reading what waits"))
     }
 

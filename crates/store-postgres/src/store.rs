@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, Policy, PolicyId, Status, Task, TaskId, TenantId,
     Timestamp, policy,
 };
 use redrive_store::{
     Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
-    DeletePolicy, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay, Settled,
-    Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery, Vitals,
+    DeletePolicy, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay, SetAside,
+    Settled, Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery, Vitals,
 };
 use tokio::task::JoinSet;
 
@@ -22,8 +23,11 @@ use crate::failure::Failure;
 use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
+use crate::ops::claim::Claimant;
+use crate::ops::set_aside::Aside;
 use crate::options::Options;
 use crate::pool::{Pool, call, read, transact};
+use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
 /// A store in a PostgreSQL database that other processes use as well.
@@ -35,6 +39,7 @@ pub struct PostgresStore {
     pools: Pools,
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
+    pub(crate) aside: Arc<Aside>,
     upkeep: Upkeep,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
@@ -92,6 +97,8 @@ impl PostgresStore {
         let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
         let news = News::new(node.as_str());
+        let aside = Arc::new(Aside::new(node.as_str()));
+        take_back_at_start(&pool).await;
         let upkeep = Upkeep::default();
         let mut background = JoinSet::new();
         let vitals = Vitals::default();
@@ -100,6 +107,7 @@ impl PostgresStore {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
         background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone())));
+        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone())));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {
             submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing, &vitals),
@@ -111,12 +119,18 @@ impl PostgresStore {
             pools,
             node,
             news,
+            aside,
             upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
             background: tokio::sync::Mutex::new(background),
             vitals,
         })
+    }
+
+    /// Who claims here.
+    pub(crate) fn claimant(&self) -> Claimant<'_> {
+        Claimant { node: self.node.as_str(), aside: &self.aside }
     }
 
     fn writers(&self) -> Result<Arc<Writers>, Error> {
@@ -166,8 +180,8 @@ impl Store for PostgresStore {
         if request.rooms.is_empty() {
             return Ok(Claims::default());
         }
-        let node = self.node.as_str();
-        let claims = call!(self.going, |connection| ops::claim::claim(connection, node, &request))
+        let claimant = self.claimant();
+        let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
         Ok(claims)
@@ -213,7 +227,7 @@ impl Store for PostgresStore {
     }
 
     async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
-        read!(self.pool, |connection| ops::announce::unannounced(connection, ended_before, limit))
+        read!(self.pool, |connection| ops::announce::unannounced(connection, &self.aside, ended_before, limit))
             .map_err(|failure| failure.into_error("finding unannounced dead letters"))
     }
 
@@ -223,14 +237,15 @@ impl Store for PostgresStore {
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        read!(self.going, |connection| ops::expired::expired(connection, now, limit))
+        read!(self.going, |connection| ops::expired::expired(connection, &self.aside, now, limit))
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
         self.writers()?;
-        let overdue = call!(self.going, |connection| ops::end_overdue::end_overdue(connection, now, limit))
-            .map_err(|failure| failure.into_error("ending overdue tasks"))?;
+        let overdue =
+            call!(self.going, |connection| ops::end_overdue::end_overdue(connection, &self.aside, now, limit))
+                .map_err(|failure| failure.into_error("ending overdue tasks"))?;
         if !overdue.ended.is_empty() {
             self.upkeep.written();
         }
@@ -238,8 +253,13 @@ impl Store for PostgresStore {
     }
 
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        read!(self.going, |connection| ops::pending_lanes::pending_lanes(connection, after.as_ref(), limit))
-            .map_err(|failure| failure.into_error("finding pending lanes"))
+        read!(self.going, |connection| ops::pending_lanes::pending_lanes(
+            connection,
+            &self.aside,
+            after.as_ref(),
+            limit
+        ))
+        .map_err(|failure| failure.into_error("finding pending lanes"))
     }
 
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
@@ -251,12 +271,11 @@ impl Store for PostgresStore {
         let owners = read!(self.pool, |connection| ops::by_key::owners(connection, &[(&tenant, &key)]))
             .map_err(|failure| failure.into_error("finding a key"))?;
         let Some(owner) = owners.into_iter().next().flatten() else { return Ok(None) };
-        let task = owner.task.map_err(|failure| failure.into_error("finding a key"))?;
-        Ok(Some((task, owner.fingerprint)))
+        owner.task.map(Some).map_err(|failure| failure.into_error("finding a key"))
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
-        read!(self.pool, |connection| ops::list::tasks(connection, &query))
+        read!(self.pool, |connection| ops::list::tasks(connection, &self.aside, &query))
             .map_err(|failure| failure.into_error("listing tasks"))
     }
 
@@ -293,8 +312,14 @@ impl Store for PostgresStore {
     }
 
     async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
-        read!(self.pool, |connection| ops::policies::versions(connection, &tenant, &id))
+        read!(self.pool, |connection| ops::policies::versions(connection, &self.aside, &tenant, &id))
             .map_err(|failure| failure.into_error("reading a policy"))
+    }
+
+    async fn policy_version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
+        let (tenant, id, version) = (tenant.as_str(), policy.id.as_str(), i64::from(policy.version));
+        read!(self.pool, |connection| ops::policies::read_version(connection, tenant, id, version))
+            .map_err(|failure| failure.into_error("reading a policy version"))
     }
 
     async fn policies(
@@ -303,7 +328,7 @@ impl Store for PostgresStore {
         after: Option<PolicyId>,
         limit: usize,
     ) -> Result<Vec<PolicyVersion>, Error> {
-        read!(self.pool, |connection| ops::policies::list(connection, &tenant, after.as_ref(), limit))
+        read!(self.pool, |connection| ops::policies::list(connection, &self.aside, &tenant, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("listing policies"))
     }
 
@@ -313,7 +338,7 @@ impl Store for PostgresStore {
     }
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
-        transact!(self.pool, |connection| ops::clean::clean(connection, ended_before, from, limit))
+        transact!(self.pool, |connection| ops::clean::clean(connection, &self.aside, ended_before, from, limit))
             .map_err(|failure| failure.into_error("cleaning"))
     }
 
@@ -333,13 +358,24 @@ impl Store for PostgresStore {
         after: Option<Blob>,
         limit: usize,
     ) -> Result<Condemned, Error> {
-        transact!(self.pool, |connection| ops::blobs::condemn(connection, adopted_before, after.as_ref(), limit))
-            .map_err(|failure| failure.into_error("condemning blobs"))
+        transact!(self.pool, |connection| ops::blobs::condemn(
+            connection,
+            &self.aside,
+            adopted_before,
+            after.as_ref(),
+            limit
+        ))
+        .map_err(|failure| failure.into_error("condemning blobs"))
     }
 
     async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
         call!(self.pools.apart, |connection| ops::blobs::forget(connection, &blobs))
             .map_err(|failure| failure.into_error("forgetting blobs"))
+    }
+
+    async fn set_aside(&self, limit: usize) -> Result<SetAside, Error> {
+        read!(self.pool, |connection| ops::set_aside::list(connection, limit))
+            .map_err(|failure| failure.into_error("finding what is set aside"))
     }
 
     async fn died(&self) -> &'static str {

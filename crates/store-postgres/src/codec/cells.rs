@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::{Class, Timestamp};
+use redrive_store::Token;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -82,6 +83,15 @@ impl<'a> Cells<'a> {
         let code: i16 = self.get()?;
         let known = u8::try_from(code).ok().and_then(Class::from_code);
         known.ok_or_else(|| self.wrong(format_args!("class {code}")))
+    }
+
+    /// A token that has a successor.
+    pub(crate) fn token(&mut self) -> Result<Token, Failure> {
+        let token = self.unsigned()?;
+        match token == i64::MAX.cast_unsigned() {
+            true => Err(self.wrong(format_args!("token {token} has no successor"))),
+            false => Ok(Token(token)),
+        }
     }
 
     pub(crate) fn task_id(&mut self) -> Result<redrive_core::TaskId, Failure> {

@@ -1,6 +1,7 @@
 //! Task ids as PostgreSQL's uuid.
 
 use std::error::Error;
+use std::fmt;
 
 use bytes::BytesMut;
 use redrive_core::TaskId;
@@ -28,6 +29,14 @@ impl From<TaskId> for Uuid {
     }
 }
 
+/// As PostgreSQL writes it.
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |shift: u32, digits: usize| format!("{:0digits$x}", self.0 >> shift & ((1 << (digits * 4)) - 1));
+        write!(f, "{}-{}-{}-{}-{}", part(96, 8), part(80, 4), part(64, 4), part(48, 4), part(0, 12))
+    }
+}
+
 impl ToSql for Uuid {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.extend_from_slice(&self.0.to_be_bytes());
@@ -44,4 +53,17 @@ impl<'a> FromSql<'a> for Uuid {
     }
 
     accepts!(UUID);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_written_as_postgres_writes_it() {
+        let id = Uuid(0x0123_4567_89ab_7cde_8f01_2345_6789_abcd);
+        assert_eq!(id.to_string(), "01234567-89ab-7cde-8f01-23456789abcd");
+        assert_eq!(Uuid::LOWEST.to_string(), "00000000-0000-0000-0000-000000000000");
+        assert_eq!(Uuid::HIGHEST.to_string(), "ffffffff-ffff-ffff-ffff-ffffffffffff");
+    }
 }

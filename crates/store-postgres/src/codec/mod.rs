@@ -15,5 +15,5 @@ pub(crate) use cells::Cells;
 pub(crate) use id::Uuid;
 pub(crate) use request::{EncodedRequest, REQUEST_COLUMN_COUNT, json, labels, request, request_columns};
 pub(crate) use scalar::{class_code, micros, millis, status, status_code, whole_millis};
-pub(crate) use task::{LIVE_TASK_COLUMN_COUNT, TaskRow, any_task, live_task};
+pub(crate) use task::{LEASE_UNTIL_COLUMN, LIVE_TASK_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, any_task, live_task};
 pub(crate) use text::{escape, unescape};

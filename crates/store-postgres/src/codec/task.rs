@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_core::attempt::LastError;
 use redrive_core::task::PolicyRef;
 use redrive_core::{Dependency, ErrorType, IdempotencyKey, Lane, PolicyId, Reason, Task, TenantId};
-use redrive_store::{Lease, Token};
+use redrive_store::Lease;
 use tokio_postgres::Row;
 
 use super::{Cells, status, unescape};
@@ -25,6 +25,9 @@ pub(crate) use live_task;
 
 /// How many columns that is: where a joined table's begin.
 pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 26;
+/// Where the token and the end of the lease are.
+pub(crate) const TOKEN_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 3;
+pub(crate) const LEASE_UNTIL_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 1;
 
 /// The same of any task: from `tasks`, `live` if it is live, or else the line of its end, called `ended`; and how these
 /// are joined to `tasks`.
@@ -101,10 +104,13 @@ impl TaskRow {
             cancel_requested: cells.get()?,
             last_error: error(cells)?,
         };
-        let token = Token(cells.unsigned()?);
+        let token = cells.token()?;
         let lease = match (cells.optional_timestamp()?, cells.optional_timestamp()?) {
             (Some(since), Some(until)) => Some(Lease { token, since, until }),
-            _ => None,
+            (None, None) => None,
+            // How a task that is set aside is hidden; see `ops/set_aside`.
+            (None, Some(_)) => return Err(cells.wrong("has no beginning of its lease: it is set aside")),
+            (Some(_), None) => return Err(cells.wrong("is missing: the lease has no end")),
         };
         Ok(TaskRow { task, lease })
     }

@@ -6,7 +6,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{TaskRow, Uuid, any_task, millis};
 use crate::connection::Connection;
-use crate::failure::{Failure, understood};
+use crate::failure::Failure;
+use crate::ops::set_aside::{Aside, Damaged, readable};
 
 const UNANNOUNCED: &str = concat!(
     "SELECT ",
@@ -24,14 +25,30 @@ const UNANNOUNCED: &str = concat!(
     "      ORDER BY dead.ended_at, dead.id"
 );
 
+/// How often they are read again because some were set aside.
+const ROUNDS: usize = 20;
+
 pub(crate) async fn unannounced(
     connection: &Connection,
+    aside: &Aside,
     ended_before: Timestamp,
     limit: usize,
 ) -> Result<Vec<Task>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = connection.query(UNANNOUNCED, &[(&millis(ended_before), Type::INT8), (&limit, Type::INT8)]).await?;
-    Ok(rows.iter().filter_map(|row| understood(TaskRow::read(row))).map(|row| row.task).collect())
+    let mut tasks = Vec::new();
+    for _ in 0..ROUNDS {
+        let rows = connection.query(UNANNOUNCED, &[(&millis(ended_before), Type::INT8), (&limit, Type::INT8)]).await?;
+        let mut damaged = Vec::new();
+        tasks.clear();
+        for row in &rows {
+            let read = readable(TaskRow::read(row), &mut damaged, |failure| Damaged::task_row(row, failure))?;
+            tasks.extend(read.map(|row| row.task));
+        }
+        if aside.put_or_warn(connection, &damaged).await == 0 {
+            break;
+        }
+    }
+    Ok(tasks)
 }
 
 /// An insertion that always meets its row: an UPDATE would have to be joined, and the planner may believe that there are few.

@@ -11,6 +11,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Cells, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::ops::set_aside::{Aside, Damaged, readable};
 
 const ADOPT: &str = "
 INSERT INTO redrive.blobs AS kept (tenant, body, hash, adopted_at) VALUES ($1, $2, $3, $4)
@@ -50,11 +51,14 @@ pub(crate) async fn kept(
     rows.first().map(|row| read(&mut Cells::of(row))).transpose()
 }
 
-/// A page of them, and which of these may be of no use.
+/// A page of them, and which of these may be of no use. Without those that were found to make no sense.
 const LOOK: &str = "
 SELECT tenant, body, condemned OR adopted_at < $4
 FROM redrive.blobs
-WHERE (tenant, body) > ($1, $2)
+WHERE (tenant, body) > ($1, $2) AND NOT EXISTS (
+    SELECT FROM redrive.set_aside AS noted
+    WHERE noted.kind = 'blob' AND noted.tenant = blobs.tenant AND noted.name = blobs.body
+)
 ORDER BY tenant, body
 LIMIT $3";
 
@@ -109,9 +113,13 @@ const CONDEMN: &str = concat!(
      RETURNING tenant, body"
 );
 
+/// How often a page is read again because blobs on it were set aside.
+const ROUNDS: usize = 20;
+
 /// Runs inside a transaction.
 pub(crate) async fn condemn(
     connection: &Connection,
+    aside: &Aside,
     adopted_before: Timestamp,
     after: Option<&Blob>,
     limit: usize,
@@ -121,14 +129,25 @@ pub(crate) async fn condemn(
     let limit = limit.max(1);
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let adopted_before = millis(adopted_before);
-    let looked = connection
-        .query(LOOK, &[(&tenant, Type::TEXT), (&body, Type::TEXT), (&most, Type::INT8), (&adopted_before, Type::INT8)])
-        .await?;
-    let Some(last) = looked.last() else { return Ok(Condemned::default()) };
-    let next = Some(read_blob(last)?).filter(|_| looked.len() == limit);
+    let place = [(&tenant as _, Type::TEXT), (&body as _, Type::TEXT)];
+    let [tenant, body] = place;
+    let look = [tenant, body, (&most as _, Type::INT8), (&adopted_before as _, Type::INT8)];
+    let (mut looked, mut next) = (Vec::new(), None);
+    for _ in 0..ROUNDS {
+        looked = connection.query(LOOK, &look).await?;
+        let mut damaged = Vec::new();
+        for row in &looked {
+            next = readable(read_blob(row), &mut damaged, |failure| damaged_blob(row, failure))?.or(next);
+        }
+        // The page is read again without what was set aside.
+        if aside.put(connection, &damaged).await? == 0 {
+            break;
+        }
+    }
+    let next = next.filter(|_| looked.len() == limit);
     let mut candidates = Vec::new();
     for row in &looked {
-        if Cells::from(row, 2).get()? {
+        if Cells::from(row, 2).get()? && read_blob(row).is_ok() {
             candidates.push(row);
         }
     }
@@ -173,6 +192,11 @@ pub(crate) async fn forget(connection: &Connection, blobs: &[Blob]) -> Result<()
     let tenants: Vec<&str> = blobs.iter().map(|blob| blob.tenant.as_str()).collect();
     let bodies: Vec<String> = blobs.iter().map(|blob| blob.body.to_record()).collect();
     connection.query(FORGET, &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY)]).await.map(drop)
+}
+
+fn damaged_blob(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+    let mut cells = Cells::of(row);
+    Ok(Damaged::blob(cells.get()?, cells.get()?, failure))
 }
 
 fn read_blob(row: &Row) -> Result<Blob, Failure> {

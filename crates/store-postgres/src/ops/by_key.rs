@@ -24,9 +24,10 @@ const OWNERS: &str = concat!(
 /// The task that a key belongs to.
 pub(crate) struct Owner {
     pub(crate) id: TaskId,
-    pub(crate) fingerprint: Fingerprint,
-    /// The task as it is now, if it can be understood.
-    pub(crate) task: Result<Task, Failure>,
+    /// The task as it is now and what made its request, if they can be understood.
+    pub(crate) task: Result<(Task, Fingerprint), Failure>,
+    /// What made its request, if that can be understood.
+    pub(crate) fingerprint: Option<Fingerprint>,
 }
 
 /// For each key, in order, its owner.
@@ -41,13 +42,13 @@ pub(crate) async fn owners(
     for row in &rows {
         let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
         let fingerprint: &[u8] = cells.get()?;
-        let fingerprint = fingerprint.try_into().map_err(|_| cells.wrong("is not of 32 bytes"))?;
+        let fingerprint = fingerprint.try_into().map(Fingerprint).map_err(|_| cells.wrong("is not of 32 bytes"));
         let place: i64 = cells.get()?;
         let slot = usize::try_from(place - 1).ok().and_then(|place| owners.get_mut(place));
         *slot.ok_or_else(|| cells.wrong(place))? = Some(Owner {
             id: Cells::from(row, 1).task_id()?,
-            fingerprint: Fingerprint(fingerprint),
-            task: TaskRow::read(row).map(|row| row.task),
+            fingerprint: fingerprint.as_ref().ok().copied(),
+            task: TaskRow::read(row).and_then(|row| Ok((row.task, fingerprint?))),
         });
     }
     Ok(owners)

@@ -2,12 +2,14 @@
 
 use redrive_core::{TaskId, Timestamp};
 use redrive_store::{CleanFrom, Cleaned};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::newest_task;
+use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
 /// The oldest tasks of all tenants between two places, and when each ended, if it has.
 const LOOK: &str = "
@@ -36,7 +38,7 @@ LEFT JOIN LATERAL (
 ORDER BY looked.id";
 
 /// A dead letter may be replayed at this very moment, and may even have ended again since it was looked at: whoever
-/// replays it locks its note, and only what is ended by now, and was so before the moment in question, goes.
+/// replays it locks its note, and only what is ended by now, and was so before the moment in question, goes. What is set aside is kept.
 const REMOVE: &str = "
 WITH old AS MATERIALIZED (
     SELECT given.tenant, given.id, tasks.policy, tasks.policy_version
@@ -44,6 +46,10 @@ WITH old AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT tasks.policy, tasks.policy_version FROM redrive.tasks
         WHERE tasks.tenant = given.tenant AND tasks.id = given.id
+          AND NOT EXISTS (
+              SELECT FROM redrive.set_aside AS noted
+              WHERE noted.kind = 'task' AND noted.tenant = given.tenant AND noted.name = given.id::text
+          )
           AND NOT EXISTS (SELECT FROM redrive.live WHERE live.tenant = given.tenant AND live.id = given.id)
           AND (
               SELECT log.ended_at FROM redrive.log
@@ -81,6 +87,7 @@ FOR UPDATE OF dead";
 /// Runs inside a transaction.
 pub(crate) async fn clean(
     connection: &Connection,
+    aside: &Aside,
     ended_before: Timestamp,
     from: CleanFrom,
     limit: usize,
@@ -91,8 +98,8 @@ pub(crate) async fn clean(
     };
     // A step that looks at nothing would never come to an end.
     let limit = limit.max(1);
-    let looked = look(connection, after, ended_before, limit).await?;
-    let next = looked.last().map(|seen| CleanFrom::After(seen.id)).filter(|_| looked.len() == limit);
+    let (looked, last) = look(connection, aside, after, ended_before, limit).await?;
+    let next = last.map(CleanFrom::After);
     let old: Vec<_> = looked.into_iter().filter(|seen| seen.ended_at.is_some_and(|at| at < ended_before)).collect();
     let removed = if old.is_empty() { 0 } else { remove(connection, &old, ended_before).await? };
     if next.is_none() {
@@ -108,21 +115,36 @@ struct Seen {
 }
 
 /// What was accepted later than that cannot have ended before, and its id says when it was.
+/// Names also the last of them, if there may be more behind it.
 async fn look(
     connection: &Connection,
+    aside: &Aside,
     after: Uuid,
     ended_before: Timestamp,
     limit: usize,
-) -> Result<Vec<Seen>, Failure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+) -> Result<(Vec<Seen>, Option<TaskId>), Failure> {
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let below = Uuid::from(TaskId::from_parts(TaskId::first_sequence(ended_before), 0));
-    let rows = connection.query(LOOK, &[(&after, Type::UUID), (&limit, Type::INT8), (&below, Type::UUID)]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut cells = Cells::of(row);
-            Ok(Seen { id: cells.task_id()?, tenant: cells.get()?, ended_at: cells.optional_timestamp()? })
-        })
-        .collect()
+    let rows = connection.query(LOOK, &[(&after, Type::UUID), (&most, Type::INT8), (&below, Type::UUID)]).await?;
+    let (mut looked, mut damaged) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in &rows {
+        looked.extend(readable(read(row), &mut damaged, |failure| damaged_task(row, failure))?);
+    }
+    aside.put(connection, &damaged).await?;
+    let last = rows.iter().rev().find_map(|row| Cells::of(row).task_id().ok());
+    Ok((looked, last.filter(|_| rows.len() == limit)))
+}
+
+fn read(row: &Row) -> Result<Seen, Failure> {
+    let mut cells = Cells::of(row);
+    Ok(Seen { id: cells.task_id()?, tenant: cells.get()?, ended_at: cells.optional_timestamp()? })
+}
+
+fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+    let mut cells = Cells::of(row);
+    let (id, tenant) = (cells.get()?, cells.get()?);
+    let seen = SeenTask { id, token: None, lease_until: None, is_claimed: false, is_refused: false };
+    Ok(Damaged::task(tenant, seen, failure))
 }
 
 async fn remove(connection: &Connection, old: &[Seen], ended_before: Timestamp) -> Result<usize, Failure> {

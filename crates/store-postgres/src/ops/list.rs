@@ -9,10 +9,11 @@ use redrive_core::{Body, Status};
 use redrive_store::{TaskDetail, TaskPage, TaskQuery};
 use tokio_postgres::types::Type;
 
-use crate::codec::{Cells, Uuid, any_task, labels, millis, request_columns, status_code};
+use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, Uuid, any_task, labels, millis, request_columns, status_code};
 use crate::connection::Connection;
-use crate::failure::{Failure, understood};
+use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
+use crate::ops::set_aside::{Aside, Damaged, readable};
 
 /// The most rows that one page looks at before it says "go on from here".
 const ROWS_PER_PAGE: usize = 10_000;
@@ -45,10 +46,12 @@ LIMIT $3";
 
 /// Those of some ids that the query is about, with their labels.
 const MATCH: &str = concat!(
-    "SELECT tasks.id, tasks.labels
+    "SELECT ",
+    any_task!(),
+    ", tasks.labels
      FROM unnest($2::uuid[]) AS wanted (id)
      JOIN LATERAL (
-         SELECT tasks.id, tasks.tenant, tasks.labels FROM redrive.tasks
+         SELECT * FROM redrive.tasks
          WHERE tasks.tenant = $1 AND tasks.id = wanted.id
            AND ($3::text IS NULL OR tasks.dependency = $3)
            AND ($4::text IS NULL OR tasks.policy = $4)
@@ -72,7 +75,14 @@ const DETAILS: &str = concat!(
     "      ORDER BY tasks.id DESC"
 );
 
-pub(crate) async fn tasks(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, Failure> {
+pub(crate) async fn tasks(connection: &Connection, aside: &Aside, query: &TaskQuery) -> Result<TaskPage, Failure> {
+    let mut damaged = Vec::new();
+    let page = page(connection, query, &mut damaged).await?;
+    aside.put_or_warn(connection, &damaged).await;
+    Ok(page)
+}
+
+async fn page(connection: &Connection, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
     let limit = query.limit.max(1);
     // One more than is looked at tells whether there are more.
     let looked_at = if is_about_all(query) { limit } else { ROWS_PER_PAGE };
@@ -83,7 +93,7 @@ pub(crate) async fn tasks(connection: &Connection, query: &TaskQuery) -> Result<
     // A small step first: without filters the first few rows are the page.
     let (first, rest) = ids.split_at(ids.len().min(limit).min(STEP));
     for step in std::iter::once(first).chain(rest.chunks(STEP)) {
-        found.extend(matching(connection, query, step).await?);
+        found.extend(matching(connection, query, step, damaged).await?);
         if found.len() > limit {
             break;
         }
@@ -95,7 +105,7 @@ pub(crate) async fn tasks(connection: &Connection, query: &TaskQuery) -> Result<
     found.truncate(limit);
     let (mut tasks, mut bytes) = (Vec::with_capacity(found.len()), 0);
     for step in found.chunks(WHOLE_STEP) {
-        let details = details(connection, query, step).await?;
+        let details = details(connection, query, step, damaged).await?;
         bytes += details.iter().map(bytes_of).sum::<usize>();
         tasks.extend(details);
         if bytes > BYTES_PER_PAGE && step.last() != found.last() {
@@ -140,7 +150,12 @@ async fn walk(connection: &Connection, query: &TaskQuery, limit: usize) -> Resul
     walked.iter().map(|row| Cells::of(row).get()).collect()
 }
 
-async fn matching(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<Uuid>, Failure> {
+async fn matching(
+    connection: &Connection,
+    query: &TaskQuery,
+    ids: &[Uuid],
+    damaged: &mut Vec<Damaged>,
+) -> Result<Vec<Uuid>, Failure> {
     if ids.is_empty() || is_about_all(query) {
         return Ok(ids.to_vec());
     }
@@ -162,10 +177,14 @@ async fn matching(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> R
         .await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
-        let mut cells = Cells::of(row);
-        let id: Uuid = cells.get()?;
-        if query.labels.is_empty() || has_labels(&labels(&mut cells)?, query) {
-            found.push(id);
+        let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
+        let is_asked_for = match query.labels.is_empty() {
+            true => Some(true),
+            false => readable(labels(&mut cells), damaged, |failure| Damaged::task_row(row, failure))?
+                .map(|labels| has_labels(&labels, query)),
+        };
+        if is_asked_for == Some(true) {
+            found.push(Cells::from(row, 1).get()?);
         }
     }
     Ok(found)
@@ -175,12 +194,21 @@ fn has_labels(labels: &BTreeMap<String, String>, query: &TaskQuery) -> bool {
     query.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
 }
 
-async fn details(connection: &Connection, query: &TaskQuery, ids: &[Uuid]) -> Result<Vec<TaskDetail>, Failure> {
+async fn details(
+    connection: &Connection,
+    query: &TaskQuery,
+    ids: &[Uuid],
+    damaged: &mut Vec<Damaged>,
+) -> Result<Vec<TaskDetail>, Failure> {
     let rows = connection.query(DETAILS, &[(&query.tenant.as_str(), Type::TEXT), (&ids, Type::UUID_ARRAY)]).await?;
-    let details = rows.iter().filter_map(|row| understood(read_detail(row)));
+    let mut details = Vec::with_capacity(rows.len());
+    for row in &rows {
+        details.extend(readable(read_detail(row), damaged, |failure| Damaged::task_row(row, failure))?);
+    }
     // Since it was looked at, a task may have gone on.
     let is_asked_for = |status| query.statuses.is_empty() || query.statuses.contains(&status);
-    Ok(details.filter(|detail| is_asked_for(detail.task.status)).collect())
+    details.retain(|detail| is_asked_for(detail.task.status));
+    Ok(details)
 }
 
 fn bytes_of(detail: &TaskDetail) -> usize {

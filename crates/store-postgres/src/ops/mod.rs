@@ -25,6 +25,7 @@ pub(crate) mod nodes;
 pub(crate) mod pending_lanes;
 pub(crate) mod policies;
 pub(crate) mod replay;
+pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod submit;
 pub(crate) mod time;

@@ -1,13 +1,14 @@
 //! The classes of lanes that have work waiting.
 
-use redrive_core::{Class, Dependency, Lane, TenantId};
+use redrive_core::{Class, Dependency, Lane, TenantId, Timestamp};
 use redrive_store::LaneDue;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, class_code};
 use crate::connection::Connection;
-use crate::failure::{Failure, understood};
+use crate::failure::Failure;
+use crate::ops::set_aside::{Aside, Damaged, SeenTask};
 
 /// Skips along the index of due work from class to class of each lane: one probe for each, whatever its backlog.
 const LANES: &str = "
@@ -32,24 +33,85 @@ SELECT tenant, dependency, class, due_at FROM lanes ORDER BY place";
 
 pub(crate) async fn pending_lanes(
     connection: &Connection,
+    aside: &Aside,
     after: Option<&(Lane, Class)>,
     limit: usize,
 ) -> Result<Vec<LaneDue>, Failure> {
-    if limit == 0 {
-        return Ok(Vec::new());
+    let mut place = after.map_or(Place(String::new(), String::new(), -1), |(lane, class)| {
+        Place(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
+    });
+    let (mut lanes, mut damaged) = (Vec::new(), Vec::new());
+    for _ in 0..PAGES {
+        let wanted = limit - lanes.len();
+        if wanted == 0 {
+            break;
+        }
+        let rows = next(connection, &place, wanted).await?;
+        for row in &rows {
+            match read(row) {
+                Err(failure) if failure.is_about_a_value() => {
+                    damaged.extend(first_of(connection, row, &failure).await?)
+                }
+                lane => lanes.push(lane?),
+            }
+        }
+        // What cannot be understood is passed over: a page that is not full would look like the last one.
+        match rows.last() {
+            Some(last) if rows.len() == wanted => place = Place::of(last)?,
+            _ => break,
+        }
     }
-    let (tenant, dependency, class) = after
-        .map_or(("", "", -1), |(lane, class)| (lane.tenant.as_str(), lane.dependency.as_str(), class_code(*class)));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = connection
+    aside.put_or_warn(connection, &damaged).await;
+    Ok(lanes)
+}
+
+/// The most pages that are read because something on them cannot be understood.
+const PAGES: usize = 20;
+
+/// A class of a lane as it stands in the table.
+struct Place(String, String, i16);
+
+impl Place {
+    fn of(row: &Row) -> Result<Self, Failure> {
+        let mut cells = Cells::of(row);
+        Ok(Place(cells.get()?, cells.get()?, cells.get()?))
+    }
+}
+
+async fn next(connection: &Connection, after: &Place, limit: usize) -> Result<Vec<Row>, Failure> {
+    let (Place(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
+    connection
         .query(LANES, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2), (&limit, Type::INT8)])
-        .await?;
-    Ok(rows.iter().filter_map(|row| understood(read(row))).collect())
+        .await
+}
+
+/// The first tasks of a lane or a class that makes no sense; the others are found when these are set aside.
+const FIRST: &str = "
+SELECT id, token FROM redrive.live
+WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL
+ORDER BY due_at, id
+LIMIT 500";
+
+async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Result<Vec<Damaged>, Failure> {
+    let Place(tenant, dependency, class) = Place::of(lane)?;
+    let rows =
+        connection.query(FIRST, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2)]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut cells = Cells::of(row);
+            let (id, token) = (cells.get()?, cells.get()?);
+            let seen = SeenTask { id, token, lease_until: None, is_claimed: false, is_refused: false };
+            Ok(Damaged::task(&tenant, seen, problem))
+        })
+        .collect()
 }
 
 fn read(row: &Row) -> Result<LaneDue, Failure> {
     let mut cells = Cells::of(row);
-    Ok(LaneDue { lane: read_lane(&mut cells)?, class: cells.class()?, next_due: cells.optional_timestamp()? })
+    let (lane, class) = (read_lane(&mut cells)?, cells.class()?);
+    // A due time that makes no sense is that of a task that a claim sets aside.
+    let next_due = cells.optional_timestamp().unwrap_or(Some(Timestamp::default()));
+    Ok(LaneDue { lane, class, next_due })
 }
 
 /// Reads tenant and dependency.

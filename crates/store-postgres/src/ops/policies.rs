@@ -12,6 +12,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Cells, millis, whole_millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::ops::set_aside::{Aside, Damaged, readable};
 
 /// A policy to put, with what follows from its fields.
 pub(crate) struct Put {
@@ -54,13 +55,14 @@ pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy,
         None => return Err(Failure::corrupt("policies", "a row that was written is not there")),
     };
     let current = connection.query(CURRENT, &key()).await?;
-    let current_version = current.first().map(read).transpose()?;
-    if !is_as(current_version.as_ref().map(|current| current.version), put.expected) {
-        return Ok(PutPolicy::Conflict(current_version.map(|current| current.version)));
+    // A spec that makes no sense is mended by a new version, so it is not read.
+    let current_version: Option<u32> = current.first().map(|row| Cells::from(row, 1).narrow()).transpose()?;
+    if !is_as(current_version, put.expected) {
+        return Ok(PutPolicy::Conflict(current_version));
     }
     let current_spec: Option<&str> = current.first().map(|row| Cells::from(row, 2).get()).transpose()?;
-    if let Some(same) = current_version.as_ref().filter(|_| current_spec == Some(put.json.as_str())) {
-        return Ok(PutPolicy::Unchanged(PolicyVersion { spec: put.spec.clone(), ..same.clone() }));
+    if let Some(same) = current.first().filter(|_| current_spec == Some(put.json.as_str())) {
+        return Ok(PutPolicy::Unchanged(PolicyVersion { spec: put.spec.clone(), ..read(same)? }));
     }
     let version = newest + 1;
     let [tenant, id] = key();
@@ -156,13 +158,51 @@ SELECT policy, version, spec, created_at FROM redrive.policy_versions
 WHERE tenant = $1 AND policy = $2 AND NOT deleted
 ORDER BY version";
 
+/// The versions that can be understood; an error if the current one cannot, because an older one must not take its place.
 pub(crate) async fn versions(
     connection: &Connection,
+    aside: &Aside,
     tenant: &TenantId,
     id: &PolicyId,
 ) -> Result<Vec<PolicyVersion>, Failure> {
     let rows = connection.query(VERSIONS, &[(&tenant.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)]).await?;
-    rows.iter().map(read).collect()
+    let versions = readable_versions(connection, aside, tenant, &rows).await?;
+    match rows.last().map(read) {
+        Some(Err(failure)) => Err(Failure::corrupt("the current version", failure)),
+        _ => Ok(versions),
+    }
+}
+
+async fn readable_versions(
+    connection: &Connection,
+    aside: &Aside,
+    tenant: &TenantId,
+    rows: &[Row],
+) -> Result<Vec<PolicyVersion>, Failure> {
+    let (mut versions, mut damaged) = (Vec::new(), Vec::new());
+    for row in rows {
+        versions.extend(readable(read(row), &mut damaged, |failure| {
+            let mut cells = Cells::of(row);
+            Ok(Damaged::policy_version(tenant.as_str(), cells.get()?, cells.get()?, failure))
+        })?);
+    }
+    aside.put_or_warn(connection, &damaged).await;
+    Ok(versions)
+}
+
+const VERSION: &str = "
+SELECT policy, version, spec, created_at FROM redrive.policy_versions
+WHERE tenant = $1 AND policy = $2 AND version = $3 AND NOT deleted";
+
+/// This version, if it is kept.
+pub(crate) async fn read_version(
+    connection: &Connection,
+    tenant: &str,
+    policy: &str,
+    version: i64,
+) -> Result<Option<PolicyVersion>, Failure> {
+    let key = [(&tenant as _, Type::TEXT), (&policy as _, Type::TEXT), (&version as _, Type::INT8)];
+    connection.query(VERSION, &key).await?.first().map(read).transpose()
 }
 
 const LIST: &str = "
@@ -173,6 +213,7 @@ LIMIT $3";
 
 pub(crate) async fn list(
     connection: &Connection,
+    aside: &Aside,
     tenant: &TenantId,
     after: Option<&PolicyId>,
     limit: usize,
@@ -181,7 +222,7 @@ pub(crate) async fn list(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows =
         connection.query(LIST, &[(&tenant.as_str(), Type::TEXT), (&after, Type::TEXT), (&limit, Type::INT8)]).await?;
-    rows.iter().map(read).collect()
+    readable_versions(connection, aside, tenant, &rows).await
 }
 
 /// Whether the current version, if there is one, is what the writer expects.

@@ -123,7 +123,7 @@ WITH given AS MATERIALIZED (
 )
 SELECT place, is_pinned, is_stored FROM judged WHERE is_taken OR NOT is_pinned OR NOT is_stored";
 
-/// What became of one: its key may belong to a task that cannot be understood, which is nobody else's trouble.
+/// What became of one, or why it was tried in vain.
 pub(crate) type Answer = Result<Submitted, Error>;
 
 /// Keeps what can be kept and says what became of each, in order.
@@ -193,11 +193,14 @@ async fn ask_owners(
         answers[*at] = match owner {
             // A commit whose answer was lost: it was this very task that took the key.
             Some(owner) if owner.id == new.task.id => Some(Ok(Submitted::Created(*lease))),
-            Some(owner) if owner.fingerprint == new.fingerprint => {
-                let replayed = owner.task.map(|task| Submitted::Replayed(Box::new(task)));
-                Some(replayed.map_err(|failure| failure.into_error("submitting")))
+            Some(owner) if owner.fingerprint.is_some_and(|print| print != new.fingerprint) => {
+                Some(Ok(Submitted::KeyReused(owner.id)))
             }
-            Some(owner) => Some(Ok(Submitted::KeyReused(owner.id))),
+            // Whether it is the same request is known only if the task is understood.
+            Some(owner) => Some(Ok(match owner.task {
+                Ok((task, _)) => Submitted::Replayed(Box::new(task)),
+                Err(_) => Submitted::KeyUnreadable(owner.id),
+            })),
             None if *refused == Refused::PolicyGone => Some(Ok(Submitted::PolicyGone)),
             None if *refused == Refused::BodyGone => Some(Ok(Submitted::BodyGone)),
             None => {

@@ -2,12 +2,14 @@
 
 use redrive_core::{TaskId, TenantId};
 use redrive_store::{Token, Waiting};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
+use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
 /// Follows the key. The condition is written so that the index of what is due does not seem to help: it would be read from
 /// end to end for every page.
@@ -17,24 +19,55 @@ WHERE (tenant, id) > ($1, $2) AND num_nulls(lease_until) = 1
 ORDER BY tenant, id
 LIMIT $3";
 
+/// The most pages that are read because something on them cannot be understood.
+const PAGES: usize = 20;
+
 pub(crate) async fn waiting(
     connection: &Connection,
+    aside: &Aside,
     after: Option<&(TenantId, TaskId)>,
     limit: usize,
 ) -> Result<Vec<Waiting>, Failure> {
-    let (tenant, id) = after.map_or(("", Uuid::LOWEST), |(tenant, id)| (tenant.as_str(), Uuid::from(*id)));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = connection.query(WAITING, &[(&tenant, Type::TEXT), (&id, Type::UUID), (&limit, Type::INT8)]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut cells = Cells::of(row);
-            Ok(Waiting {
-                lane: read_lane(&mut cells)?,
-                class: cells.class()?,
-                id: cells.task_id()?,
-                token: Token(cells.unsigned()?),
-                due: cells.timestamp()?,
-            })
-        })
-        .collect()
+    let (mut tenant, mut id) =
+        after.map_or((String::new(), Uuid::LOWEST), |(tenant, id)| (tenant.to_string(), Uuid::from(*id)));
+    let (mut waiting, mut damaged) = (Vec::new(), Vec::new());
+    for _ in 0..PAGES {
+        let wanted = limit - waiting.len();
+        let most = i64::try_from(wanted).unwrap_or(i64::MAX);
+        let rows = connection.query(WAITING, &[(&tenant, Type::TEXT), (&id, Type::UUID), (&most, Type::INT8)]).await?;
+        for row in &rows {
+            waiting.extend(readable(read(row), &mut damaged, |failure| damaged_task(row, failure))?);
+        }
+        // What cannot be understood is passed over: an empty page would look like the end.
+        match rows.last() {
+            Some(last) if rows.len() == wanted && waiting.len() < limit => {
+                (tenant, id) = (Cells::of(last).get()?, Cells::from(last, ID).get()?);
+            }
+            _ => break,
+        }
+    }
+    aside.put_or_warn(connection, &damaged).await;
+    Ok(waiting)
+}
+
+/// The column of the id.
+const ID: usize = 3;
+
+fn read(row: &Row) -> Result<Waiting, Failure> {
+    let mut cells = Cells::of(row);
+    Ok(Waiting {
+        lane: read_lane(&mut cells)?,
+        class: cells.class()?,
+        id: cells.task_id()?,
+        token: Token(cells.unsigned()?),
+        due: cells.timestamp()?,
+    })
+}
+
+fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+    let tenant: &str = Cells::of(row).get()?;
+    let mut cells = Cells::from(row, ID);
+    let (id, token) = (cells.get()?, cells.get()?);
+    let seen = SeenTask { id, token, lease_until: None, is_claimed: false, is_refused: false };
+    Ok(Damaged::task(tenant, seen, failure))
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
 mod conformance;
+mod damaged;
 mod faults;
 mod outbox;
 mod pooled;

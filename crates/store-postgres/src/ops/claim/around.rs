@@ -1,0 +1,181 @@
+//! Claims around rows that make a statement fail, such as one whose token has no successor.
+//!
+//! A statement that fails leases nothing. It is made again for each half of what was wanted, and so on, until what fails
+//! stands alone: a task is set aside, and the others are claimed.
+
+use std::time::Duration;
+
+use redrive_core::TenantId;
+use redrive_store::{ClaimRequest, Claimed, Claims, Known, KnownRequest, LaneDue, LaneRoom};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::rooms::LOCKED_FOR;
+use super::{Claimant, known, rooms};
+use crate::codec::{Cells, Uuid, class_code, millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::set_aside::{Damaged, SeenTask, readable};
+
+/// How long a lane waits from which nothing can be claimed.
+const FAILED_FOR: Duration = Duration::from_secs(1);
+
+/// Claims due tasks of these rooms.
+pub(crate) async fn claim(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &ClaimRequest,
+) -> Result<Claims, Failure> {
+    match rooms::claim(connection, claimant, request).await {
+        Err(failure) if failure.is_about_a_row() => claim_parts(connection, claimant, request).await,
+        claims => claims,
+    }
+}
+
+/// Claims what can be claimed of each part of the rooms.
+async fn claim_parts(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &ClaimRequest,
+) -> Result<Claims, Failure> {
+    let mut claims = Claims::default();
+    let mut parts = vec![&request.rooms[..]];
+    while let Some(rooms) = parts.pop() {
+        let most = request.most.saturating_sub(claims.claimed.len());
+        let part = ClaimRequest { rooms: rooms.to_vec(), most, ..*request };
+        let outcome = match (rooms::claim(connection, claimant, &part).await, rooms) {
+            (Err(failure), [room]) if failure.is_about_a_row() => {
+                claim_one_by_one(connection, claimant, &part, room, &failure).await
+            }
+            (Err(failure), _) if failure.is_about_a_row() => {
+                let (first, second) = rooms.split_at(rooms.len() / 2);
+                parts.extend([second, first]);
+                continue;
+            }
+            (outcome, _) => outcome,
+        };
+        match outcome {
+            Ok(part) => {
+                claims.claimed.extend(part.claimed);
+                claims.lanes.extend(part.lanes);
+            }
+            Err(failure) if claims.claimed.is_empty() && !failure.is_about_a_row() => return Err(failure),
+            // What was claimed must be answered.
+            Err(failure) => {
+                tracing::warn!(%failure, lanes = rooms.len(), "some lanes could not be claimed from");
+                claims.lanes.extend(rooms.iter().map(|room| due_after(FAILED_FOR, room, request)));
+            }
+        }
+    }
+    Ok(claims)
+}
+
+/// The first tasks of a class of a lane.
+const FIRST: &str = "
+SELECT tenant, id, token FROM redrive.live
+WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL AND due_at <= $4
+ORDER BY due_at, id
+LIMIT $5";
+
+/// The most tasks of a room that are tried one by one.
+const ONE_BY_ONE: usize = 200;
+
+async fn claim_one_by_one(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &ClaimRequest,
+    room: &LaneRoom,
+    failure: &Failure,
+) -> Result<Claims, Failure> {
+    tracing::warn!(%failure, lane = %room.lane, "claiming from a lane failed, trying its first tasks one by one");
+    let tasks = room.slots.saturating_add(room.ahead).min(request.most).min(ONE_BY_ONE);
+    let rows = connection
+        .query(
+            FIRST,
+            &[
+                (&room.lane.tenant.as_str(), Type::TEXT),
+                (&room.lane.dependency.as_str(), Type::TEXT),
+                (&class_code(room.class), Type::INT2),
+                (&millis(request.due_by), Type::INT8),
+                (&i64::try_from(tasks).unwrap_or(i64::MAX), Type::INT8),
+            ],
+        )
+        .await?;
+    let (mut first, mut damaged) = (Vec::new(), Vec::new());
+    for row in &rows {
+        let has_slot = first.len() < room.slots;
+        first.extend(readable(read_known(row, has_slot), &mut damaged, |failure| damaged_task(row, failure))?);
+    }
+    claimant.aside.put_or_warn(connection, &damaged).await;
+    let ClaimRequest { due_by, lease, now, .. } = *request;
+    let claimed = claim_known(connection, claimant, &KnownRequest { known: first, due_by, lease, now }).await?;
+    let pause = if claimed.is_empty() { LOCKED_FOR } else { Duration::ZERO };
+    Ok(Claims { claimed, lanes: vec![due_after(pause, room, request)] })
+}
+
+fn due_after(pause: Duration, room: &LaneRoom, request: &ClaimRequest) -> LaneDue {
+    LaneDue { lane: room.lane.clone(), class: room.class, next_due: Some(request.now.after(pause)) }
+}
+
+fn read_known(row: &Row, has_slot: bool) -> Result<Known, Failure> {
+    let mut cells = Cells::of(row);
+    let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
+    Ok(Known { tenant, id: cells.task_id()?, token: cells.token()?, has_slot })
+}
+
+fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+    let mut cells = Cells::of(row);
+    let (tenant, id, token): (&str, Uuid, i64) = (cells.get()?, cells.get()?, cells.get()?);
+    Ok(Damaged::task(tenant, waiting(id, token), failure))
+}
+
+/// Claims these very tasks.
+pub(crate) async fn claim_known(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &KnownRequest,
+) -> Result<Vec<Claimed>, Failure> {
+    match known::claim(connection, claimant, request).await {
+        Err(failure) if failure.is_about_a_row() => claim_known_parts(connection, claimant, request).await,
+        claimed => claimed,
+    }
+}
+
+async fn claim_known_parts(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &KnownRequest,
+) -> Result<Vec<Claimed>, Failure> {
+    let mut claimed = Vec::new();
+    let mut parts = vec![&request.known[..]];
+    while let Some(tasks) = parts.pop() {
+        let part = KnownRequest { known: tasks.to_vec(), ..*request };
+        match (known::claim(connection, claimant, &part).await, tasks) {
+            (Ok(part), _) => claimed.extend(part),
+            (Err(failure), [task]) if failure.is_about_a_row() => refused(connection, claimant, task, &failure).await,
+            (Err(failure), _) if failure.is_about_a_row() => {
+                let (first, second) = tasks.split_at(tasks.len() / 2);
+                parts.extend([second, first]);
+            }
+            (Err(failure), _) if claimed.is_empty() => return Err(failure),
+            (Err(failure), _) => tracing::warn!(%failure, tasks = tasks.len(), "some tasks could not be claimed"),
+        }
+    }
+    Ok(claimed)
+}
+
+/// PostgreSQL refuses to lease this one task. A damaged page is no reason to set it aside: that is a matter for the operator.
+async fn refused(connection: &Connection, claimant: Claimant<'_>, task: &Known, failure: &Failure) {
+    if failure.is_damaged_page() {
+        tracing::error!(%failure, task = %task.id, "a task cannot be claimed");
+        return;
+    }
+    let seen = waiting(task.id.into(), task.token.0.cast_signed());
+    let refused = Damaged::task(task.tenant.as_str(), seen, failure).refused();
+    claimant.aside.put_or_warn(connection, &[refused]).await;
+}
+
+/// A task that waits.
+fn waiting(id: Uuid, token: i64) -> SeenTask {
+    SeenTask { id, token: Some(token), lease_until: None, is_claimed: false, is_refused: false }
+}

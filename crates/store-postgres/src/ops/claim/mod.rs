@@ -1,0 +1,121 @@
+//! Leasing due work.
+//!
+//! `rooms` claims for all classes of lanes that have room, `known` claims tasks that an index elsewhere names, `around` claims
+//! what can be claimed when a row makes such a statement fail. A claim never waits: a row that another process is just
+//! claiming is skipped.
+
+mod around;
+mod known;
+mod rooms;
+
+pub(crate) use around::{claim, claim_known};
+
+use redrive_store::Claimed;
+use tokio_postgres::Row;
+
+use crate::codec::{
+    Cells, LEASE_UNTIL_COLUMN, LIVE_TASK_COLUMN_COUNT, REQUEST_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, request,
+};
+use crate::failure::Failure;
+use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
+
+/// What a claim changes in a row, and what it answers. A lease that would end after the end of time ends then. It is an
+/// insertion that always meets its row, because an UPDATE would have to be joined to what was picked: the planner may
+/// believe that the queue is small, and walk all of it. Only what a row cannot be without is inserted.
+macro_rules! lease_and_answer {
+    () => {
+        concat!(
+            ", leased AS (
+                 INSERT INTO redrive.live (
+                     tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
+                     attempt_timeout_ms, policy_version, cancel_requested, dependency, policy
+                 )
+                 SELECT DISTINCT ON (tenant, id)
+                     tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
+                     attempt_timeout_ms, policy_version, cancel_requested, dependency, policy
+                 FROM picked
+                 ORDER BY tenant, id
+                 ON CONFLICT (tenant, id) DO UPDATE SET
+                     token = live.token + 1, attempt_number = live.attempt_number + 1, node = $1, lease_since = $2,
+                     lease_until = greatest($2, live.due_at)
+                         + least(live.attempt_timeout_ms, 9223372036854775807 - greatest($2, live.due_at) - $3) + $3
+                 RETURNING *
+             ), counted AS (
+                 INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+                 SELECT tenant, policy, policy_version, status, step * count(*)
+                 FROM leased CROSS JOIN (VALUES (2, -1), (3, 1)) AS change (status, step)
+                 GROUP BY tenant, policy, policy_version, status, step
+             )
+             SELECT ",
+            live_task!(),
+            ", ",
+            request_columns!(),
+            ", live.tenant, live.id, live.dependency, live.class
+              FROM leased AS live
+              LEFT JOIN LATERAL (
+                  SELECT * FROM redrive.tasks WHERE tasks.tenant = live.tenant AND tasks.id = live.id LIMIT 1
+              ) AS tasks ON true"
+        )
+    };
+}
+
+use lease_and_answer;
+
+/// Whether the next attempt of a row of `live` is the last of its run. The task itself is asked only where the row does not
+/// say how many attempts there are.
+macro_rules! is_last {
+    () => {
+        "live.attempt_number - live.attempts_before + 1 >= coalesce(live.max_attempts, (
+             SELECT tasks.max_attempts FROM redrive.tasks WHERE tasks.tenant = live.tenant AND tasks.id = live.id
+         ))"
+    };
+}
+use is_last;
+
+/// Who claims, and where what cannot be understood goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Claimant<'a> {
+    pub(crate) node: &'a str,
+    pub(crate) aside: &'a Aside,
+}
+
+/// What a claim leased.
+#[derive(Default)]
+struct Leased {
+    /// Each with the place of its row.
+    claimed: Vec<(usize, Claimed)>,
+    damaged: Vec<Damaged>,
+}
+
+/// Where the columns of `live` begin that every claim answers besides.
+const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT;
+
+impl Leased {
+    fn read(rows: &[Row]) -> Result<Self, Failure> {
+        let mut leased = Leased::default();
+        for (at, row) in rows.iter().enumerate() {
+            let claimed = readable(read(row), &mut leased.damaged, |failure| damaged(row, true, failure))?;
+            leased.claimed.extend(claimed.map(|claimed| (at, claimed)));
+        }
+        Ok(leased)
+    }
+}
+
+/// The task of a row that ends with tenant and id of `live`: what is damaged may be that its row in `tasks` is gone.
+pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &Failure) -> Result<Damaged, Failure> {
+    let mut cells = Cells::from(row, LIVE_COLUMNS);
+    let (tenant, id): (&str, _) = (cells.get()?, cells.get()?);
+    let token = Cells::from(row, TOKEN_COLUMN).get()?;
+    let lease_until = Cells::from(row, LEASE_UNTIL_COLUMN).get()?;
+    let seen = SeenTask { id, token, lease_until, is_claimed, is_refused: false };
+    Ok(Damaged::task(tenant, seen, failure))
+}
+
+/// Reads a task with its lease and its request.
+pub(crate) fn read(row: &Row) -> Result<Claimed, Failure> {
+    let TaskRow { task, lease, .. } = TaskRow::read(row)?;
+    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("task {}", task.id), what);
+    let request = request(&mut Cells::from(row, LIVE_TASK_COLUMN_COUNT)).map_err(|failure| place(&failure))?;
+    let lease = lease.ok_or_else(|| place(&"is claimed without a lease"))?;
+    Ok(Claimed { task, request: request.into(), lease })
+}

@@ -1,0 +1,140 @@
+//! One statement for all classes of lanes that have room.
+//!
+//! What is left in each room is asked right behind, in a statement of its own, which sees what this one did.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use redrive_store::{ClaimRequest, Claims, LaneDue, LaneRoom};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::{Claimant, LIVE_COLUMNS, Leased, is_last, lease_and_answer};
+use crate::codec::{Cells, Uuid, class_code, live_task, millis, request_columns, whole_millis};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// How long a lane waits for what is due in it and is locked by another transaction.
+pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
+
+/// Rooms are walked in their order, each along the index of due work, row by row until `most` are picked: what is not
+/// picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an order
+/// numbers rows as they come, so nothing is sorted.
+const CLAIM: &str = concat!(
+    "WITH room AS MATERIALIZED (
+         SELECT * FROM unnest($4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[])
+             AS room (tenant, dependency, class, slots, tasks)
+     ), picked AS MATERIALIZED (
+         SELECT due.*
+         FROM room CROSS JOIN LATERAL (
+             SELECT *
+             FROM (
+                 SELECT numbered.*,
+                        count(*) FILTER (WHERE numbered.number > room.slots AND numbered.is_last)
+                            OVER (ROWS UNBOUNDED PRECEDING) AS ends
+                 FROM (
+                     SELECT live.*, row_number() OVER () AS number
+                     FROM (
+                         SELECT live.*, ",
+    is_last!(),
+    " AS is_last
+                         FROM redrive.live
+                         WHERE live.tenant = room.tenant AND live.dependency = room.dependency
+                           AND live.class = room.class AND live.lease_until IS NULL AND live.due_at <= $9
+                         ORDER BY live.due_at, live.id
+                         LIMIT room.tasks
+                         FOR UPDATE OF live SKIP LOCKED
+                     ) AS live
+                 ) AS numbered
+             ) AS counted
+             WHERE counted.ends < 1
+         ) AS due
+         LIMIT $10
+     )",
+    lease_and_answer!()
+);
+
+const LEFT: &str = "
+SELECT (
+    SELECT live.due_at FROM redrive.live
+    WHERE live.tenant = rooms.tenant AND live.dependency = rooms.dependency AND live.class = rooms.class
+      AND live.lease_until IS NULL
+    ORDER BY live.due_at
+    LIMIT 1
+)
+FROM unnest($1::text[], $2::text[], $3::smallint[]) WITH ORDINALITY AS rooms (tenant, dependency, class, place)
+ORDER BY rooms.place";
+
+pub(super) async fn claim(
+    connection: &Connection,
+    claimant: Claimant<'_>,
+    request: &ClaimRequest,
+) -> Result<Claims, Failure> {
+    let Claimant { node, aside } = claimant;
+    let ClaimRequest { rooms, most, due_by, lease, now } = request;
+    let tenants: Vec<&str> = rooms.iter().map(|room| room.lane.tenant.as_str()).collect();
+    let dependencies: Vec<&str> = rooms.iter().map(|room| room.lane.dependency.as_str()).collect();
+    let classes: Vec<i16> = rooms.iter().map(|room| class_code(room.class)).collect();
+    let slots: Vec<i64> = rooms.iter().map(|room| count(room.slots)).collect();
+    let tasks: Vec<i64> = rooms.iter().map(|room| count(room.slots.saturating_add(room.ahead))).collect();
+    let (since, margin, due_by_millis, limit) =
+        (millis(*now), whole_millis(lease.margin), millis(*due_by), count(*most));
+    let claim = [
+        (&node as _, Type::TEXT),
+        (&since as _, Type::INT8),
+        (&margin as _, Type::INT8),
+        (&tenants as _, Type::TEXT_ARRAY),
+        (&dependencies as _, Type::TEXT_ARRAY),
+        (&classes as _, Type::INT2_ARRAY),
+        (&slots as _, Type::INT8_ARRAY),
+        (&tasks as _, Type::INT8_ARRAY),
+        (&due_by_millis as _, Type::INT8),
+        (&limit as _, Type::INT8),
+    ];
+    let left =
+        [(&tenants as _, Type::TEXT_ARRAY), (&dependencies as _, Type::TEXT_ARRAY), (&classes as _, Type::INT2_ARRAY)];
+    let (rows, left) = connection.query_and_then((CLAIM, &claim), (LEFT, &left)).await?;
+    let Leased { claimed, damaged } = Leased::read(&rows)?;
+    aside.put_or_warn(connection, &damaged).await;
+    let places = Places::of(rooms);
+    let mut claimed: Vec<_> = claimed.into_iter().map(|(at, claimed)| (places.of_row(&rows[at]), claimed)).collect();
+    claimed.sort_by_key(|(place, claimed)| (*place, claimed.task.next_attempt_at, claimed.task.id));
+    // What was claimed must be answered. A room of which nothing is known has its next turn at once, and is asked then.
+    let left = left.unwrap_or_default();
+    let served: HashSet<usize> = rows.iter().filter_map(|row| places.of_row(row)).collect();
+    let read_left = |(at, room): (usize, &LaneRoom)| {
+        // A due time that makes no sense is that of a task that the next claim sets aside.
+        let next_due = left.get(at).map_or(Some(*now), |row| Cells::of(row).optional_timestamp().unwrap_or(Some(*now)));
+        // What is due, has a slot and could not be had is locked by another transaction: asking at once would find the same.
+        let is_locked = room.slots > 0 && rows.len() < *most && !served.contains(&at);
+        let next_due = match next_due {
+            Some(due) if is_locked && due <= *due_by => Some(due.max(now.after(LOCKED_FOR))),
+            next_due => next_due,
+        };
+        LaneDue { lane: room.lane.clone(), class: room.class, next_due }
+    };
+    let lanes = rooms.iter().enumerate().map(read_left).collect();
+    Ok(Claims { claimed: claimed.into_iter().map(|(_, claimed)| claimed).collect(), lanes })
+}
+
+/// Which room a task belongs to.
+struct Places<'a>(HashMap<(&'a str, &'a str, i16), usize>);
+
+impl<'a> Places<'a> {
+    fn of(rooms: &'a [LaneRoom]) -> Self {
+        let key =
+            |room: &'a LaneRoom| (room.lane.tenant.as_str(), room.lane.dependency.as_str(), class_code(room.class));
+        Places(rooms.iter().enumerate().map(|(place, room)| (key(room), place)).collect())
+    }
+
+    fn of_row(&self, row: &Row) -> Option<usize> {
+        let mut cells = Cells::from(row, LIVE_COLUMNS);
+        let (tenant, _id, dependency): (&str, Uuid, &str) = (cells.get().ok()?, cells.get().ok()?, cells.get().ok()?);
+        self.0.get(&(tenant, dependency, cells.get().ok()?)).copied()
+    }
+}
+
+/// A number of tasks as PostgreSQL counts them.
+fn count(tasks: usize) -> i64 {
+    i64::try_from(tasks).unwrap_or(i64::MAX)
+}

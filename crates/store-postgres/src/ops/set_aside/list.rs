@@ -1,0 +1,27 @@
+//! What is set aside.
+
+use redrive_store::{SetAside, Unreadable};
+use tokio_postgres::types::Type;
+
+use crate::codec::Cells;
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+const COUNT: &str = "SELECT count(*) FROM redrive.set_aside";
+
+const FIRST: &str = "
+SELECT kind, name, tenant, problem FROM redrive.set_aside ORDER BY kind, tenant, name LIMIT $1";
+
+/// How many rows are set aside, and the first of them.
+pub(crate) async fn list(connection: &Connection, limit: usize) -> Result<SetAside, Failure> {
+    let count = connection.query(COUNT, &[]).await?;
+    let count = count.first().map_or(Ok(0), |row| Cells::of(row).unsigned())?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = connection.query(FIRST, &[(&limit, Type::INT8)]).await?;
+    let read = |row| {
+        let mut cells = Cells::of(row);
+        let (kind, name, tenant): (&str, &str, &str) = (cells.get()?, cells.get()?, cells.get()?);
+        Ok(Unreadable { row: format!("{kind} {name} of tenant {tenant}"), problem: cells.get()? })
+    };
+    Ok(SetAside { count, rows: rows.iter().map(read).collect::<Result<_, Failure>>()? })
+}

@@ -1,0 +1,171 @@
+//! Rows that this program cannot understand: set aside, so that they hold up nothing else.
+//!
+//! A row was changed by hand, or a newer program wrote it. A task that is set aside is hidden from claims and from the search
+//! for expired leases; nothing is counted and nothing is lost. Policy versions and blobs are in nobody's way: of them only a
+//! note is made. Several programs share the database, and one may understand what another does not, so every process takes
+//! back what it understands: at its start, and again every few seconds.
+
+mod list;
+mod put;
+mod take_back;
+
+pub(crate) use list::list;
+pub(crate) use take_back::{Place, Which, take_back, take_back_all};
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use tokio_postgres::Row;
+
+use crate::codec::{Cells, LEASE_UNTIL_COLUMN, TOKEN_COLUMN, Uuid};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// The most rows that one call sets aside; what is left is met by the next. A million bad rows must not hold a call up.
+const AT_ONCE: usize = 500;
+/// How many rows are remembered as logged before they are forgotten.
+const LOGGED: usize = 10_000;
+
+/// A row that could not be understood.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Damaged {
+    tenant: String,
+    what: What,
+    problem: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum What {
+    Task(SeenTask),
+    /// By its number and its policy's name.
+    PolicyVersion(String),
+    /// By its record.
+    Blob(String),
+}
+
+/// A task as it was read. One that has changed since is not set aside: another program may understand it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SeenTask {
+    pub(crate) id: Uuid,
+    pub(crate) token: Option<i64>,
+    pub(crate) lease_until: Option<i64>,
+    /// Whether the call that read it had just claimed it: the attempt is taken back.
+    pub(crate) is_claimed: bool,
+    /// Whether PostgreSQL refused to change it. Only a start takes such a row back, because reading does not tell.
+    pub(crate) is_refused: bool,
+}
+
+impl Damaged {
+    pub(crate) fn task(tenant: &str, seen: SeenTask, problem: impl fmt::Display) -> Self {
+        Damaged { tenant: tenant.to_owned(), what: What::Task(seen), problem: problem.to_string() }
+    }
+
+    /// The task of a row that begins with the columns of a task.
+    pub(crate) fn task_row(row: &Row, problem: impl fmt::Display) -> Result<Self, Failure> {
+        let mut cells = Cells::of(row);
+        let (tenant, id) = (cells.get()?, cells.get()?);
+        let token = Cells::from(row, TOKEN_COLUMN).get()?;
+        let lease_until = Cells::from(row, LEASE_UNTIL_COLUMN).get()?;
+        let seen = SeenTask { id, token, lease_until, is_claimed: false, is_refused: false };
+        Ok(Damaged::task(tenant, seen, problem))
+    }
+
+    pub(crate) fn policy_version(tenant: &str, policy: &str, version: i64, problem: impl fmt::Display) -> Self {
+        let what = What::PolicyVersion(format!("{version} {policy}"));
+        Damaged { tenant: tenant.to_owned(), what, problem: problem.to_string() }
+    }
+
+    pub(crate) fn blob(tenant: &str, record: &str, problem: impl fmt::Display) -> Self {
+        Damaged { tenant: tenant.to_owned(), what: What::Blob(record.to_owned()), problem: problem.to_string() }
+    }
+
+    /// The same, of a task that PostgreSQL refused to change.
+    pub(crate) fn refused(mut self) -> Self {
+        if let What::Task(seen) = &mut self.what {
+            seen.is_refused = true;
+        }
+        self
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.what {
+            What::Task(_) => TASK,
+            What::PolicyVersion(_) => POLICY_VERSION,
+            What::Blob(_) => BLOB,
+        }
+    }
+
+    fn name(&self) -> String {
+        match &self.what {
+            What::Task(seen) => seen.id.to_string(),
+            What::PolicyVersion(name) | What::Blob(name) => name.clone(),
+        }
+    }
+}
+
+const TASK: &str = "task";
+const POLICY_VERSION: &str = "policy version";
+const BLOB: &str = "blob";
+
+/// What was read of a row, or `None` if it cannot be understood: then it is noted in `damaged`.
+pub(crate) fn readable<T>(
+    read: Result<T, Failure>,
+    damaged: &mut Vec<Damaged>,
+    note: impl FnOnce(&Failure) -> Result<Damaged, Failure>,
+) -> Result<Option<T>, Failure> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(failure) if failure.is_about_a_value() => {
+            damaged.push(note(&failure)?);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Sets rows aside for this process, and logs each row once.
+pub(crate) struct Aside {
+    node: String,
+    logged: Mutex<HashSet<(&'static str, String, String)>>,
+}
+
+impl Aside {
+    pub(crate) fn new(node: &str) -> Self {
+        Aside { node: node.to_owned(), logged: Mutex::default() }
+    }
+
+    /// Sets rows aside, a bounded number of them; says how many were not before. Inside a transaction they are set aside if that commits.
+    pub(crate) async fn put(&self, connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
+        let mut fresh = 0;
+        for damaged in damaged.iter().take(AT_ONCE) {
+            if put::put(connection, &self.node, damaged).await? {
+                fresh += 1;
+                self.log(damaged);
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// The same, outside of a transaction, for a call that has found something else as well and must answer it.
+    pub(crate) async fn put_or_warn(&self, connection: &Connection, damaged: &[Damaged]) -> usize {
+        self.put(connection, damaged).await.unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "rows that cannot be understood could not be set aside");
+            0
+        })
+    }
+
+    /// A row may be set aside again and again while a newer program takes it back.
+    fn log(&self, damaged: &Damaged) {
+        let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= LOGGED {
+            logged.clear();
+        }
+        if logged.insert((kind, tenant.clone(), name.clone())) {
+            tracing::error!(kind, name, tenant, problem, "set aside what this program cannot understand");
+        } else {
+            tracing::debug!(kind, name, tenant, problem, "set aside again what this program cannot understand");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Taking back what this program understands.
+//!
+//! Rows are read as they would be if they were taken back, so that a row that is still not understood costs no write.
+
+use redrive_core::{BodyRef, Dependency};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::{BLOB, POLICY_VERSION, TASK};
+use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, REQUEST_COLUMN_COUNT, Uuid, any_task, request_columns};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::find::{detail_columns, read_detail};
+use crate::ops::policies;
+
+/// How many notes are looked at in one step.
+const STEP: i64 = 200;
+
+/// Which rows may be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All that can be understood.
+    All,
+    /// Not those that PostgreSQL refused to change: reading them does not tell whether it still does.
+    NotRefused,
+}
+
+/// A place in the order of the notes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    kind: String,
+    tenant: String,
+    name: String,
+}
+
+/// Takes back all that is understood; says how many rows that is.
+pub(crate) async fn take_back_all(connection: &Connection) -> Result<usize, Failure> {
+    let (mut taken_back, mut after) = (0, Some(Place::default()));
+    while let Some(place) = after {
+        let step;
+        (step, after) = take_back(connection, &place, Which::All).await?;
+        taken_back += step;
+    }
+    Ok(taken_back)
+}
+
+const NOTES: &str = "
+SELECT kind, tenant, name, is_refused FROM redrive.set_aside
+WHERE (kind, tenant, name) > ($1, $2, $3)
+ORDER BY kind, tenant, name
+LIMIT $4";
+
+/// Looks at the next notes behind a place. Says how many rows were taken back, and where to go on.
+pub(crate) async fn take_back(
+    connection: &Connection,
+    after: &Place,
+    which: Which,
+) -> Result<(usize, Option<Place>), Failure> {
+    let [kind, tenant, name] = after.key();
+    let notes = connection.query(NOTES, &[kind, tenant, name, (&STEP, Type::INT8)]).await?;
+    let (mut taken_back, mut last) = (0, None);
+    for row in &notes {
+        let mut cells = Cells::of(row);
+        let note = Place { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
+        let is_refused: bool = cells.get()?;
+        if !(is_refused && which == Which::NotRefused) && is_understood(connection, &note).await? {
+            connection.query(TAKE_BACK, &note.key()).await?;
+            taken_back += 1;
+        }
+        last = Some(note);
+    }
+    let is_more = i64::try_from(notes.len()).is_ok_and(|notes| notes == STEP);
+    Ok((taken_back, last.filter(|_| is_more)))
+}
+
+impl Place {
+    fn key(&self) -> [crate::connection::Argument<'_>; 3] {
+        [(&self.kind, Type::TEXT), (&self.tenant, Type::TEXT), (&self.name, Type::TEXT)]
+    }
+}
+
+/// What was settled meanwhile is not hidden any more, and stays as it is.
+const TAKE_BACK: &str = "
+WITH note AS MATERIALIZED (
+    DELETE FROM redrive.set_aside WHERE kind = $1 AND tenant = $2 AND name = $3
+    RETURNING tenant, CASE WHEN kind = 'task' THEN name::uuid END AS id, was_lease_since, was_lease_until, was_node,
+              was_unannounced
+), shown AS (
+    UPDATE redrive.live SET
+        lease_since = note.was_lease_since, lease_until = note.was_lease_until, node = note.was_node
+    FROM note
+    WHERE live.tenant = note.tenant AND live.id = note.id AND num_nulls(live.lease_since) = 1
+      AND num_nulls(live.lease_until) = 0
+)
+UPDATE redrive.dead_letters SET announced = false
+FROM note
+WHERE note.was_unannounced AND dead_letters.tenant = note.tenant AND dead_letters.id = note.id";
+
+async fn is_understood(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+    let read = match note.kind.as_str() {
+        TASK => read_task(connection, note).await,
+        POLICY_VERSION => read_policy_version(connection, note).await,
+        BLOB => Ok(BodyRef::from_record(&note.name).is_ok()),
+        // A newer program knows of kinds that this one does not.
+        _ => Ok(false),
+    };
+    match read {
+        Err(failure) if failure.is_about_a_value() => Ok(false),
+        read => read,
+    }
+}
+
+/// The task with the lease that it would have.
+const AS_IT_WAS: &str = concat!(
+    "SELECT ",
+    detail_columns!(),
+    ", live.dependency, live.class, live.id IS NOT NULL, tasks.id IS NOT NULL
+     FROM (SELECT * FROM redrive.set_aside WHERE kind = 'task' AND tenant = $1 AND name = $2::uuid::text) AS note
+     LEFT JOIN LATERAL (
+         SELECT * FROM redrive.tasks WHERE tasks.tenant = $1 AND tasks.id = $2 LIMIT 1
+     ) AS tasks ON true
+     LEFT JOIN LATERAL (
+         SELECT live.id, live.due_at, live.token, live.attempt_number, live.attempts_before, live.run,
+                live.run_started_at, live.deadline_at, live.backoff_us, live.cancel_requested, live.dependency,
+                live.error_kind, live.error_message, live.class, live.dns_failures,
+                CASE WHEN live.lease_since IS NULL THEN note.was_lease_since ELSE live.lease_since END AS lease_since,
+                CASE WHEN live.lease_since IS NULL THEN note.was_lease_until ELSE live.lease_until END AS lease_until
+         FROM redrive.live
+         WHERE live.tenant = $1 AND live.id = $2
+         LIMIT 1
+     ) AS live ON true
+     LEFT JOIN LATERAL (
+         SELECT * FROM redrive.log
+         WHERE live.id IS NULL AND log.tenant = $1 AND log.id = $2
+         ORDER BY log.token DESC
+         LIMIT 1
+     ) AS ended ON true"
+);
+
+/// Where the columns of `live` begin that only this statement has.
+const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT + ANSWER_COLUMN_COUNT;
+const ANSWER_COLUMN_COUNT: usize = 5;
+
+async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+    let id: redrive_core::TaskId =
+        note.name.parse().map_err(|_| Failure::corrupt(format_args!("task {}", note.name), "is no task id"))?;
+    let rows = connection.query(AS_IT_WAS, &[(&note.tenant, Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
+    // Taken back by another process.
+    let Some(row) = rows.first() else { return Ok(false) };
+    let (is_live, is_kept): (bool, bool) =
+        (Cells::from(row, LIVE_COLUMNS + 2).get()?, Cells::from(row, LIVE_COLUMNS + 3).get()?);
+    if !is_kept {
+        // A live row without its task is of no use to anyone. Where there is none either, the task was cleaned away.
+        return Ok(!is_live);
+    }
+    let detail = read_detail(row)?;
+    if is_live {
+        check_live(row, &detail.task)?;
+    }
+    Ok(true)
+}
+
+/// What claims and looks for work read besides.
+fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
+    let mut cells = Cells::from(row, LIVE_COLUMNS);
+    let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
+    if dependency != task.lane.dependency {
+        return Err(cells.wrong("is not that of the task"));
+    }
+    cells.class().map(drop)
+}
+
+async fn read_policy_version(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+    let parsed = note.name.split_once(' ').and_then(|(version, policy)| Some((version.parse().ok()?, policy)));
+    let Some((version, policy)) = parsed else { return Ok(false) };
+    // One that was deleted and cleaned away is in nobody's way any more.
+    policies::read_version(connection, &note.tenant, policy, version).await.map(|_| true)
+}

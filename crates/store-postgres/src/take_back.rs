@@ -1,0 +1,39 @@
+//! Brings back rows that were set aside and that this program understands: at its start, and again every few seconds.
+//!
+//! While nodes are upgraded one after the other, an older program sets aside what a newer one wrote, maybe after the newer
+//! one has started.
+
+use std::time::Duration;
+
+use crate::ops::set_aside::{Place, Which, take_back, take_back_all};
+use crate::pool::{Pool, call};
+
+/// The pause between two looks. A look at an empty table costs one probe of its index.
+const EVERY: Duration = Duration::from_secs(15);
+
+/// What cannot be taken back now is not in the way: the store opens without it.
+pub(crate) async fn take_back_at_start(pool: &Pool) {
+    match call!(*pool, |connection| take_back_all(connection)) {
+        Ok(0) => {}
+        Ok(rows) => tracing::info!(rows, "took back rows that had been set aside"),
+        Err(failure) => tracing::warn!(%failure, "rows that were set aside could not be taken back"),
+    }
+}
+
+/// Runs for as long as it is let. Each look goes on where the one before ended.
+pub(crate) async fn take_back_again_and_again(pool: Pool) {
+    let mut after = Place::default();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let from = after.clone();
+        match call!(pool, |connection| take_back(connection, &from, Which::NotRefused)) {
+            Ok((rows, next)) => {
+                if rows > 0 {
+                    tracing::info!(rows, "took back rows that had been set aside");
+                }
+                after = next.unwrap_or_default();
+            }
+            Err(failure) => tracing::debug!(%failure, "taking back rows that were set aside"),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A row that cannot be understood harms itself alone: it is set aside, and taken back by a program that understands it.
+
+use std::sync::Arc;
+
+use crate::support::{Opened, neighbour, open, plain};
+use redrive_core::task::PolicyRef;
+use redrive_core::{Class, Status};
+use redrive_store::conformance::samples::*;
+use redrive_store::{CleanFrom, Condemned, Error, Expected, Known, KnownRequest, Store, Submitted, Token};
+use redrive_store_postgres::PostgresStore;
+use tokio_postgres::Client;
+
+/// What may be done to a task's rows by hand, what the problem then says, and what mends it.
+const DAMAGES: [(&str, &str, &str); 14] = [
+    ("live SET dependency = 'bad dep'", "bad dep", "live SET dependency = 'https://billing.example'"),
+    ("tasks SET dependency = 'bad dep'", "bad dep", "tasks SET dependency = 'https://billing.example'"),
+    ("live SET token = 9223372036854775807", "token 9223372036854775807", "live SET token = 9"),
+    ("live SET token = -1", "token", "live SET token = 9"),
+    ("live SET due_at = -1", "due_at", "live SET due_at = 1"),
+    ("live SET deadline_at = -1", "column", "live SET deadline_at = 9999999999999"),
+    ("live SET dns_failures = -1", "column", "live SET dns_failures = 0"),
+    ("live SET error_kind = 'martian'", "martian", "live SET error_kind = NULL"),
+    ("live SET attempt_number = 4294967296", "column attempt_number", "live SET attempt_number = attempts_before"),
+    ("tasks SET policy = 'bad policy'", "bad policy", "tasks SET policy = 'default'"),
+    ("tasks SET max_attempts = -5", "max_attempts", "tasks SET max_attempts = 5"),
+    ("tasks SET idempotency_key = ''", "idempotency_key", "tasks SET idempotency_key = 'k'"),
+    ("tasks SET headers = '[[1]]'", "headers", "tasks SET headers = NULL"),
+    ("tasks SET labels = '{'", "labels", "tasks SET labels = NULL"),
+];
+
+/// Changes the rows of one task by hand.
+async fn change(client: &Client, change: &str, task: u64) {
+    let sql = format!("UPDATE redrive.{change} WHERE id = '{}'", id(task));
+    assert_eq!(client.execute(&sql, &[]).await.unwrap(), 1, "{sql}");
+}
+
+async fn aside(store: &PostgresStore) -> u64 {
+    store.set_aside(9).await.unwrap().count
+}
+
+/// Tasks 1 and 2 of one lane and 3 of another, and a connection beside the store.
+async fn world() -> (Opened, Arc<PostgresStore>, Client) {
+    let opened = open("one").await;
+    let client = plain(opened.database.url()).await;
+    keep(&*opened.store, [task(1), task(2), task(3).to("https://z.example")]).await;
+    let store = opened.store.clone();
+    (opened, store, client)
+}
+
+#[tokio::test]
+async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
+    for (damage, problem, mended) in DAMAGES {
+        let (opened, store, client) = world().await;
+        change(&client, damage, 1).await;
+        let lanes = store.pending_lanes(None, 2).await.unwrap();
+        assert_eq!(lanes.len(), 2, "{damage}: {lanes:?}");
+        store.shared().unwrap().waiting(None, 1).await.unwrap();
+        let claimed = claim(&*store, billing(), 5, at(0)).await;
+        assert_eq!(ids(&claimed), [id(2)], "{damage}");
+        settle(&*store, succeed(&claimed[0], at(1))).await;
+        let shown = list(&*store, everything(acme())).await;
+        assert_eq!(shown.iter().map(|shown| shown.task.id).collect::<Vec<_>>(), [id(3), id(2)], "{damage}");
+        let set_aside = store.set_aside(9).await.unwrap();
+        assert_eq!((set_aside.count, set_aside.rows.len()), (1, 1), "{damage}");
+        assert!(set_aside.rows[0].problem.contains(problem), "{damage}: {set_aside:?}");
+        assert!(set_aside.rows[0].row.contains(&id(1).to_string()), "{damage}: {set_aside:?}");
+        assert_eq!(counts(&*store, acme()).await, [2, 0, 1, 0, 0, 0], "{damage}: it counts as what it was");
+
+        let started = neighbour(&opened, "two").await;
+        assert_eq!(started.set_aside(9).await.unwrap(), set_aside, "{damage}: this program understands it no better");
+        change(&client, mended, 1).await;
+        let started = neighbour(&opened, "three").await;
+        assert_eq!(aside(&started).await, 0, "{damage}");
+        let taken_back = claim(&*started, billing(), 5, at(2)).await;
+        assert_eq!(ids(&taken_back), [id(1)], "{damage}");
+        assert_eq!(taken_back[0].task.attempt_number, 1, "{damage}: it was not counted before");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_task_in_flight_is_set_aside_and_the_other_leases_are_found() {
+    for (damage, problem, mended) in DAMAGES {
+        let opened = open("one").await;
+        let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+        keep(store, [task(1).claimed(at(0)), task(2).claimed(at(0))]).await;
+        change(&client, damage, 1).await;
+        let late = at(9_000_000);
+        let expired = store.expired(late, 1).await.unwrap();
+        // What a rescue needs of it is in `tasks`: a lane that is wrong in `live` alone is no reason to give a task up.
+        let is_harmless = damage == "live SET dependency = 'bad dep'";
+        assert_eq!(ids(&expired), [id(if is_harmless { 1 } else { 2 })], "{damage}");
+        if !is_harmless {
+            let set_aside = store.set_aside(9).await.unwrap();
+            assert!(set_aside.count == 1 && set_aside.rows[0].problem.contains(problem), "{damage}: {set_aside:?}");
+            settle(store, retry(&expired[0], late, late)).await;
+            change(&client, mended, 1).await;
+            let started = neighbour(&opened, "two").await;
+            assert_eq!(ids(&started.expired(late, 9).await.unwrap()), [id(1)], "{damage}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn leases_that_cannot_be_read_do_not_hide_the_one_behind_them() {
+    const MANY: u64 = 300;
+    let opened = open("one").await;
+    let store = &*opened.store;
+    keep(store, (1..=MANY + 1).map(|n| task(n).claimed(at(n)))).await;
+    let client = plain(opened.database.url()).await;
+    let damage = format!("UPDATE redrive.tasks SET policy = 'bad policy' WHERE id <> '{}'", id(MANY + 1));
+    client.batch_execute(&damage).await.unwrap();
+    let expired = store.expired(at(9_000_000), 16).await.unwrap();
+    assert_eq!(ids(&expired), [id(MANY + 1)]);
+    assert_eq!(aside(store).await, MANY);
+}
+
+#[tokio::test]
+async fn a_lane_whose_claim_fails_is_left_out_and_the_others_are_claimed() {
+    let opened = open("one").await;
+    let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+    let names: Vec<String> = (0..5).map(|n| format!("https://{n}.example")).collect();
+    let tasks = (0..15).map(|n| task(n + 1).to(&names[usize::try_from(n % 5).unwrap()]));
+    keep(store, tasks).await;
+    // Nothing can be read that says so: a trigger that was added by hand refuses one task.
+    client
+        .batch_execute(&format!(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF NEW.token > OLD.token THEN RAISE EXCEPTION 'not this one'; END IF; RETURN NEW;
+             END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE ON redrive.live FOR EACH ROW WHEN (NEW.id = '{}') EXECUTE FUNCTION refuse()",
+            id(3)
+        ))
+        .await
+        .unwrap();
+    let rooms = || names.iter().map(|name| room(lane("acme", name), Class::First, 5, 0));
+    let claims = store.claim(request(rooms(), at(0))).await.unwrap();
+    assert_eq!(claims.claimed.len(), 14);
+    assert_eq!(claims.lanes.iter().map(|due| due.lane.dependency.to_string()).collect::<Vec<_>>(), names);
+    let set_aside = store.set_aside(9).await.unwrap();
+    assert!(set_aside.count == 1 && set_aside.rows[0].problem.contains("not this one"), "{set_aside:?}");
+    assert_eq!(store.claim(request(rooms(), at(0))).await.unwrap().claimed, []);
+    client.batch_execute("DROP TRIGGER refuse ON redrive.live").await.unwrap();
+    let started = neighbour(&opened, "two").await;
+    assert_eq!(ids(&started.claim(request(rooms(), at(0))).await.unwrap().claimed), [id(3)]);
+}
+
+#[tokio::test]
+async fn known_tasks_are_claimed_around_one_that_fails() {
+    let (_opened, store, client) = world().await;
+    change(&client, "live SET token = 9223372036854775807", 1).await;
+    let known = |n, token| Known { tenant: acme(), id: id(n), token: Token(token), has_slot: true };
+    let known = vec![known(1, i64::MAX as u64), known(2, 0), known(3, 0)];
+    let request = KnownRequest { known, due_by: at(0), lease: TERMS, now: at(0) };
+    let claimed = store.shared().unwrap().claim_known(request).await.unwrap();
+    assert_eq!((ids(&claimed), aside(&store).await), (vec![id(2), id(3)], 1));
+}
+
+#[tokio::test]
+async fn an_overdue_task_that_makes_no_sense_does_not_end_and_the_others_do() {
+    for damage in
+        ["live SET error_kind = 'martian'", "live SET token = 9223372036854775807", "live SET deadline_at = -7"]
+    {
+        let (_opened, store, client) = world().await;
+        change(&client, damage, 1).await;
+        let overdue = store.end_overdue(at(u64::MAX >> 24), 10).await.unwrap();
+        assert_eq!(overdue.ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(2), id(3)], "{damage}");
+        assert_eq!((overdue.next_deadline, aside(&store).await), (None, 1), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_request_is_gone_is_set_aside() {
+    let (_opened, store, client) = world().await;
+    client.execute(&format!("DELETE FROM redrive.tasks WHERE id = '{}'", id(1)), &[]).await.unwrap();
+    assert_eq!(ids(&claim(&*store, billing(), 5, at(0)).await), [id(2)]);
+    assert_eq!(aside(&store).await, 1);
+    assert_eq!(store.expired(at(9_000_000), 5).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_dead_letter_is_announced_by_nobody_until_it_is_mended() {
+    let opened = open("one").await;
+    let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+    allow(store, acme()).await;
+    for n in [1, 2] {
+        keep_and_end(store, task(n), Status::Failed, at(n)).await;
+    }
+    change(&client, "log SET reason = 'because'", 1).await;
+    let unannounced = store.unannounced(at(9), 1).await.unwrap();
+    assert_eq!(unannounced.iter().map(|task| task.id).collect::<Vec<_>>(), [id(2)]);
+    assert_eq!(store.clean(at(9), CleanFrom::Start, 10).await.unwrap().removed, 1, "what is set aside is kept");
+    assert_eq!(aside(store).await, 1);
+    change(&client, "log SET reason = 'not-retryable'", 1).await;
+    let started = neighbour(&opened, "two").await;
+    assert_eq!(started.unannounced(at(9), 1).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_of_a_damaged_task_is_refused_alone() {
+    let (_opened, store, client) = world().await;
+    change(&client, "tasks SET fingerprint = '\\x00'", 1).await;
+    let submitted = submit(&*store, [task(7).key("key-1"), task(8).key("l")]).await;
+    assert_eq!(submitted, [Submitted::KeyUnreadable(id(1)), Submitted::Created(None)]);
+}
+
+#[tokio::test]
+async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
+    let (_opened, store, client) = world().await;
+    let put = |n| {
+        let spec = redrive_core::policy::Spec { max_attempts: Some(n), ..Default::default() };
+        store.put_policy(acme(), policy_id("hooks"), spec, Expected::Anything, at(0))
+    };
+    for n in [3, 4] {
+        put(n).await.unwrap();
+    }
+    let damage = async |version: i64| {
+        let sql = "UPDATE redrive.policy_versions SET spec = '{\"maxAttempts\": \"many\"}'
+                   WHERE policy = 'hooks' AND version = $1";
+        assert_eq!(client.execute(sql, &[&version]).await.unwrap(), 1);
+    };
+    damage(1).await;
+    let versions = store.policy(acme(), policy_id("hooks")).await.unwrap();
+    assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2]);
+    let pinned = |version| store.policy_version(acme(), PolicyRef { id: policy_id("hooks"), version });
+    assert!(matches!(pinned(1).await, Err(Error::Corrupt(_))));
+    assert_eq!(pinned(2).await.unwrap().unwrap().version, 2);
+    assert_eq!(pinned(9).await.unwrap(), None);
+    damage(2).await;
+    assert!(matches!(store.policy(acme(), policy_id("hooks")).await, Err(Error::Corrupt(_))), "no older one instead");
+    let ids: Vec<_> = store.policies(acme(), None, 9).await.unwrap().into_iter().map(|policy| policy.id).collect();
+    assert!(!ids.is_empty() && !ids.contains(&policy_id("hooks")));
+    assert_eq!(aside(&store).await, 2);
+    put(5).await.unwrap();
+    assert_eq!(store.policy(acme(), policy_id("hooks")).await.unwrap().len(), 1, "a new version is understood again");
+}
+
+#[tokio::test]
+async fn blobs_that_make_no_sense_do_not_stop_the_pass_over_the_others() {
+    let (_opened, store, client) = world().await;
+    store.adopt_blob(acme(), stored("whole", 1), at(0)).await.unwrap();
+    for n in 0..5 {
+        let sql = "INSERT INTO redrive.blobs (tenant, body, hash, adopted_at) VALUES ('acme', $1, $1, 0)";
+        client.execute(sql, &[&format!("!damaged {n}")]).await.unwrap();
+    }
+    let whole = |condemned: Condemned| condemned.blobs.into_iter().map(|blob| blob.body).collect::<Vec<_>>();
+    assert_eq!(whole(store.condemn_blobs(at(9), None, 2).await.unwrap()), [stored("whole", 1)]);
+    assert_eq!(aside(&store).await, 5);
+}
+
+#[tokio::test]
+async fn a_task_that_has_changed_since_it_was_read_is_not_set_aside() {
+    let (opened, store, client) = world().await;
+    change(&client, "live SET error_kind = 'solar_flare'", 1).await;
+    claim(&*store, billing(), 5, at(0)).await;
+    assert_eq!(aside(&store).await, 1);
+    // A newer program takes it back and works on it. Its attempt is settled under its own token.
+    change(&client, "live SET error_kind = NULL", 1).await;
+    let newer = neighbour(&opened, "newer").await;
+    let claimed = claim(&*newer, billing(), 5, at(1)).await.remove(0);
+    assert_eq!(claimed.task.id, id(1));
+    settle(&*newer, succeed(&claimed, at(2))).await;
+    assert_eq!((aside(&store).await, counts(&*store, acme()).await), (0, [1, 1, 1, 0, 0, 0]));
+}
