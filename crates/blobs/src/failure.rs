@@ -1,6 +1,7 @@
 //! What went wrong, in the engine's terms.
 
 use redrive_engine::bodies::BodyError;
+use redrive_store::PlaceId;
 
 /// Why object storage could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,19 @@ pub enum PlaceError {
     /// Nobody said with which keys to ask.
     #[error("AWS_ACCESS_KEY_ID is not set, and the metadata service of an instance gave no keys either: {0}")]
     NoKeys(String),
+    /// There is no bucket, or something in front of it answers in its place.
+    #[error("there is no such bucket, or a proxy answers in its place: {0}")]
+    NoBucket(String),
+    /// It is not where bodies are kept, by its marker.
+    #[error("{location} {}: mount the volume, or bring the bucket back, that has them", difference(.found.as_ref(), .expected))]
+    AnotherPlace {
+        /// Where bodies should be.
+        location: String,
+        /// The identity of what is there, if it has a marker.
+        found: Option<PlaceId>,
+        /// The identity of where they are.
+        expected: PlaceId,
+    },
     /// Something else has the marker's name.
     #[error("the object {name} there is not a marker of Redrive's")]
     NotAMarker {
@@ -50,21 +64,51 @@ impl PlaceError {
         }
     }
 
-    pub(crate) fn out_of_reach(error: &object_store::Error) -> Self {
-        PlaceError::Unavailable(with_reasons(error))
+    /// An error of object storage that says nothing about the marker.
+    pub(crate) fn of(error: &object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { .. } => PlaceError::NoBucket(with_reasons(error)),
+            error => PlaceError::Unavailable(with_reasons(error)),
+        }
     }
 }
 
-/// An error of object storage.
+impl From<PlaceError> for BodyError {
+    fn from(error: PlaceError) -> Self {
+        BodyError::Unavailable(error.to_string())
+    }
+}
+
+fn difference(found: Option<&PlaceId>, expected: &PlaceId) -> String {
+    match found {
+        Some(found) => format!("is the place {found}, and large bodies are kept in the place {expected}"),
+        None => format!("has no marker \"place\", and large bodies are kept in the place {expected}"),
+    }
+}
+
+/// An error of object storage. That something was not found is a fault of it as well, unless a body was looked for: then
+/// ask [`is_missing`] first.
 pub(crate) fn of(error: object_store::Error) -> BodyError {
-    match error {
-        object_store::Error::NotFound { .. } => BodyError::Missing,
-        error if is_full(&error) => BodyError::Store(redrive_store::Error::Full(with_reasons(&error))),
-        error => BodyError::Unavailable(with_reasons(&error)),
+    match is_full(&error) {
+        true => BodyError::Store(redrive_store::Error::Full(with_reasons(&error))),
+        false => BodyError::Unavailable(with_reasons(&error)),
     }
 }
 
-/// The error with all of its reasons that it does not name itself.
+/// An error of the file system.
+pub(crate) fn of_file(error: std::io::Error) -> BodyError {
+    of(object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(error) })
+}
+
+/// Whether a read found no object of that name. S3 says so with a code: a bucket that is gone, and a proxy that knows no
+/// such path, answer 404 as well.
+pub(crate) fn is_missing(error: &object_store::Error) -> bool {
+    let object_store::Error::NotFound { source, .. } = error else { return false };
+    // The answer's type is private to the object store; its text has the status and the body.
+    let answer = source.to_string();
+    !answer.contains("status code: 404") || answer.contains("<Code>NoSuchKey</Code>")
+}
+
 /// Whether the disk that bodies are kept on has no room.
 fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut reasons = std::iter::successors(Some(error), |error| error.source());
@@ -74,6 +118,7 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
+/// The error with all of its reasons that it does not name itself.
 fn with_reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut reason = error.source();

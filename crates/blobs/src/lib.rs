@@ -4,8 +4,10 @@
 //! | --- | --- |
 //! | `location` | what the setting says: which storage, and where in it |
 //! | `blobs` | [`Blobs`], what the server, the transport and the engine hold |
+//! | `bucket`, `directory` | the two kinds of storage |
 //! | `place` | the names of objects |
 //! | `marker` | the object that says which place this is |
+//! | `identity` | whether this is still the place that it was at the start |
 //! | `private` | files and directories that only their owner can read |
 //! | `upload` | taking a body in, piece by piece, hashed on the way |
 //! | `verified` | giving a body out, and never the last piece of a wrong one |
@@ -21,8 +23,11 @@
 #![forbid(unsafe_code)]
 
 mod blobs;
+mod bucket;
 mod connector;
+mod directory;
 mod failure;
+mod identity;
 mod location;
 mod marker;
 mod place;

@@ -9,25 +9,30 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 use redrive_store::PlaceId;
 
-use crate::failure::PlaceError;
+use crate::failure::{self, PlaceError};
 
 /// The most bytes that a marker has, a line's end included.
-const LONGEST: u64 = 64;
+pub(crate) const LONGEST: u64 = 64;
 
 /// The identity of the place, if it has one.
 pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<PlaceId>, PlaceError> {
     let object = match storage.get(name).await {
         Ok(object) => object,
-        Err(Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(PlaceError::out_of_reach(&error)),
+        Err(error) if failure::is_missing(&error) => return Ok(None),
+        Err(error) => return Err(PlaceError::of(&error)),
     };
-    let foreign = || PlaceError::NotAMarker { name: name.to_string() };
     if object.meta.size > LONGEST {
-        return Err(foreign());
+        return Err(PlaceError::NotAMarker { name: name.to_string() });
     }
-    let bytes = object.bytes().await.map_err(|error| PlaceError::out_of_reach(&error))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| foreign())?;
-    text.trim_end().parse().map(Some).map_err(|_| foreign())
+    let bytes = object.bytes().await.map_err(|error| PlaceError::of(&error))?;
+    parse(name.as_ref(), &bytes).map(Some)
+}
+
+/// The identity that the object `name` says.
+pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, PlaceError> {
+    let text = std::str::from_utf8(content).ok();
+    let identity = text.and_then(|text| text.trim_end().parse().ok());
+    identity.ok_or_else(|| PlaceError::NotAMarker { name: name.to_owned() })
 }
 
 /// Makes `fresh` the identity of a place that has none. Answers what it is then: somebody else may have been first.
@@ -38,9 +43,9 @@ pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
         // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if not.
         Err(error) if knows_no_conditions(&error) => {
-            storage.put(name, content.into()).await.map_err(|error| PlaceError::out_of_reach(&error))?;
+            storage.put(name, content.into()).await.map_err(|error| PlaceError::of(&error))?;
         }
-        Err(error) => return Err(PlaceError::out_of_reach(&error)),
+        Err(error) => return Err(PlaceError::of(&error)),
     }
     read(storage, name).await?.ok_or_else(|| PlaceError::Unavailable("what was written is not there".into()))
 }
@@ -56,7 +61,7 @@ mod tests {
     use object_store::memory::InMemory;
 
     use super::*;
-    use crate::blobs::open_bucket;
+    use crate::bucket;
     use crate::location::{Credentials, Location};
     use crate::s3::{self, S3};
 
@@ -64,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn the_second_to_write_takes_the_identity_of_the_first() {
         let (directory, s3) = (tempfile::tempdir().unwrap(), S3::start());
-        let Ok(Location::S3(bucket)) = Location::parse(&s3.url()) else { panic!("{}", s3.url()) };
+        let Ok(Location::S3(named)) = Location::parse(&s3.url()) else { panic!("{}", s3.url()) };
         let credentials = Credentials {
             access_key_id: Some(s3::ACCESS_KEY_ID.into()),
             secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
@@ -73,7 +78,7 @@ mod tests {
         let places: [Box<dyn ObjectStore>; 3] = [
             Box::new(InMemory::new()),
             Box::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap()),
-            Box::new(open_bucket(&bucket, &credentials, &[]).unwrap()),
+            Box::new(bucket::open(&named, &credentials, &[]).unwrap()),
         ];
         for storage in places {
             let name = Path::from("redrive/place");

@@ -9,7 +9,7 @@ use redrive_core::{BodyRef, TenantId};
 
 pub(crate) const BODIES: &str = "bodies";
 pub(crate) const INCOMING: &str = "incoming";
-const MARKER: &str = "place";
+pub(crate) const MARKER: &str = "place";
 
 /// Where all names begin.
 #[derive(Debug, Clone)]

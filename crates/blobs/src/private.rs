@@ -13,13 +13,29 @@ pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
         return Ok(());
     }
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| is_missing(path)).collect();
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)?;
+    for_the_owner().recursive(true).create(directory)?;
     // A directory's own name is to survive, too.
     missing.into_iter().rev().filter_map(Path::parent).try_for_each(sync)
+}
+
+/// The same below `root`, which must be there.
+pub(crate) fn make_directory_below(root: &Path, directory: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| *path != root && !path.is_dir()).collect();
+    for directory in missing.into_iter().rev() {
+        match for_the_owner().create(directory) {
+            // Another upload needs it as well.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        directory.parent().map_or(Ok(()), sync)?;
+    }
+    Ok(())
+}
+
+fn for_the_owner() -> std::fs::DirBuilder {
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
 }
 
 /// Closes a file to everybody but its owner.
@@ -32,18 +48,12 @@ pub(crate) fn close_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() { close(directory, 0o700) } else { Ok(()) }
 }
 
-#[cfg(unix)]
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if std::fs::metadata(path)?.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn close(_: &Path, _: u32) -> io::Result<()> {
-    Ok(())
 }
 
 fn is_missing(path: &Path) -> bool {

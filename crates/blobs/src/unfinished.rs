@@ -1,13 +1,15 @@
 //! What uploads that broke off left behind.
 
-use std::path::Path as Directory;
-use std::time::{Duration, UNIX_EPOCH};
+use std::io;
+use std::os::fd::OwnedFd;
 
 use futures_util::TryStreamExt as _;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use redrive_core::Timestamp;
 use redrive_engine::bodies::BodyError;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
+use crate::directory::found;
 use crate::failure;
 use crate::place::{INCOMING, Places};
 
@@ -30,19 +32,17 @@ pub(crate) async fn delete_objects(
 }
 
 /// The same for a directory, where a file that was never finished is not listed as an object.
-pub(crate) fn delete_files(root: &Directory, before: Timestamp) -> Result<usize, std::io::Error> {
-    let before = UNIX_EPOCH + Duration::from_millis(before.as_millis());
-    let incoming = match std::fs::read_dir(root.join(INCOMING)) {
-        Ok(incoming) => incoming,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
+pub(crate) fn delete_files(root: &OwnedFd, before: Timestamp) -> io::Result<usize> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Some(incoming) = found(rustix::fs::openat(root, INCOMING, flags, Mode::empty()))? else { return Ok(0) };
+    let before = i128::from(before.as_millis());
     let mut deleted = 0;
-    for entry in incoming {
+    for entry in Dir::read_from(&incoming)? {
         let entry = entry?;
         // An upload may end, or be taken back, while this is looking.
-        let is_old = entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified < before);
-        if is_old && std::fs::remove_file(entry.path()).is_ok() {
+        let Ok(file) = rustix::fs::statat(&incoming, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let modified = i128::from(file.st_mtime) * 1_000 + i128::from(file.st_mtime_nsec) / 1_000_000;
+        if modified < before && rustix::fs::unlinkat(&incoming, entry.file_name(), AtFlags::empty()).is_ok() {
             deleted += 1;
         }
     }

@@ -19,7 +19,11 @@ pub(crate) fn pieces(object: GetResult, body: BodyRef) -> Pieces {
             Some(Ok(piece)) => check(&mut hasher, piece, &body),
             Some(Err(error)) => Err(failure::of(error)),
             None if hasher.length() == body.length => return None,
-            None => Err(BodyError::Damaged(format!("it ends after {} of {} bytes", hasher.length(), body.length))),
+            // As many were announced: what is short is the answer, not the object.
+            None => {
+                let (came, all) = (hasher.length(), body.length);
+                Err(BodyError::Unavailable(format!("the answer ends after {came} of {all} bytes")))
+            }
         };
         // Nothing comes after an error.
         let state = next.is_ok().then_some((pieces, hasher));

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
-#[path = "support/s3.rs"]
-mod s3;
+mod support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,135 +10,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use redrive_blobs::{Blobs, Credentials, Location, Parts};
+use redrive_blobs::Credentials;
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
-use redrive_engine::bodies::{Bodies, BodyError, Pieces};
-use redrive_engine::clock::{Clock, SystemClock};
-use redrive_engine::entropy::Entropy;
+use redrive_engine::bodies::{Bodies, BodyError};
+use redrive_engine::clock::Clock;
 use redrive_store::{Blob, MemoryStore, PlaceId, Store};
-use s3::{S3, files_below};
-
-/// What an upload gathers before it sends it on.
-const PART: usize = 5 * 1024 * 1024;
-const LIMIT: u64 = 64 * 1024 * 1024;
-
-/// One place, and what is needed to look behind it.
-struct World {
-    blobs: Blobs,
-    store: Arc<MemoryStore>,
-    clock: SystemClock,
-    url: String,
-    directory: Option<tempfile::TempDir>,
-    s3: Option<S3>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Directory,
-    S3,
-    Memory,
-}
-
-const EVERYWHERE: [Place; 3] = [Place::Directory, Place::S3, Place::Memory];
-/// Where there are files to look at.
-const ON_DISK: [Place; 2] = [Place::Directory, Place::S3];
-
-struct Counting(std::sync::atomic::AtomicU64);
-
-impl Entropy for Counting {
-    fn bits(&self) -> u64 {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
-fn world(place: Place) -> World {
-    let (store, clock) = (Arc::new(MemoryStore::new()), SystemClock::start());
-    let directory = (place == Place::Directory).then(|| tempfile::tempdir().unwrap());
-    let s3 = (place == Place::S3).then(S3::start);
-    let url = match (&directory, &s3) {
-        (Some(directory), _) => format!("file://{}/not/there/yet", directory.path().display()),
-        (_, Some(s3)) => s3.url(),
-        _ => "memory:".into(),
-    };
-    let blobs = open(&url, &keys(), store.clone(), 1);
-    World { blobs, store, clock, url, directory, s3 }
-}
-
-fn keys() -> Credentials {
-    Credentials {
-        access_key_id: Some(s3::ACCESS_KEY_ID.into()),
-        secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
-        session_token: None,
-    }
-}
-
-fn open(url: &str, keys: &Credentials, store: Arc<MemoryStore>, first_random: u64) -> Blobs {
-    let entropy = Arc::new(Counting(first_random.into()));
-    let parts = Parts { store, clock: Arc::new(SystemClock::start()), entropy };
-    Blobs::open(&Location::parse(url).unwrap(), keys, parts).unwrap()
-}
-
-impl World {
-    async fn keep(&self, bytes: &[u8]) -> Result<BodyRef, BodyError> {
-        self.blobs.keep(&tenant(), in_pieces(bytes), LIMIT).await
-    }
-
-    async fn read(&self, body: &BodyRef) -> (Vec<u8>, Option<BodyError>) {
-        match self.blobs.open(&tenant(), body).await {
-            Ok(pieces) => collect(pieces).await,
-            Err(error) => (Vec::new(), Some(error)),
-        }
-    }
-
-    /// Another process over the same place, which draws other numbers.
-    fn neighbour(&self) -> Blobs {
-        open(&self.url, &keys(), self.store.clone(), 1_000)
-    }
-
-    fn root(&self) -> PathBuf {
-        match (&self.directory, &self.s3) {
-            (Some(directory), _) => directory.path().join("not/there/yet"),
-            (_, Some(s3)) => s3.root(),
-            _ => panic!("there are no files"),
-        }
-    }
-
-    /// The files of bodies that are in their place.
-    fn bodies(&self) -> Vec<PathBuf> {
-        files_below(self.root().join("bodies"))
-    }
-
-    /// The files of bodies that are not.
-    fn unfinished(&self) -> Vec<PathBuf> {
-        files_below(self.root().join("incoming"))
-    }
-}
-
-fn tenant() -> TenantId {
-    TenantId::default_tenant()
-}
-
-/// Bytes that are nowhere the same for long.
-fn content(length: usize) -> Vec<u8> {
-    (0..length as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
-}
-
-fn in_pieces(bytes: &[u8]) -> Pieces {
-    let pieces: Vec<_> = bytes.chunks(70_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    Box::pin(stream::iter(pieces))
-}
-
-/// What came, and what ended it if it was no end.
-async fn collect(mut pieces: Pieces) -> (Vec<u8>, Option<BodyError>) {
-    let mut bytes = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        match piece {
-            Ok(piece) => bytes.extend_from_slice(&piece),
-            Err(error) => return (bytes, Some(error)),
-        }
-    }
-    (bytes, None)
-}
+use support::s3::S3;
+use support::{EVERYWHERE, LIMIT, ON_DISK, PART, Place, collect, content, in_pieces, keys, open, tenant, world};
 
 #[tokio::test]
 async fn what_is_kept_is_given_back_byte_for_byte() {

@@ -101,7 +101,9 @@ impl Streamed {
         let piece = match next {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(None) if self.left == 0 => return Poll::Ready(None),
-            Poll::Ready(None) => Err(BodyError::Damaged(format!("it ended {} bytes early", self.left))),
+            Poll::Ready(None) => {
+                Err(BodyError::Unavailable(format!("the stored body ended {} bytes early", self.left)))
+            }
             Poll::Ready(Some(Ok(piece))) if piece.len() as u64 > self.left => {
                 Err(BodyError::Damaged("it did not end where it should".into()))
             }

@@ -6,10 +6,15 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a server that cannot work fails the test")]
 
+#[path = "s3_faults.rs"]
+mod faults;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+pub use faults::Fault;
+use faults::Faults;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -28,6 +33,7 @@ const BUCKET: &str = "bodies";
 pub struct S3 {
     directory: TempDir,
     address: SocketAddr,
+    faults: Faults,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -36,7 +42,8 @@ impl S3 {
     pub fn start() -> S3 {
         let directory = TempDir::new().unwrap();
         std::fs::create_dir(directory.path().join(BUCKET)).unwrap();
-        let mut server = S3 { directory, address: ([127, 0, 0, 1], 0).into(), running: None };
+        let mut server =
+            S3 { directory, address: ([127, 0, 0, 1], 0).into(), faults: Faults::default(), running: None };
         server.resume();
         server
     }
@@ -44,6 +51,17 @@ impl S3 {
     /// Where it is, as the setting `blobs` says it.
     pub fn url(&self) -> String {
         format!("s3://{BUCKET}/redrive?endpoint=http://{}", self.address)
+    }
+
+    /// From now on, a request of this method for this path gets what `choose` says, or the server's own answer. It is asked
+    /// before each request is carried out.
+    pub fn fail(&self, choose: impl Fn(&str, &str) -> Option<Fault> + Send + 'static) {
+        self.faults.set(choose);
+    }
+
+    /// From now on, all is well again.
+    pub fn heal(&self) {
+        self.faults.set(|_, _| None);
     }
 
     /// Ends it as a crash would: every connection breaks.
@@ -64,9 +82,10 @@ impl S3 {
         listener.set_nonblocking(true).unwrap();
         self.address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
+        let faults = self.faults.clone();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(serve(listener, service, stopped));
+            runtime.block_on(serve(listener, service, faults, stopped));
         });
         self.running = Some((stop, thread));
     }
@@ -88,7 +107,12 @@ impl Drop for S3 {
     }
 }
 
-async fn serve(listener: std::net::TcpListener, service: S3Service, mut stopped: oneshot::Receiver<()>) {
+async fn serve(
+    listener: std::net::TcpListener,
+    service: S3Service,
+    faults: Faults,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let listener = TcpListener::from_std(listener).unwrap();
     // Dropping the set breaks the connections.
     let mut connections = JoinSet::new();
@@ -98,7 +122,7 @@ async fn serve(listener: std::net::TcpListener, service: S3Service, mut stopped:
             _ = &mut stopped => return,
             accepted = listener.accept() => accepted.unwrap().0,
         };
-        let service = service.clone();
+        let service = faults.clone().before(service.clone());
         connections.spawn(async move {
             let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
             // A caller that hangs up is no concern of the server's.

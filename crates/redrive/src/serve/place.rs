@@ -1,8 +1,12 @@
 //! Makes sure at the start that this node keeps large bodies where the others do, and that it can.
 //!
 //! A node that looks elsewhere would find nothing and give tasks up whose bodies are there. An address does not tell: so a
-//! place has an identity of its own, and the shared store remembers the one that its bodies are in.
+//! place has an identity of its own, and the shared store remembers the one that its bodies are in. Beside the embedded store
+//! a file does (`recorded`), so that a volume that is not mounted at the start is noticed there, too.
 
+mod recorded;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,6 +14,7 @@ use redrive_blobs::{Blobs, Location};
 use redrive_store::{PlaceId, Shared, Store};
 
 use crate::exit::{Exit, Failure};
+use recorded::RecordedPlace;
 
 /// Where this node keeps large bodies.
 pub(super) struct Place {
@@ -17,15 +22,16 @@ pub(super) struct Place {
     pub(super) location: Location,
     /// Whether a setting names it, and not a default.
     pub(super) is_named: bool,
+    /// The directory of an embedded store, which has the record of its place.
+    pub(super) data_dir: Option<PathBuf>,
 }
 
 /// Whether this is the place that the store's bodies are kept in. The first node makes it so.
 pub(super) async fn check(place: Option<&Place>, store: &dyn Store) -> anyhow::Result<()> {
     let Some(shared) = store.shared() else {
-        // Nobody else is there to disagree with, so all that is to be known is whether it can be used.
         return match place {
-            Some(place) if place.is_named => place.mark().await.map(drop),
-            _ => Ok(()),
+            Some(place) => place.check_own().await,
+            None => Ok(()),
         };
     };
     let recorded = recorded(shared, None).await?;
@@ -59,21 +65,62 @@ impl Place {
         self.blobs.mark().await.with_context(|| self.unusable())
     }
 
+    /// Whether this is the place that the bodies of a store with one process are kept in. At another location it is another
+    /// place by the operator's own will, so only the same location must have the same identity.
+    async fn check_own(&self) -> anyhow::Result<()> {
+        let recorded = self.data_dir.as_deref().map(recorded::read).transpose()?.flatten();
+        if let Some(recorded) = recorded.filter(|recorded| recorded.location == self.location.to_string()) {
+            return self.must_still_be(recorded.identity, self.identity().await?);
+        }
+        match self.mark_and_record().await {
+            // The place beside the store is used without being asked for: a full disk, for example, is no reason not to start.
+            Err(error) if !self.is_named => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the place of large bodies cannot be marked: it would not be noticed if it were swapped for another"
+                );
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    async fn mark_and_record(&self) -> anyhow::Result<()> {
+        let identity = self.mark().await?;
+        let Some(data_dir) = &self.data_dir else { return Ok(()) };
+        recorded::write(data_dir, &RecordedPlace { location: self.location.to_string(), identity })
+    }
+
+    fn must_still_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
+        let Some(found) = difference(recorded, found) else { return Ok(()) };
+        let (location, file) = (&self.location, self.data_dir.as_deref().map(recorded::file).unwrap_or_default());
+        Err(refuse(format!(
+            "large bodies of this store's tasks are not in {location} any more: {found}, and theirs is {recorded}. Mount the \
+             volume that has them; if they are lost for good, delete {}",
+            file.display()
+        )))
+    }
+
     fn unusable(&self) -> String {
         format!("cannot keep large bodies in {}", self.location)
     }
 
     fn must_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
-        let found = match found {
-            Some(found) if found == recorded => return Ok(()),
-            Some(found) => format!("it is the place {found}"),
-            None => "it has no marker \"place\"".into(),
-        };
+        let Some(found) = difference(recorded, found) else { return Ok(()) };
         let location = &self.location;
         Err(refuse(format!(
             "large bodies of this store's tasks are not kept in {location}: {found}, and theirs is {recorded}. Every node \
              needs the same --blobs; bodies that were moved need their marker, the object \"place\", beside them"
         )))
+    }
+}
+
+/// What is there in place of the one that is recorded; nothing if it is that one.
+fn difference(recorded: PlaceId, found: Option<PlaceId>) -> Option<String> {
+    match found {
+        Some(found) if found == recorded => None,
+        Some(found) => Some(format!("it is the place {found}")),
+        None => Some("it has no marker \"place\"".into()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Large bodies, through the real service: over a directory and over an S3-compatible server.
 
+mod unmounted;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ use redrive_transport::{HttpTransport, Options, Plain};
 use tokio::sync::Notify;
 
 use crate::call::{SHORT, call, transport};
-use crate::s3::{self, S3, files_below};
+use crate::s3::{self, Fault, S3, files_below};
 use crate::support::behaviours::{self, OK};
 use crate::support::{Request, Server, http2};
 
@@ -133,6 +133,31 @@ async fn while_storage_is_not_there_nothing_is_sent() {
         let (server, transport) = (server(options.plain).await, over(&blobs, options));
         let (kind, _) = call(server.url("/")).stored(body).fails_over(&transport).await;
         assert_eq!((kind, server.counts().accepted), (ErrorType::BodyUnavailable, 0));
+    }
+}
+
+/// Neither a missing bucket nor an answer that is cut off says anything about the body.
+#[tokio::test]
+async fn a_fault_of_s3_is_not_a_lost_body() {
+    let s3 = S3::start();
+    let blobs = open(&s3.url());
+    blobs.mark().await.unwrap();
+    let body = keep(&blobs, &content(100_000)).await;
+    for options in both() {
+        let (server, transport) = (server(options.plain).await, over(&blobs, options));
+        for (fault, expected) in [
+            (Fault::not_found("NoSuchBucket"), ErrorType::BodyUnavailable),
+            (Fault::Answer(404, "no such page".into()), ErrorType::BodyUnavailable),
+            (Fault::Shortened(90_000), ErrorType::BodyUnavailable),
+            (Fault::CutAfter(10_000), ErrorType::BodyIncomplete),
+        ] {
+            let told = format!("{fault:?}");
+            s3.fail(move |method, _| (method == "GET").then(|| fault.clone()));
+            let (kind, message) = call(server.url("/")).stored(body).fails_over(&transport).await;
+            assert_eq!(kind, expected, "{told}: {message}");
+        }
+        s3.heal();
+        call(server.url("/")).stored(body).over(&transport).await.unwrap();
     }
 }
 
@@ -269,6 +294,26 @@ async fn an_answer_is_not_lost_because_it_cannot_be_stored() {
     let answer = call(server.url("/")).over(&transport).await.unwrap();
     assert_eq!((answer.status, answer.truncated), (200, true));
     assert_eq!(answer.body.inline().unwrap(), &bytes[..1_000]);
+}
+
+/// A volume that is not mounted leaves an empty directory.
+#[tokio::test]
+async fn an_answer_is_not_stored_in_another_directory() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (directory, away) = (temporary.path().join("bodies"), temporary.path().join("away"));
+    let blobs = in_directory(&directory);
+    blobs.mark().await.unwrap();
+    let transport = over(&blobs, keeping(1_000_000));
+    let (server, bytes) = answering(100_000).await;
+    std::fs::rename(&directory, &away).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    let answer = call(server.url("/")).over(&transport).await.unwrap();
+    assert_eq!((answer.truncated, answer.body.inline().unwrap().as_ref()), (true, &bytes[..1_000]));
+    assert_eq!(files_below(directory.clone()), Vec::<std::path::PathBuf>::new());
+    std::fs::remove_dir(&directory).unwrap();
+    std::fs::rename(&away, &directory).unwrap();
+    let answer = call(server.url("/")).over(&transport).await.unwrap();
+    assert!(!answer.truncated && read(&blobs, answer.body.stored().unwrap()).await == bytes);
 }
 
 #[tokio::test]

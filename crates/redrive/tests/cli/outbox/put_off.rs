@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
+use super::super::world::s3::{Fault, S3};
 use super::super::world::{Arrival, Business, Reply, Service, TABLE, Target};
 
 /// How many tasks a batch has, and the answer that takes them all.
@@ -62,6 +63,25 @@ fn a_server_that_cannot_be_reached_ends_a_single_run_and_not_the_relay() {
     let _service = Service::start_at(&address, directory.path(), &[]);
     target.arrival();
     business.wait_until_empty();
+}
+
+/// The bucket is gone, or a proxy answers in its place: that says nothing about the row.
+#[test]
+fn a_row_whose_body_cannot_be_stored_is_not_refused() {
+    let (business, target, s3) = (Business::start(), Target::answering(&[200]), S3::start());
+    let temporary = tempfile::tempdir().unwrap();
+    let service = Service::start_over(&s3, temporary.path(), &[]);
+    s3.fail(|method, _| (method == "PUT").then(|| Fault::not_found("NoSuchBucket")));
+    let url = &target.url;
+    business.run(&format!(
+        "INSERT INTO {TABLE} (target_url, body) VALUES ('{url}', convert_to(repeat('x', 100000), 'UTF8'))"
+    ));
+    let once = business.relay(&service, &["--once"]).end().with(1);
+    once.says(&["object storage is unavailable"]);
+    assert_eq!(business.ask("SELECT id, refused IS NULL FROM app.outbox"), ["1|t"]);
+    s3.heal();
+    business.relay(&service, &["--once"]).end().with(0).says(&["moved 1 row, refused 0 rows"]);
+    assert_eq!(target.arrival().body.len(), 100_000);
 }
 
 #[test]

@@ -7,16 +7,21 @@ use serde_json::Value;
 
 /// Posts a JSON document to `path` of the server at `authority`, and says the status and the document that came back.
 pub(crate) fn post(authority: &str, path: &str, body: &str) -> (u16, Value) {
+    let answer = answer_to_post(authority, path, "application/json", body);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+}
+
+/// Posts a body to `path` of the server at `authority`, and says what came back, head and body.
+pub(crate) fn answer_to_post(authority: &str, path: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     let mut stream = TcpStream::connect(authority).unwrap();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
          content-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
-    let answer = std::io::read_to_string(&mut stream).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+    std::io::read_to_string(&mut stream).unwrap()
 }

@@ -9,7 +9,7 @@ mod service;
 mod target;
 
 pub(crate) use business::{Business, TABLE};
-pub(crate) use call::post;
+pub(crate) use call::{answer_to_post, post};
 pub(crate) use program::{Ended, Program, redrive, redrive_with_few_files};
 pub(crate) use service::Service;
 pub(crate) use target::{Arrival, Reply, Target};
