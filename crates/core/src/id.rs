@@ -182,6 +182,11 @@ impl TaskId {
         millis << COUNTER_BITS | counter
     }
 
+    /// The moment in its first bits: when it was made, or a little later if many were.
+    pub fn made_at(self) -> Timestamp {
+        Timestamp::from_millis((self.0 >> 80) as u64)
+    }
+
     /// The random part: 59 bits.
     pub fn tail(self) -> u64 {
         self.0 as u64 & TAIL_MASK

@@ -70,16 +70,17 @@ fn since_epoch() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Not `Instant`, which stands still while the machine is suspended.
+/// The time since the machine was started. Not `Instant`, which stands still while the machine is suspended.
 #[cfg(target_os = "linux")]
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
+/// The time since this was first asked.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed()
 }

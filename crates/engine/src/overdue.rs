@@ -46,9 +46,16 @@ impl Deadlines {
 
 /// Runs until the engine drains.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut is_first = true;
     loop {
         let wait = match end_overdue(&shared).await {
-            Ok(()) => next_look(&shared),
+            Ok(ended) => {
+                if ended > 0 && is_first {
+                    tracing::warn!(ended, "tasks passed their deadline while no process ran, or the clock was set");
+                }
+                is_first = false;
+                next_look(&shared)
+            }
             Err(error) => {
                 tracing::warn!(%error, "ending tasks past their deadline failed, trying again");
                 Some(PAUSE)
@@ -93,12 +100,13 @@ fn next_look(shared: &Shared) -> Option<Duration> {
     }
 }
 
-/// Ends everything that is overdue by now.
-async fn end_overdue(shared: &Shared) -> Result<(), Error> {
+/// Ends everything that is overdue by now; says how many tasks that were.
+async fn end_overdue(shared: &Shared) -> Result<usize, Error> {
     // What seems overdue may not be. The next look comes soon enough.
     if planted::is(Bug::OverdueWaitsForRoom) || !shared.clock.is_certain() {
-        return Ok(());
+        return Ok(0);
     }
+    let mut count = 0;
     loop {
         let step = shared.options.steps.overdue;
         // What is noted during the call may be in the answer or not: the earlier of both is safe.
@@ -116,8 +124,9 @@ async fn end_overdue(shared: &Shared) -> Result<(), Error> {
         next_deadline.into_iter().for_each(|deadline| shared.deadlines.note(deadline));
         let is_last = ended.len() < step;
         ended.iter().for_each(|task| follow_up(shared, task));
+        count += ended.len();
         if is_last {
-            return Ok(());
+            return Ok(count);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
 
 mod blobs;
+mod clock_record;
 mod entropy;
 mod greeting;
 pub(crate) mod logging;
@@ -107,7 +108,11 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
 }
 
 async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
-    let clock = CommonClock::new(Arc::new(SystemClock::start()), &*store);
+    let clock = SystemClock::start();
+    if config.store == StoreKind::Sqlite {
+        clock_record::check(&config.data_dir, &clock, store.newest_task().await.context("cannot read the store")?);
+    }
+    let clock = CommonClock::new(Arc::new(clock), &*store);
     let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
     let place = blobs::open(config, known)?;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
 mod callers;
+mod clock;
 mod completions;
 mod config;
 mod doctor;
