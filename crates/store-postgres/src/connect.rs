@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -35,6 +35,9 @@ pub enum ConnectError {
     /// It took too long.
     #[error("not within {0:?}")]
     TimedOut(Duration),
+    /// The server takes no writes.
+    #[error("the server is a replica, or read-only")]
+    ReadOnly,
 }
 
 /// Where to connect to, and how.
@@ -98,6 +101,24 @@ impl Address {
         Ok(Address { config, tls, timeout: terms.timeout })
     }
 
+    /// For connections that write: of several servers the one that takes writes is used.
+    pub(crate) fn for_writing(mut self) -> Self {
+        if self.config.get_hosts().len() > 1 && self.config.get_target_session_attrs() == TargetSessionAttrs::Any {
+            self.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        self
+    }
+
+    /// A new connection to a server that takes writes. During a failover an address may lead to a replica for a moment, and a
+    /// connection to it would stay one when the moment is over.
+    pub(crate) async fn connect_for_writing(&self) -> Result<(Client, Driven), ConnectError> {
+        let (client, driven) = self.connect().await?;
+        match driven.is_read_only() {
+            true => Err(ConnectError::ReadOnly),
+            false => Ok((client, driven)),
+        }
+    }
+
     /// A new connection.
     pub async fn connect(&self) -> Result<(Client, Driven), ConnectError> {
         let connecting = async {
@@ -120,6 +141,15 @@ impl Address {
 }
 
 impl Driven {
+    /// Whether the server says that it takes no writes, which it does unasked. A pooler may keep that to itself.
+    fn is_read_only(&self) -> bool {
+        let says = |name| match self {
+            Driven::Plain(driver) => driver.parameter(name) == Some("on"),
+            Driven::Tls(driver) => driver.parameter(name) == Some("on"),
+        };
+        says("in_hot_standby") || says("default_transaction_read_only")
+    }
+
     /// Moves bytes until the server says something unasked, such as a notification; `None` when the connection has ended.
     pub async fn next(&mut self) -> Option<Result<AsyncMessage, tokio_postgres::Error>> {
         poll_fn(|context| self.poll_message(context)).await

@@ -64,6 +64,27 @@ impl Failure {
         }
     }
 
+    /// Whether the server refused to write, and nothing of the call happened: it is a replica, or read-only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self {
+            Failure::Postgres(_) => self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
+            _ => false,
+        }
+    }
+
+    /// Whether the connection is of no use to the next call either: it leads to a server that does not do what is needed, or
+    /// that is about to close it.
+    pub(crate) fn is_about_the_connection(&self) -> bool {
+        const CODES: [SqlState; 4] = [
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+        ];
+        let is_lost = |code: &SqlState| code.code().starts_with("08");
+        self.code().is_some_and(|code| CODES.contains(code) || is_lost(code))
+    }
+
     fn is_cancelled(&self) -> bool {
         self.code() == Some(&SqlState::QUERY_CANCELED)
     }
@@ -151,7 +172,7 @@ pub fn told(error: &tokio_postgres::Error) -> String {
 fn hint(told: &tokio_postgres::error::DbError) -> Option<&'static str> {
     let code = told.code();
     if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
-        Some(": the server is a replica, or read-only; name all servers and add target_session_attrs=read-write")
+        Some(": the server is a replica, or read-only")
     } else if *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT {
         Some(": is there a transaction pooler in between? It needs --postgres-pooler transaction")
     } else if *code == SqlState::PROTOCOL_VIOLATION && told.message().contains("startup parameter") {

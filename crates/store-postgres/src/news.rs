@@ -199,7 +199,7 @@ impl News {
     }
 
     async fn listen_once(&self, address: &Address) -> Result<(), Failure> {
-        let (client, driven) = address.connect().await?;
+        let (client, driven) = address.connect_for_writing().await?;
         let listen = format!("LISTEN {CHANNEL}");
         let listening = client.batch_execute(&listen);
         self.drive(listening, driven).await

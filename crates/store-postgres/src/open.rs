@@ -71,7 +71,7 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
     let in_order = Use { finding: Finding::InOrder, lock_timeout: options.lock_timeout, statement_timeout };
     let by_key = Use { finding: Finding::ByKey, lock_timeout: options.batch_lock_timeout, statement_timeout };
     let pool = |connections, used| {
-        Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?, options, connections, used))
+        Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?.for_writing(), options, connections, used))
     };
     let shares = Shares::of(options.connections, options.writers);
     Ok(Ways {
@@ -79,8 +79,10 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
         going: pool(shares.going, in_order)?,
         writers: Pools { batches: pool(shares.batches, by_key)?, apart: pool(shares.apart, by_key)? },
         listen: match (&options.listen_url, options.is_pooled) {
-            (Some(url), _) => Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?),
-            (None, false) => Some(read(options, &options.url, in_order)?),
+            (Some(url), _) => {
+                Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?.for_writing())
+            }
+            (None, false) => Some(read(options, &options.url, in_order)?.for_writing()),
             (None, true) => None,
         },
     })

@@ -16,12 +16,13 @@ use crate::options::Options;
 pub(crate) const TRIES: usize = 5;
 
 /// Runs `work` with a connection of the pool, within the time that a call may take, and answers what it came to. What
-/// stood in another transaction's way is tried again: PostgreSQL undid it. (A macro, because the compiler cannot see that
+/// stood in another transaction's way is tried again: PostgreSQL undid it. What met a server that takes no writes is tried
+/// again once, on a fresh connection: the address may lead to another server by now. (A macro, because the compiler cannot see that
 /// a closure which borrows its connection may move between threads.)
 macro_rules! call {
     ($pool:expr, |$connection:ident| $work:expr) => {{
         let pool: &$crate::pool::Pool = &$pool;
-        let mut tries = 1;
+        let (mut tries, mut was_read_only) = (1, false);
         loop {
             let outcome = pool
                 .within_time(async {
@@ -36,6 +37,11 @@ macro_rules! call {
                 Err(failure) if failure.is_conflict() && tries < $crate::pool::TRIES => {
                     tracing::debug!(%failure, tries, "trying again");
                     tries += 1;
+                }
+                Err(failure) if failure.is_read_only() && !was_read_only => {
+                    tracing::debug!(%failure, "trying again on a fresh connection");
+                    was_read_only = true;
+                    pool.drop_idle();
                 }
                 outcome => break outcome,
             }
@@ -134,7 +140,7 @@ impl Pool {
         let connection = match self.take_idle() {
             Some(connection) => connection,
             None => {
-                let (client, driven) = self.shared.address.connect().await?;
+                let (client, driven) = self.shared.address.connect_for_writing().await?;
                 tokio::spawn(driven.run());
                 match self.shared.is_pooled {
                     false => Connection::session(client, self.shared.plans_last),
@@ -168,9 +174,10 @@ impl Pool {
 }
 
 impl Lent {
-    /// The call came to its end; if nobody knows what it did, nobody else gets the connection.
+    /// The call came to its end. If nobody knows what it did, or if the connection is at fault, nobody else gets it.
     pub(crate) fn came_to<T>(&mut self, outcome: &Result<T, Failure>) {
-        self.is_usable = !outcome.as_ref().is_err_and(Failure::is_in_doubt);
+        let is_unfit = |failure: &Failure| failure.is_in_doubt() || failure.is_about_the_connection();
+        self.is_usable = !outcome.as_ref().is_err_and(is_unfit);
     }
 }
 

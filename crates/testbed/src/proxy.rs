@@ -40,6 +40,7 @@ struct Faults {
 enum Order {
     CutAll,
     Refuse(bool),
+    LeadTo(SocketAddr),
 }
 
 impl Proxy {
@@ -76,6 +77,11 @@ impl Proxy {
     /// Closes every connection, on both sides.
     pub fn cut_all(&self) {
         self.order(Order::CutAll);
+    }
+
+    /// New connections lead to this server from now on. Those that are open stay where they are.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.order(Order::LeadTo(target));
     }
 
     /// Whether new connections are refused, as if nothing listened. Those that are open stay open.
@@ -147,6 +153,7 @@ impl Gate {
                             listener = Some(TcpListener::bind(self.address).await.expect("the proxy's port again"));
                         }
                         Order::Refuse(false) => {}
+                        Order::LeadTo(target) => self.target = target,
                     }
                     // Whoever gave the order may have given up.
                     done.send(()).ok();

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod damaged;
+mod failover;
 mod faults;
 mod outbox;
 mod pooled;

@@ -60,7 +60,32 @@ impl Postgres {
         let data = home.path().join("data");
         make_cluster(&programs, &home, account);
         options.files.iter().for_each(|(name, content)| put_file(&data.join(name), content, account));
-        let settings = settings_of(&options);
+        Postgres::run(home, settings_of(&options), "database system is ready to accept connections")
+    }
+
+    /// A hot standby that follows this server: it answers reads and refuses writes, until it is [promoted](Self::promote).
+    pub fn start_standby(&self) -> Self {
+        let account = program::account_for_servers();
+        let home = Home::new(Place::Memory, account, Farewell::Quit);
+        copy_cluster(self.port(), &home, account);
+        let options = Options { fsync: false, ..Options::default() };
+        Postgres::run(home, settings_of(&options), "database system is ready to accept read-only connections")
+    }
+
+    /// Makes a standby a server of its own that takes writes; returns when it does.
+    ///
+    /// # Panics
+    ///
+    /// When it is not a standby.
+    pub fn promote(&self) {
+        let promoted = admin::execute(&self.url(), "SELECT pg_promote(true, 60)");
+        promoted.unwrap_or_else(|error| panic!("promoting a standby: {error}"));
+    }
+
+    /// Starts a server on the files in `home`.
+    fn run(home: Home, settings: Vec<String>, ready: &'static str) -> Self {
+        let (programs, account) = (program::postgres_directory(), program::account_for_servers());
+        let data = home.path().join("data");
         let command = move |port: u16| {
             let mut command = Command::new(programs.join(program::POSTGRES.name));
             command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
@@ -70,12 +95,7 @@ impl Postgres {
             program::run_as(&mut command, account);
             command
         };
-        let plan = Plan {
-            name: "PostgreSQL",
-            command: Box::new(command),
-            ready: "database system is ready to accept connections",
-            farewell: Signal::QUIT,
-        };
+        let plan = Plan { name: "PostgreSQL", command: Box::new(command), ready, farewell: Signal::QUIT };
         Postgres { server: Server::start(plan, home) }
     }
 
@@ -141,6 +161,16 @@ impl Postgres {
         self.server.start_again();
     }
 
+    /// Gives the server these settings beside those that it was started with, in place of what was given here before; those
+    /// that can be changed while it runs take effect at once. Needs no connection.
+    pub fn set(&self, settings: &[(&str, &str)]) {
+        let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{value}'\n")).collect();
+        std::fs::write(self.data_directory().join("postgresql.auto.conf"), lines).expect("the settings can be written");
+        if let Some(pid) = self.server.pid() {
+            rustix::process::kill_process(pid, Signal::HUP).expect("the server can be told");
+        }
+    }
+
     /// Makes every process of the server stand still (SIGSTOP): connections stay open, and nothing is answered.
     pub fn pause(&self) {
         self.server.pause();
@@ -186,6 +216,21 @@ fn make_cluster(programs: &std::path::Path, home: &Home, account: Option<program
     let output = initdb.current_dir(home.path()).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("starting {initdb:?}: {error}"));
     assert!(output.status.success(), "initdb failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Copies the files of a running server, for a standby of it.
+fn copy_cluster(port: u16, home: &Home, account: Option<program::Account>) {
+    // The server's programs may be links to where the others are.
+    let initdb = std::fs::canonicalize(program::postgres_directory().join(program::INITDB.name));
+    let mut copy =
+        Command::new(initdb.expect("the directory of PostgreSQL's programs").with_file_name("pg_basebackup"));
+    copy.arg("--pgdata").arg(home.path().join("data"));
+    copy.args(["--host", "127.0.0.1", "--username", ROLE, "--port", &port.to_string()]);
+    copy.args(["--write-recovery-conf", "--wal-method", "stream", "--checkpoint", "fast", "--no-sync"]);
+    program::run_as(&mut copy, account);
+    let output = copy.current_dir(home.path()).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("starting {copy:?}: {error}"));
+    assert!(output.status.success(), "pg_basebackup failed:\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn put_file(path: &std::path::Path, content: &str, account: Option<program::Account>) {
