@@ -9,6 +9,7 @@
 //! lost: nobody waits for another's trouble either.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -22,7 +23,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::pool::{Pool, call};
 
-/// The most calls that wait; further callers wait until there is room.
+/// The most calls that wait; further callers wait until there is room, and no longer than a call may take.
 const QUEUE: usize = 16_384;
 /// The most items in one statement.
 const MAX_ITEMS: usize = 512;
@@ -78,6 +79,8 @@ impl Pools {
 /// The way to the writers of one kind of call.
 pub(crate) struct Batches<W: Work> {
     queue: mpsc::Sender<Call<W>>,
+    /// How long a call waits for its turn.
+    patience: Duration,
 }
 
 /// The writers themselves: they end once nobody can hand them anything and what was queued is written.
@@ -85,6 +88,7 @@ pub(crate) type Writing = JoinSet<()>;
 
 struct Call<W: Work> {
     items: Vec<W::Item>,
+    turn: Turn,
     reply: oneshot::Sender<Result<Vec<W::Answer>, Error>>,
 }
 
@@ -102,16 +106,40 @@ impl<W: Work> Batches<W> {
                 alive.ended(true);
             });
         }
-        Batches { queue }
+        Batches { queue, patience: pools.batches.call_timeout() }
     }
 
-    /// Has these items written together with whatever else is waiting.
+    /// Has these items written together with whatever else is waiting. A call whose turn does not come in time is taken back:
+    /// nothing of it is written.
     pub(crate) async fn call(&self, items: Vec<W::Item>) -> Result<Vec<W::Answer>, Error> {
-        let (reply, answer) = oneshot::channel();
-        if self.queue.send(Call { items, reply }).await.is_err() {
-            return Err(Error::Closed);
+        let (reply, mut answer) = oneshot::channel();
+        let (turn, deadline) = (Turn::default(), Instant::now() + self.patience);
+        let call = Call { items, turn: turn.clone(), reply };
+        match tokio::time::timeout_at(deadline, self.queue.send(call)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(Error::Closed),
+            Err(_) => return Err(self.busy()),
         }
-        answer.await.unwrap_or(Err(Error::Closed))
+        match tokio::time::timeout_at(deadline, &mut answer).await {
+            Ok(answer) => answer.unwrap_or(Err(Error::Closed)),
+            Err(_) if turn.take() => Err(self.busy()),
+            // It is being written: whoever does so answers in time.
+            Err(_) => answer.await.unwrap_or(Err(Error::Closed)),
+        }
+    }
+
+    fn busy(&self) -> Error {
+        Failure::Busy(self.patience).into_error(W::DOING)
+    }
+}
+
+/// Whether a call has left the queue: its writer takes it, or its caller, whoever comes first.
+#[derive(Clone, Default)]
+struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -135,12 +163,21 @@ async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Rec
 
 /// The first call that comes, and whatever is queued behind it.
 async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call<W>> {
-    let Some(first) = incoming.recv().await else { return Vec::new() };
+    let first = loop {
+        match incoming.recv().await {
+            Some(call) if call.turn.take() => break call,
+            Some(_) => {}
+            None => return Vec::new(),
+        }
+    };
     let size = |call: &Call<W>| call.items.iter().map(W::size).sum::<usize>();
     let (mut items, mut bytes) = (first.items.len(), size(&first));
     let mut calls = vec![first];
     while items < MAX_ITEMS && bytes < MAX_BYTES {
         let Ok(call) = incoming.try_recv() else { break };
+        if !call.turn.take() {
+            continue;
+        }
         items += call.items.len();
         bytes += size(&call);
         calls.push(call);

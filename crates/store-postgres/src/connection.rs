@@ -17,6 +17,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::failure::Failure;
+use crate::pool::{Permit, UntilClosed};
 
 /// A statement's argument and its type.
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -30,6 +31,8 @@ pub(crate) struct Use {
     pub(crate) lock_timeout: Duration,
     /// How long a statement may take: less than whoever waits for it does, so that the answer is known.
     pub(crate) statement_timeout: Duration,
+    /// Whether there are calls that only read: one connection is kept for them.
+    pub(crate) reads: bool,
 }
 
 /// How statements find their rows.
@@ -81,6 +84,7 @@ pub(crate) struct Connection {
     mode: Mode,
     /// A transaction is open, so nobody else may have this connection.
     is_in_transaction: bool,
+    until_closed: UntilClosed,
 }
 
 enum Mode {
@@ -101,21 +105,28 @@ enum Used {
 
 impl Connection {
     /// A connection with a session of its own, whose plans are used for this long.
-    pub(crate) fn session(client: Client, plans_last: Duration) -> Self {
-        Self::new(client, Mode::Session { statements: Mutex::default(), plans_last })
+    pub(crate) fn session(client: Client, until_closed: UntilClosed, plans_last: Duration) -> Self {
+        Self::new(client, until_closed, Mode::Session { statements: Mutex::default(), plans_last })
     }
 
     /// A connection by way of a transaction pooler.
-    pub(crate) fn pooled(client: Client, used: Use) -> Self {
+    pub(crate) fn pooled(client: Client, until_closed: UntilClosed, used: Use) -> Self {
         let settings = settings(used).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
         Self::new(
             client,
+            until_closed,
             Mode::Pooled { begin: format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", settings.collect::<String>()) },
         )
     }
 
-    fn new(client: Client, mode: Mode) -> Self {
-        Connection { client, mode, is_in_transaction: false }
+    fn new(client: Client, until_closed: UntilClosed, mode: Mode) -> Self {
+        Connection { client, mode, is_in_transaction: false, until_closed }
+    }
+
+    /// Closes it as soon as PostgreSQL has answered what it was asked. Until then it takes up its place. A statement is not
+    /// cancelled: a commit that waits for a synchronous standby would become visible without being safe.
+    pub(crate) fn close_with(self, permit: Permit) {
+        self.until_closed.hold(permit);
     }
 
     /// Whether it can be used again.

@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// Nothing came back in time.
     #[error("no answer from PostgreSQL within {0:?}")]
     TimedOut(std::time::Duration),
+    /// Every connection is taken, and nothing was sent.
+    #[error("no connection to PostgreSQL became free within {0:?}: all of them wait for its answers")]
+    Busy(std::time::Duration),
     /// It could not be connected to.
     #[error("connecting to PostgreSQL: {0}")]
     Unreachable(#[from] ConnectError),
@@ -52,7 +55,7 @@ impl Failure {
             }),
             Failure::TimedOut(_) => true,
             Failure::Halfway(_) => !self.is_conflict() && !self.is_refusal(),
-            Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
+            Failure::Busy(_) | Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
         }
     }
 
@@ -98,7 +101,7 @@ impl Failure {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Failure::Postgres(_) => !self.is_refusal(),
-            Failure::TimedOut(_) | Failure::Unreachable(_) => true,
+            Failure::TimedOut(_) | Failure::Busy(_) | Failure::Unreachable(_) => true,
             Failure::Halfway(failure) => failure.is_passing(),
             Failure::Corrupt(_) | Failure::Closed => false,
         }

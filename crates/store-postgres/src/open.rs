@@ -68,8 +68,10 @@ pub async fn migrate(options: &Options) -> Result<State, OpenError> {
 
 fn ways(options: &Options) -> Result<Ways, OpenError> {
     let statement_timeout = options.call_timeout.saturating_sub(SOONER).max(options.call_timeout / 2);
-    let in_order = Use { finding: Finding::InOrder, lock_timeout: options.lock_timeout, statement_timeout };
-    let by_key = Use { finding: Finding::ByKey, lock_timeout: options.batch_lock_timeout, statement_timeout };
+    let in_order =
+        Use { finding: Finding::InOrder, lock_timeout: options.lock_timeout, statement_timeout, reads: true };
+    let by_key =
+        Use { finding: Finding::ByKey, lock_timeout: options.batch_lock_timeout, statement_timeout, reads: false };
     let pool = |connections, used| {
         Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?.for_writing(), options, connections, used))
     };

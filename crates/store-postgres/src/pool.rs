@@ -2,10 +2,11 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::connect::Address;
 use crate::connection::{Connection, Use};
@@ -17,22 +18,29 @@ pub(crate) const TRIES: usize = 5;
 
 /// Runs `work` with a connection of the pool, within the time that a call may take, and answers what it came to. What
 /// stood in another transaction's way is tried again: PostgreSQL undid it. What met a server that takes no writes is tried
-/// again once, on a fresh connection: the address may lead to another server by now. (A macro, because the compiler cannot see that
-/// a closure which borrows its connection may move between threads.)
+/// again once, on a fresh connection: the address may lead to another server by now. (A macro, because the compiler cannot
+/// see that a closure which borrows its connection may move between threads.)
 macro_rules! call {
-    ($pool:expr, |$connection:ident| $work:expr) => {{
+    ($pool:expr, |$connection:ident| $work:expr) => {
+        $crate::pool::call!($crate::pool::Purpose::Write, $pool, |$connection| $work)
+    };
+    ($purpose:expr, $pool:expr, |$connection:ident| $work:expr) => {{
         let pool: &$crate::pool::Pool = &$pool;
         let (mut tries, mut was_read_only) = (1, false);
         loop {
-            let outcome = pool
-                .within_time(async {
-                    let mut lent = pool.lend().await?;
-                    let $connection: &mut $crate::connection::Connection = &mut lent;
-                    let outcome = $work.await;
-                    lent.came_to(&outcome);
-                    outcome
-                })
-                .await;
+            let deadline = pool.deadline();
+            let outcome = match pool.lend_by(deadline, $purpose).await {
+                Err(failure) => Err(failure),
+                Ok(mut lent) => {
+                    pool.by(deadline, async {
+                        let $connection: &mut $crate::connection::Connection = &mut lent;
+                        let outcome = $work.await;
+                        lent.came_to(&outcome);
+                        outcome
+                    })
+                    .await
+                }
+            };
             match outcome {
                 Err(failure) if failure.is_conflict() && tries < $crate::pool::TRIES => {
                     tracing::debug!(%failure, tries, "trying again");
@@ -54,11 +62,11 @@ pub(crate) use call;
 /// on a fresh one.
 macro_rules! read {
     ($pool:expr, |$connection:ident| $work:expr) => {
-        match $crate::pool::call!($pool, |$connection| $work) {
+        match $crate::pool::call!($crate::pool::Purpose::Read, $pool, |$connection| $work) {
             Err(failure) if failure.is_lost_connection() => {
                 tracing::debug!(%failure, "reading again on a fresh connection");
                 $pool.drop_idle();
-                $crate::pool::call!($pool, |$connection| $work)
+                $crate::pool::call!($crate::pool::Purpose::Read, $pool, |$connection| $work)
             }
             outcome => outcome,
         }
@@ -81,6 +89,15 @@ macro_rules! transact {
 }
 pub(crate) use transact;
 
+/// What a connection is lent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Something may be written. A commit may hang for as long as a synchronous standby is away.
+    Write,
+    /// Nothing is written, but for a row that is set aside.
+    Read,
+}
+
 /// The connections. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Pool {
@@ -95,7 +112,10 @@ struct Shared {
     call_timeout: Duration,
     /// The one used last comes first: its statements are prepared, and the others may rest.
     idle: Mutex<Vec<Connection>>,
-    permits: Arc<Semaphore>,
+    /// As many as there may be connections, those included that are being closed.
+    connections: Arc<Semaphore>,
+    /// One fewer, where there are several, so that a read finds a connection while every write hangs.
+    writes: Arc<Semaphore>,
     is_closed: AtomicBool,
 }
 
@@ -105,12 +125,20 @@ pub(crate) struct Lent {
     /// Whether somebody else may have it. A call that was broken off leaves a connection in an unknown state.
     is_usable: bool,
     pool: Pool,
-    _permit: OwnedSemaphorePermit,
+    permit: Option<Permit>,
+}
+
+/// The right to one connection. It outlives a call that was given up: PostgreSQL may still be at its statement, and the
+/// connection counts until it is closed.
+pub(crate) struct Permit {
+    _connection: OwnedSemaphorePermit,
+    _write: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
     /// This many connections for this use.
     pub(crate) fn new(address: Address, options: &Options, connections: usize, used: Use) -> Self {
+        let connections = connections.max(1);
         Pool {
             shared: Arc::new(Shared {
                 address,
@@ -119,57 +147,109 @@ impl Pool {
                 used,
                 call_timeout: options.call_timeout,
                 idle: Mutex::default(),
-                permits: Arc::new(Semaphore::new(connections.max(1))),
+                connections: Arc::new(Semaphore::new(connections)),
+                writes: Arc::new(Semaphore::new(if used.reads { (connections - 1).max(1) } else { connections })),
                 is_closed: AtomicBool::new(false),
             }),
         }
     }
 
-    /// Sees a call through within the time that it may take.
-    pub(crate) async fn within_time<T>(&self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let timeout = self.shared.call_timeout;
-        tokio::time::timeout(timeout, call).await.unwrap_or(Err(Failure::TimedOut(timeout)))
+    /// How long a call may take.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.shared.call_timeout
     }
 
-    /// A connection, for one call.
-    pub(crate) async fn lend(&self) -> Result<Lent, Failure> {
-        let permit = self.shared.permits.clone().acquire_owned().await.map_err(|_| Failure::Closed)?;
-        if self.shared.is_closed.load(Ordering::Acquire) {
+    /// When a call that begins now must have come to its end.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.call_timeout
+    }
+
+    /// Sees a call through until then.
+    pub(crate) async fn by<T>(
+        &self,
+        deadline: Instant,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let timed_out = Failure::TimedOut(self.shared.call_timeout);
+        tokio::time::timeout_at(deadline, call).await.unwrap_or(Err(timed_out))
+    }
+
+    /// A connection, for one call. Nothing was sent if there is none in time.
+    pub(crate) async fn lend_by(&self, deadline: Instant, purpose: Purpose) -> Result<Lent, Failure> {
+        let busy = Failure::Busy(self.shared.call_timeout);
+        tokio::time::timeout_at(deadline, self.lend(purpose)).await.unwrap_or(Err(busy))
+    }
+
+    /// A connection, however long that takes.
+    pub(crate) async fn lend(&self, purpose: Purpose) -> Result<Lent, Failure> {
+        let acquire =
+            async |permits: &Arc<Semaphore>| permits.clone().acquire_owned().await.map_err(|_| Failure::Closed);
+        let write = match purpose {
+            Purpose::Write => Some(acquire(&self.shared.writes).await?),
+            Purpose::Read => None,
+        };
+        let permit = Permit { _connection: acquire(&self.shared.connections).await?, _write: write };
+        if self.is_closed() {
             return Err(Failure::Closed);
         }
         let connection = match self.take_idle() {
             Some(connection) => connection,
-            None => {
-                let (client, driven) = self.shared.address.connect_for_writing().await?;
-                tokio::spawn(driven.run());
-                match self.shared.is_pooled {
-                    false => Connection::session(client, self.shared.plans_last),
-                    true => Connection::pooled(client, self.shared.used),
-                }
-            }
+            None => self.connect().await?,
         };
-        Ok(Lent { connection: Some(connection), is_usable: false, pool: self.clone(), _permit: permit })
+        Ok(Lent { connection: Some(connection), is_usable: false, pool: self.clone(), permit: Some(permit) })
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let (client, driven) = self.shared.address.connect_for_writing().await?;
+        let until_closed = UntilClosed::default();
+        let held = until_closed.clone();
+        tokio::spawn(async move {
+            driven.run().await;
+            drop(held);
+        });
+        Ok(match self.shared.is_pooled {
+            false => Connection::session(client, until_closed, self.shared.plans_last),
+            true => Connection::pooled(client, until_closed, self.shared.used),
+        })
     }
 
     fn take_idle(&self) -> Option<Connection> {
-        let mut idle = self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle();
         std::iter::from_fn(|| idle.pop()).find(Connection::is_fine)
     }
 
-    /// Closes the connections that nobody uses: they were lost with another one, most likely.
+    /// Closes the connections that nobody uses: they were lost with another one, most likely. Each counts until it is closed.
     pub(crate) fn drop_idle(&self) {
-        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        while let Ok(permit) = self.shared.connections.clone().try_acquire_owned() {
+            let Some(connection) = self.idle().pop() else { break };
+            connection.close_with(Permit { _connection: permit, _write: None });
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets calls under way finish, refuses further ones, and closes the connections.
     pub(crate) fn close(&self) {
         self.shared.is_closed.store(true, Ordering::Release);
-        self.shared.permits.close();
-        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.writes.close();
+        self.shared.connections.close();
+        self.idle().clear();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed.load(Ordering::Acquire)
+    }
+}
+
+/// Holds the permit of a connection that is being closed, until it is.
+#[derive(Clone, Default)]
+pub(crate) struct UntilClosed(Arc<Mutex<Option<Permit>>>);
+
+impl UntilClosed {
+    pub(crate) fn hold(&self, permit: Permit) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
     }
 }
 
@@ -199,11 +279,11 @@ impl DerefMut for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take().filter(Connection::is_fine)
-            && self.is_usable
-            && !self.pool.is_closed()
-        {
-            self.pool.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let (Some(connection), Some(permit)) = (self.connection.take(), self.permit.take()) else { return };
+        if self.is_usable && connection.is_fine() && !self.pool.is_closed() {
+            self.pool.idle().push(connection);
+        } else {
+            connection.close_with(permit);
         }
     }
 }

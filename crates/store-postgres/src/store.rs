@@ -388,7 +388,8 @@ impl Store for PostgresStore {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        call!(self.pool, |connection| ops::check::check(connection))
+        // On the way of submissions, which tells whether these can be written, and takes no connection from anything else.
+        call!(self.pools.batches, |connection| ops::check::check(connection))
             .map_err(|failure| failure.into_error("checking that the store can be written to"))
     }
 

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::pool::{Pool, call};
+use crate::pool::{Pool, Purpose, call};
 
 /// One step of the schema.
 struct Version {
@@ -90,7 +90,7 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
         return Ok(State { version: found.map_or(0, |(version, _)| version), program: CURRENT });
     }
     // Not within the time that other calls have: there may be much to do, here or in the process that does it first.
-    let mut lent = pool.lend().await?;
+    let mut lent = pool.lend(Purpose::Write).await?;
     let mut tries = 1;
     let outcome = loop {
         lent.begin().await?;

@@ -6,6 +6,7 @@ mod conformance;
 mod damaged;
 mod failover;
 mod faults;
+mod hanging;
 mod outbox;
 mod pooled;
 mod races;

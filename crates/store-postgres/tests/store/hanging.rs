@@ -1,0 +1,85 @@
+//! Commits that hang, because a synchronous standby is away: connections and callers stay within their bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{node, plain};
+use redrive_core::{Class, policy};
+use redrive_store::conformance::samples::*;
+use redrive_store::{Error, Expected, Store};
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::Postgres;
+use tokio_postgres::Client;
+
+/// The documented maximum of one node: `postgres.connections`, and one for LISTEN.
+const MOST_CONNECTIONS: i64 = 12 + 1;
+/// More than enough to pass that if every call that is given up left a connection behind.
+const ROUNDS: u64 = 6;
+
+async fn connections(client: &Client) -> i64 {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'redrive %'";
+    client.query_one(count, &[]).await.unwrap().get(0)
+}
+
+/// Opens a store whose calls give up soon. On a busy machine that may take several tries.
+async fn impatient(url: &str) -> Arc<PostgresStore> {
+    let options = Options { call_timeout: Duration::from_secs(1), ..Options::new(url, node("one")) };
+    loop {
+        if let Ok(store) = PostgresStore::open(options.clone()).await {
+            return Arc::new(store);
+        }
+    }
+}
+
+async fn set_standby(client: &Client, name: &str) {
+    client.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'")).await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {
+    matches!(outcome, Err(Error::Unavailable(_)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_hang_take_no_more_connections_than_there_may_be() {
+    let quick = redrive_testbed::postgres::Options { fsync: false, settings: &[], files: &[] };
+    let postgres = Postgres::start_with(quick);
+    let database = postgres.fresh_database();
+    let patient = PostgresStore::open(Options::new(database.url(), node("first"))).await.unwrap();
+    allow(&patient, acme()).await;
+    patient.close().await;
+    let store = impatient(database.url()).await;
+    let client = plain(database.url()).await;
+    set_standby(&client, "nobody").await;
+    while store.check().await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let mut submits = Vec::new();
+    for round in 1..=ROUNDS {
+        for n in 0..4 {
+            let store = store.clone();
+            submits.push(tokio::spawn(async move { store.submit(vec![task(10 * round + n).0]).await }));
+        }
+        let spec = policy::Spec { max_attempts: Some(u32::try_from(round).unwrap()), ..Default::default() };
+        let put = store.put_policy(acme(), policy_id("hooks"), spec, Expected::Anything, at(0));
+        let beat = store.shared().unwrap().leave();
+        let claim = store.claim(request([room(billing(), Class::First, 1, 0)], at(0)));
+        let (put, _, _, check) = tokio::join!(put, beat, claim, store.check());
+        assert!(is_unavailable(&put) && is_unavailable(&check), "round {round}: {put:?}, {check:?}");
+        // What only reads has a connection of its own.
+        while store.counts(acme()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        let connections = connections(&client).await;
+        assert!(connections <= MOST_CONNECTIONS, "{connections} in round {round}");
+    }
+    set_standby(&client, "").await;
+    while store.check().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    for submit in submits {
+        let answer = submit.await.unwrap();
+        assert!(answer.is_ok() || is_unavailable(&answer), "{answer:?}");
+    }
+    assert!(connections(&client).await <= MOST_CONNECTIONS);
+}
