@@ -18,6 +18,8 @@ use crate::process::Process;
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take until all nodes serve again.
 const UP_LIMIT: Duration = Duration::from_secs(90);
+/// By how much clocks are wrong, in seconds.
+const HOUR: i64 = 3_600;
 /// The pause between two looks at that.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -30,6 +32,10 @@ pub enum Thing {
     Link(usize),
     /// PostgreSQL.
     Server,
+    /// PostgreSQL's settings.
+    Settings,
+    /// A node's clock.
+    Clock(usize),
     /// Redis.
     Schedule,
 }
@@ -66,7 +72,10 @@ impl Cluster {
         size: usize,
     ) -> Result<Self> {
         let server = SocketAddr::from(([127, 0, 0, 1], postgres.port()));
-        let nodes = (1..=size).map(|number| Node::new(format!("chaos-{number}"), server, plan)).collect();
+        // The first one's clock is right, the second one's an hour ahead, the third one's an hour behind.
+        let off = |number: usize| [0, HOUR, -HOUR][(number - 1) % 3];
+        let node = |number| Node::new(format!("chaos-{number}"), server, plan, off(number));
+        let nodes = (1..=size).map(node).collect::<Result<_>>()?;
         let mut cluster = Cluster {
             postgres,
             server: Standing::Up,
@@ -140,6 +149,7 @@ impl Cluster {
     /// Ends the time of trouble: everything is mended, and all nodes serve.
     pub fn mend_all(&mut self) -> Result<()> {
         self.mend(Thing::Server)?;
+        self.mend(Thing::Settings)?;
         self.mend(Thing::Schedule)?;
         for at in 0..self.nodes.len() {
             self.mend(Thing::Link(at))?;
@@ -188,6 +198,9 @@ impl Cluster {
                 }
                 self.server = Standing::Up;
             }
+            Thing::Settings => self.postgres.set(&[]),
+            // A clock that was set stays as it is.
+            Thing::Clock(_) => {}
             Thing::Schedule => {
                 if let (Some(redis), Standing::Down) = (&self.redis, self.schedule) {
                     redis.start_again();
@@ -259,6 +272,27 @@ impl Cluster {
         self.ledger.broke(FaultKind::ServerPause, "PostgreSQL stands still".to_owned());
         self.server = Standing::Paused;
         true
+    }
+
+    /// Has PostgreSQL refuse writes, as a standby does that has not been promoted yet.
+    pub fn make_read_only(&mut self) -> bool {
+        self.postgres.set(&[("default_transaction_read_only", "on")]);
+        self.ledger.broke(FaultKind::ReadOnly, "PostgreSQL takes no writes".to_owned());
+        true
+    }
+
+    /// Has PostgreSQL's commits wait for a standby that is not there.
+    pub fn lose_standby(&mut self) -> bool {
+        self.postgres.set(&[("synchronous_standby_names", "gone")]);
+        self.ledger.broke(FaultKind::StandbyLost, "PostgreSQL's commits wait for a standby".to_owned());
+        true
+    }
+
+    /// Sets a node's clock, also while it runs.
+    pub fn set_clock(&mut self, at: usize, off_seconds: i64) -> Result<bool> {
+        self.nodes[at].clock.set(off_seconds)?;
+        self.broke(FaultKind::Clock, at, &format!("has a clock that is {off_seconds} s off"));
+        Ok(true)
     }
 
     /// Cuts a node's connections to PostgreSQL.

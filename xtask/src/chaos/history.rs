@@ -155,6 +155,12 @@ pub enum FaultKind {
     ServerRestart,
     /// PostgreSQL stood still.
     ServerPause,
+    /// PostgreSQL took no writes.
+    ReadOnly,
+    /// PostgreSQL's commits waited for a standby that was not there.
+    StandbyLost,
+    /// A node's clock was set.
+    Clock,
     /// A node's connections to PostgreSQL were cut.
     Cut,
     /// The same, after answers or requests on them had been lost.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use redrive_testbed::Proxy;
 
+use super::wrong_clock::WrongClock;
 use crate::binaries;
 use crate::process::Process;
 use crate::witness::DEPENDENCIES;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub database: String,
     /// The URL of a Redis that has the schedule.
     pub schedule: Option<String>,
+    /// The library that makes clocks wrong.
+    pub wrong_clock: PathBuf,
 }
 
 /// What a node is doing.
@@ -57,14 +60,17 @@ pub struct Node {
     pub proxy: Proxy,
     /// What it is doing.
     pub state: State,
+    /// Its machine's clock.
+    pub clock: WrongClock,
     plan: Plan,
     lives: u32,
 }
 
 impl Node {
-    /// A node that has not been started yet.
-    pub fn new(name: String, postgres: SocketAddr, plan: &Plan) -> Self {
-        Node { name, proxy: Proxy::start(postgres), state: State::Down, plan: plan.clone(), lives: 0 }
+    /// A node that has not been started yet, whose machine's clock is off by this many seconds.
+    pub fn new(name: String, postgres: SocketAddr, plan: &Plan, off_seconds: i64) -> Result<Self> {
+        let clock = WrongClock::new(&plan.wrong_clock, plan.dir.join(format!("{name}.clock")), off_seconds)?;
+        Ok(Node { name, proxy: Proxy::start(postgres), state: State::Down, clock, plan: plan.clone(), lives: 0 })
     }
 
     /// Starts it, with a log of its own for this life.
@@ -78,6 +84,7 @@ impl Node {
         if let Some(url) = &self.plan.schedule {
             command.args(["--schedule", url]);
         }
+        self.clock.apply_to(&mut command);
         self.state = State::Starting(Process::spawn(command, &self.log_of(self.lives))?);
         Ok(())
     }
@@ -97,6 +104,9 @@ pub fn logs(dir: &Path) -> Result<Vec<(String, String)>> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
+        if entry.path().extension().is_none_or(|extension| extension != "log") {
+            continue;
+        }
         let text = String::from_utf8_lossy(&std::fs::read(entry.path())?).into_owned();
         logs.push((entry.file_name().to_string_lossy().into_owned(), text));
     }

@@ -25,6 +25,10 @@ const PAST_ITS_LEASES: Duration = Duration::from_millis(2_100);
 const SERVER_DOWN_MS: std::ops::Range<u64> = 0..1_500;
 /// How long PostgreSQL stands still.
 const SERVER_PAUSE_MS: std::ops::Range<u64> = 200..4_000;
+/// How long PostgreSQL takes no writes, or its commits wait for a standby.
+const SETTINGS_MS: std::ops::Range<u64> = 200..4_000;
+/// What clocks are set to, in seconds off the right time.
+const CLOCKS: [i64; 6] = [0, 5, -5, 90, 3_600, -3_600];
 /// How long answers or requests are lost before the connection ends.
 const LOSS_MS: std::ops::Range<u64> = 20..600;
 /// How long nothing gets through at all.
@@ -41,6 +45,9 @@ enum Kind {
     ServerKill,
     ServerImmediateStop,
     ServerPause,
+    ReadOnly,
+    LoseStandby,
+    Clock,
     Cut,
     LoseAnswers,
     LoseRequests,
@@ -50,13 +57,16 @@ enum Kind {
 }
 
 /// How often each happens, in relation to the others.
-const WEIGHTS: [(Kind, u32); 12] = [
+const WEIGHTS: [(Kind, u32); 15] = [
     (Kind::Kill, 20),
     (Kind::Pause, 20),
     (Kind::Stop, 10),
     (Kind::ServerKill, 5),
     (Kind::ServerImmediateStop, 5),
     (Kind::ServerPause, 7),
+    (Kind::ReadOnly, 5),
+    (Kind::LoseStandby, 5),
+    (Kind::Clock, 10),
     (Kind::Cut, 10),
     (Kind::LoseAnswers, 10),
     (Kind::LoseRequests, 4),
@@ -74,6 +84,8 @@ struct Strike {
     span: Duration,
     /// Whether it ends as soon as somebody else has taken over what it left.
     is_sly: bool,
+    /// What a clock is set to.
+    off_seconds: i64,
 }
 
 /// Draws faults, and mends them when their time is over.
@@ -116,7 +128,7 @@ impl Trouble {
     }
 
     fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
-        let Strike { kind, node, thing, span, is_sly } = self.draw(cluster.size(), cluster.has_schedule());
+        let Strike { kind, node, thing, span, is_sly, off_seconds } = self.draw(cluster.size(), cluster.has_schedule());
         if self.holds.iter().any(|hold| hold.thing == thing) {
             return Ok(());
         }
@@ -127,6 +139,9 @@ impl Trouble {
             Kind::ServerKill => cluster.kill_server(),
             Kind::ServerImmediateStop => cluster.stop_server(),
             Kind::ServerPause => cluster.pause_server(),
+            Kind::ReadOnly => cluster.make_read_only(),
+            Kind::LoseStandby => cluster.lose_standby(),
+            Kind::Clock => cluster.set_clock(node, off_seconds)?,
             Kind::Cut => cluster.cut(node),
             Kind::LoseAnswers => cluster.lose_answers(node),
             Kind::LoseRequests => cluster.lose_requests(node),
@@ -153,11 +168,14 @@ impl Trouble {
             Kind::Refuse => (Thing::Link(node), REFUSAL_MS),
             Kind::ServerKill | Kind::ServerImmediateStop => (Thing::Server, SERVER_DOWN_MS),
             Kind::ServerPause => (Thing::Server, SERVER_PAUSE_MS),
+            Kind::ReadOnly | Kind::LoseStandby => (Thing::Settings, SETTINGS_MS),
+            Kind::Clock => (Thing::Clock(node), 0..1),
             Kind::Flush => (Thing::Schedule, 0..1),
             Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
         };
         let (span, is_sly) = (self.span(span), self.random.bool() && kind == Kind::Pause);
-        Strike { kind, node, thing, span, is_sly }
+        let off_seconds = CLOCKS[self.random.usize(..CLOCKS.len())];
+        Strike { kind, node, thing, span, is_sly, off_seconds }
     }
 
     fn draw_kind(&mut self, has_schedule: bool) -> Kind {

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::super::history::{History, Kept};
-use super::super::node::SLOTS;
+use super::super::node::{LEASE_MARGIN_MS, SLOTS};
 use super::{Found, Invariant};
 use crate::api::{Attempt, is_ended};
 use crate::witness::{Arrival, Asked};
@@ -20,6 +20,8 @@ pub(super) const IN_THE_SOCKET_US: u64 = 500_000;
 const GOES_ON_WITHIN_US: u64 = 500_000;
 /// The log's times are whole milliseconds.
 const MILLISECOND_US: u64 = 1_000;
+/// How far a node's time may be off while it claims: a fifth of the lease margin.
+const CLOCK_US: u64 = LEASE_MARGIN_MS * MILLISECOND_US / 5;
 
 /// Where the leases were when something arrived.
 pub(super) struct Leases {
@@ -32,7 +34,7 @@ impl Leases {
         let late = history.arrivals.iter().filter_map(|arrival| {
             let (since, until) = lease(history, arrival)?;
             let pause = history.pauses.iter().position(|pause| {
-                since <= pause.from + MILLISECOND_US
+                since <= pause.from + CLOCK_US
                     && pause.from <= arrival.at
                     && arrival.at <= pause.until + GOES_ON_WITHIN_US
             })?;
@@ -88,7 +90,7 @@ fn sent_under_its_lease(history: &History, leases: &Leases, found: &mut Found) {
     for arrival in &history.arrivals {
         let Some((since, until)) = lease(history, arrival) else { continue };
         let (id, attempt) = (&arrival.task, arrival.attempt);
-        if arrival.at + MILLISECOND_US < since {
+        if arrival.at + CLOCK_US < since {
             found.about(Invariant::Fenced, id, format_args!("attempt {attempt} arrived before it was claimed"));
         }
         let late = arrival.at.saturating_sub(until) as f64 / 1e3;
