@@ -7,6 +7,7 @@
 //! | `codec/` | rows to domain types and back |
 //! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
 //! | `batch` | whatever is queued goes into the next transaction |
+//! | `fence` | stops a process whose program is too old for the schema |
 //! | `news` | LISTEN and NOTIFY: waking other processes |
 //! | `shares` | how the connections are shared out |
 //! | `take_back` | brings back rows that were set aside and can be understood now |
@@ -27,6 +28,7 @@ mod codec;
 pub mod connect;
 mod connection;
 mod failure;
+mod fence;
 mod news;
 mod open;
 mod ops;

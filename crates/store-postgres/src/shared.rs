@@ -18,8 +18,11 @@ impl Shared for PostgresStore {
 
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         let node = &self.node;
-        call!(self.going, |connection| ops::nodes::beat(connection, node, &beat, now))
-            .map_err(|failure| failure.into_error("saying that this process lives"))
+        call!(self.going, |connection| async {
+            self.fence.look(connection).await?;
+            ops::nodes::beat(connection, node, &beat, now).await
+        })
+        .map_err(|failure| failure.into_error("saying that this process lives"))
     }
 
     async fn time(&self) -> Result<Timestamp, Error> {
@@ -38,6 +41,7 @@ impl Shared for PostgresStore {
     }
 
     async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error> {
+        self.fence.check()?;
         if request.known.is_empty() {
             return Ok(Vec::new());
         }

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
@@ -40,6 +41,7 @@ pub struct PostgresStore {
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
     pub(crate) aside: Arc<Aside>,
+    pub(crate) fence: Fence,
     upkeep: Upkeep,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
@@ -120,6 +122,7 @@ impl PostgresStore {
             node,
             news,
             aside,
+            fence: Fence::default(),
             upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
@@ -162,6 +165,7 @@ fn due_at_once(new: &NewTask) -> (Lane, Timestamp) {
 impl Store for PostgresStore {
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
         let writers = self.writers()?;
+        self.fence.check()?;
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
@@ -177,6 +181,7 @@ impl Store for PostgresStore {
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
         self.writers()?;
+        self.fence.check()?;
         if request.rooms.is_empty() {
             return Ok(Claims::default());
         }
@@ -218,6 +223,7 @@ impl Store for PostgresStore {
     }
 
     async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
+        self.fence.check()?;
         let replayed = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now))
             .map_err(|failure| failure.into_error("replaying a dead letter"))?;
         if let Replay::Done(task) = &replayed {
@@ -243,6 +249,7 @@ impl Store for PostgresStore {
 
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
         self.writers()?;
+        self.fence.check()?;
         let overdue =
             call!(self.going, |connection| ops::end_overdue::end_overdue(connection, &self.aside, now, limit))
                 .map_err(|failure| failure.into_error("ending overdue tasks"))?;
@@ -338,6 +345,7 @@ impl Store for PostgresStore {
     }
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
+        self.fence.check()?;
         transact!(self.pool, |connection| ops::clean::clean(connection, &self.aside, ended_before, from, limit))
             .map_err(|failure| failure.into_error("cleaning"))
     }
@@ -389,8 +397,12 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<(), Error> {
         // On the way of submissions, which tells whether these can be written, and takes no connection from anything else.
-        call!(self.pools.batches, |connection| ops::check::check(connection))
-            .map_err(|failure| failure.into_error("checking that the store can be written to"))
+        call!(self.pools.batches, |connection| async {
+            ops::check::check(connection).await?;
+            self.fence.look(connection).await
+        })
+        .map_err(|failure| failure.into_error("checking that the store can be written to"))?;
+        self.fence.check()
     }
 
     fn is_exclusive(&self) -> bool {

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Cells, class_code};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::ops::set_aside::{Aside, Damaged, SeenTask};
+use crate::ops::set_aside::{AT_ONCE, Aside, Damaged, SeenTask};
 
 /// Skips along the index of due work from class to class of each lane: one probe for each, whatever its backlog.
 const LANES: &str = "
@@ -49,9 +49,10 @@ pub(crate) async fn pending_lanes(
         let rows = next(connection, &place, wanted).await?;
         for row in &rows {
             match read(row) {
-                Err(failure) if failure.is_about_a_value() => {
-                    damaged.extend(first_of(connection, row, &failure).await?)
+                Err(failure) if failure.is_about_a_value() && damaged.len() < AT_ONCE => {
+                    damaged.extend(first_of(connection, row, &failure).await?);
                 }
+                Err(failure) if failure.is_about_a_value() => {}
                 lane => lanes.push(lane?),
             }
         }

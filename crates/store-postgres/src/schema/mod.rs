@@ -6,11 +6,14 @@
 
 use std::time::Duration;
 
+use redrive_core::{Policy, PolicyId, TenantId, policy};
+use redrive_store::Expected;
 use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::ops::{policies, time};
 use crate::pool::{Pool, Purpose, call};
 
 /// One step of the schema.
@@ -110,8 +113,12 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
 
 /// Whether this program can use the schema as it is.
 pub(crate) async fn check(pool: &Pool) -> Result<Result<State, Unusable>, Failure> {
-    let found = call!(*pool, |connection| read(connection))?;
-    let (version, oldest_program) = found.unwrap_or_default();
+    call!(*pool, |connection| usable(connection))
+}
+
+/// The same, for a process that runs: a newer program may have changed the schema under it.
+pub(crate) async fn usable(connection: &Connection) -> Result<Result<State, Unusable>, Failure> {
+    let (version, oldest_program) = read(connection).await?.unwrap_or_default();
     Ok(if version < CURRENT {
         Err(Unusable::Old { version })
     } else if oldest_program > CURRENT {
@@ -152,10 +159,34 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
         }
         connection.execute(BEGINNING).await?;
     }
+    bring_from(connection, before).await?;
+    if before == 0 {
+        put_default_policy(connection).await?;
+    }
+    Ok(State { version: before, program: CURRENT })
+}
+
+/// A schema that was dropped and made anew has its default policy at once: processes that run put theirs when they started.
+async fn put_default_policy(connection: &Connection) -> Result<(), Failure> {
+    let spec = policy::Spec::default();
+    let json = serde_json::to_string(&spec).map_err(|error| Failure::corrupt("the default policy", error))?;
+    let put = policies::Put {
+        tenant: TenantId::default_tenant(),
+        id: PolicyId::default_policy(),
+        resolved: Policy::resolve(&spec).ok(),
+        spec,
+        json,
+        expected: Expected::Absent,
+        now: time::time(connection).await?,
+    };
+    policies::put(connection, &put).await.map(drop)
+}
+
+async fn bring_from(connection: &Connection, before: i64) -> Result<(), Failure> {
     let missing = usize::try_from(before).unwrap_or(usize::MAX);
     for (number, version) in (1_i64..).zip(&VERSIONS).skip(missing) {
         connection.execute(version.sql).await?;
         connection.query(NOTE, &[(&number, Type::INT8), (&version.oldest_program, Type::INT8)]).await?;
     }
-    Ok(State { version: before, program: CURRENT })
+    Ok(())
 }

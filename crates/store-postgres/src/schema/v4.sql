@@ -1,4 +1,5 @@
--- Version 4: a node says how far its machine's clock is off, and rows that a program cannot understand are set aside.
+-- Version 4: a node says how far its machine's clock is off, rows that a program cannot understand are set aside, and
+-- `redrive.enqueue` checks headers as the API does and works before PREPARE TRANSACTION.
 ALTER TABLE redrive.nodes ADD COLUMN clock_ahead_ms bigint NOT NULL DEFAULT 0;
 
 -- Rows that a program could not understand, or that PostgreSQL refused to change. `kind` says what `name` is: the id of a
@@ -21,3 +22,183 @@ CREATE TABLE redrive.set_aside (
     was_unannounced boolean NOT NULL DEFAULT false,
     PRIMARY KEY (kind, tenant, name)
 );
+
+-- As in version 3, with the API's limit on their size, and with the same rules for a content type that is implied: it may come
+-- from whoever calls `enqueue_bytes`.
+CREATE OR REPLACE FUNCTION redrive.header_fields(given jsonb, implied_type text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    fields jsonb;
+    field jsonb;
+    name text;
+    has_host boolean := false;
+    bytes bigint := 0;
+BEGIN
+    IF given IS NULL OR jsonb_typeof(given) = 'null' THEN
+        fields := '[]';
+    ELSIF jsonb_typeof(given) = 'object' THEN
+        SELECT coalesce(jsonb_agg(jsonb_build_array(pair.key, value.item) ORDER BY pair.place, value.place), '[]')
+        INTO fields
+        FROM jsonb_each(given) WITH ORDINALITY AS pair (key, item, place)
+        CROSS JOIN LATERAL jsonb_array_elements(
+            CASE WHEN jsonb_typeof(pair.item) = 'array' THEN pair.item ELSE jsonb_build_array(pair.item) END
+        ) WITH ORDINALITY AS value (item, place);
+    ELSIF jsonb_typeof(given) = 'array' THEN
+        fields := given;
+    ELSE
+        PERFORM redrive.refuse('headers must be a JSON object of texts, or a list of [name, value]');
+    END IF;
+    IF jsonb_array_length(fields) > 100 THEN
+        PERFORM redrive.refuse('headers must be at most 100 fields, got ' || jsonb_array_length(fields));
+    END IF;
+    FOR field IN SELECT jsonb_array_elements(fields) LOOP
+        IF jsonb_typeof(field) <> 'array' OR jsonb_array_length(field) <> 2 OR jsonb_typeof(field -> 0) <> 'string'
+            OR jsonb_typeof(field -> 1) <> 'string' THEN
+            PERFORM redrive.refuse('headers must be texts, got ' || left(field::text, 100));
+        END IF;
+        name := field ->> 0;
+        bytes := bytes + octet_length(name) + octet_length(field ->> 1);
+        IF name !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]+$' THEN
+            PERFORM redrive.refuse('headers: ' || quote_literal(left(name, 100)) || ' is no header name');
+        ELSIF lower(name COLLATE "C") IN ('idempotency-key', 'redrive-task-id', 'redrive-attempt') THEN
+            PERFORM redrive.refuse('headers: ' || name || ' is set by Redrive on every attempt');
+        ELSIF lower(name COLLATE "C") IN ('connection', 'content-length', 'transfer-encoding', 'keep-alive', 'upgrade', 'te',
+            'trailer', 'proxy-connection', 'expect') THEN
+            PERFORM redrive.refuse('headers: ' || name || ' is set when the request is sent');
+        ELSIF field ->> 1 ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN
+            PERFORM redrive.refuse('headers: ' || name || ' must not contain control characters');
+        ELSIF lower(name COLLATE "C") = 'host' AND has_host THEN
+            PERFORM redrive.refuse('headers: ' || name || ' must be given only once');
+        ELSIF lower(name COLLATE "C") = 'host' AND field ->> 1 ~ '^[ \t]*$' THEN
+            PERFORM redrive.refuse('headers: ' || name || ' must not be empty');
+        END IF;
+        has_host := has_host OR lower(name COLLATE "C") = 'host';
+    END LOOP;
+    IF bytes > 32768 THEN
+        PERFORM redrive.refuse('headers must be at most 32768 bytes in all, got ' || bytes);
+    ELSIF implied_type ~ '[\x01-\x08\x0a-\x1f\x7f]' OR octet_length(implied_type) > 255 THEN
+        PERFORM redrive.refuse('the content type must be at most 255 bytes without control characters');
+    END IF;
+    IF implied_type IS NOT NULL AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(fields) AS known (pair) WHERE lower((known.pair ->> 0) COLLATE "C") = 'content-type'
+    ) THEN
+        fields := fields || jsonb_build_array(jsonb_build_array('content-type', implied_type));
+    END IF;
+    RETURN fields;
+END
+$$;
+
+-- As in version 1, but it notifies only where that does no harm. With the rights of the schema's owner: whoever may USE the
+-- schema may enqueue, and needs no right to the tables. Without scans of whole tables, whatever the caller's session thinks
+-- of how full they are.
+CREATE OR REPLACE FUNCTION redrive.enqueue_bytes(
+    given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
+    given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    lane text;
+    fields jsonb;
+    labels jsonb := coalesce(given_labels, '{}');
+    key text := coalesce(given_key, gen_random_uuid()::text);
+    now_ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    not_before_ms bigint := CASE WHEN isfinite(given_not_before) THEN floor(extract(epoch FROM given_not_before) * 1000) END;
+    due_ms bigint;
+    print bytea;
+    rules record;
+    made uuid;
+    owner record;
+    -- Planned each time: the caller's session would remember a plan for a table that was empty.
+    find_owner text := 'SELECT id, fingerprint FROM redrive.tasks WHERE tenant = $1 AND idempotency_key = $2';
+BEGIN
+    lane := redrive.origin(given_url);
+    fields := redrive.header_fields(given_headers, implied_type);
+    PERFORM redrive.check_labels(labels);
+    IF given_method IS NULL OR given_method !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,64}$' THEN
+        PERFORM redrive.refuse('method must be a method such as POST');
+    ELSIF given_method = 'CONNECT' THEN
+        PERFORM redrive.refuse('method must not be CONNECT: it opens a tunnel and delivers nothing');
+    ELSIF key !~ '^[!-~]{1,64}$' THEN
+        PERFORM redrive.refuse('idempotency_key must be 1 to 64 visible ASCII characters');
+    ELSIF given_policy IS NULL OR given_policy !~ '^[A-Za-z0-9._:-]{1,100}$' THEN
+        PERFORM redrive.refuse('policy_id must be 1 to 100 letters, digits, ''.'', ''_'', ''-'' and '':''');
+    ELSIF NOT isfinite(given_not_before) THEN
+        PERFORM redrive.refuse('not_before must be a moment');
+    ELSIF given_tenant IS NULL OR given_tenant !~ '^[A-Za-z0-9._:-]{1,64}$' THEN
+        PERFORM redrive.refuse('tenant must be 1 to 64 letters, digits, ''.'', ''_'', ''-'' and '':''');
+    ELSIF given_dependency !~ '^[!-~]+$' OR length(given_dependency) > 300 THEN
+        PERFORM redrive.refuse('dependency must be 1 to 300 visible ASCII characters');
+    ELSIF length(given_body) > 1048576 THEN
+        PERFORM redrive.refuse('body must be at most 1048576 bytes, got ' || length(given_body));
+    END IF;
+    lane := coalesce(given_dependency, lane);
+    print := redrive.fingerprint(
+        given_method, given_url, coalesce(given_body, ''), given_policy, given_dependency, not_before_ms, fields, labels
+    );
+
+    SELECT version, max_attempts, attempt_timeout_ms, total_budget_ms INTO rules
+    FROM redrive.policy_versions
+    WHERE tenant = given_tenant AND policy = given_policy AND NOT deleted
+    ORDER BY version DESC
+    LIMIT 1
+    FOR KEY SHARE;
+    IF rules.max_attempts IS NULL THEN
+        -- Whoever asks again for a task that there is gets it, whatever has become of the policy.
+        EXECUTE find_owner INTO owner USING given_tenant, key;
+        IF owner.id IS NULL THEN
+            RAISE EXCEPTION 'redrive.enqueue: there is no policy % of tenant %', quote_literal(given_policy),
+                quote_literal(given_tenant) USING ERRCODE = 'RD002';
+        END IF;
+    END IF;
+    due_ms := greatest(now_ms, coalesce(not_before_ms, 0));
+    IF due_ms >= now_ms + rules.total_budget_ms THEN
+        PERFORM redrive.refuse('not_before must leave time for an attempt within the policy''s totalBudgetMs ('
+            || rules.total_budget_ms || ')');
+    END IF;
+
+    IF rules.max_attempts IS NOT NULL THEN
+        INSERT INTO redrive.tasks (
+            tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
+            idempotency_key, fingerprint, target_url, method, headers, labels, body
+        ) VALUES (
+            given_tenant, redrive.make_task_id(now_ms), now_ms, rules.max_attempts, rules.attempt_timeout_ms,
+            rules.version, given_policy, lane, key, print, given_url, given_method,
+            CASE WHEN fields <> '[]' THEN fields::text END, CASE WHEN labels <> '{}' THEN labels::text END,
+            coalesce(given_body, '')
+        )
+        ON CONFLICT (tenant, idempotency_key) DO NOTHING
+        RETURNING id INTO made;
+    END IF;
+    IF made IS NULL THEN
+        EXECUTE find_owner INTO owner USING given_tenant, key;
+        IF owner.id IS NULL THEN
+            RAISE EXCEPTION 'redrive.enqueue: the key was taken and is free again; try once more'
+                USING ERRCODE = 'serialization_failure';
+        ELSIF owner.fingerprint IS DISTINCT FROM print THEN
+            RAISE EXCEPTION 'redrive.enqueue: the idempotency key % belongs to another request (task %)',
+                quote_literal(key), owner.id USING ERRCODE = 'RD001';
+        END IF;
+        RETURN owner.id;
+    END IF;
+    INSERT INTO redrive.live (
+        tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
+        attempt_timeout_ms, policy_version, cancel_requested, dependency, policy
+    ) VALUES (
+        given_tenant, made, due_ms, 0, 0, 0, 1, now_ms, now_ms + rules.total_budget_ms, rules.attempt_timeout_ms,
+        rules.version, false, lane, given_policy
+    );
+    INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
+    VALUES (given_tenant, given_policy, rules.version, 2, 1);
+    -- PostgreSQL lets transactions that notify commit one at a time, and refuses PREPARE TRANSACTION after a NOTIFY. So it is
+    -- not done on a server that allows prepared transactions, unless the caller says SET redrive.notify = on, and nowhere
+    -- if the caller says SET redrive.notify = off: the task is found by the look that every process takes around.
+    IF coalesce(
+        nullif(current_setting('redrive.notify', true), ''),
+        CASE WHEN current_setting('max_prepared_transactions') = '0' THEN 'on' ELSE 'off' END
+    ) <> 'off' THEN
+        PERFORM pg_notify('redrive_due', jsonb_build_array(
+            jsonb_build_object('t', given_tenant, 'd', lane, 'at', due_ms)
+        )::text);
+    END IF;
+    RETURN made;
+END
+$$;

@@ -187,8 +187,9 @@ async fn one_transaction_that_does_not_end_holds_up_only_its_own_key() {
     let mut client = plain(world.database.url()).await;
     client
         .batch_execute(
-            "INSERT INTO redrive.policies VALUES ('default', 'default', 1);
-             INSERT INTO redrive.policy_versions VALUES ('default', 'default', 1, 0, 6, 30000, 86400000, false, '{}')",
+            "INSERT INTO redrive.policies VALUES ('default', 'default', 1) ON CONFLICT DO NOTHING;
+             INSERT INTO redrive.policy_versions VALUES ('default', 'default', 1, 0, 6, 30000, 86400000, false, '{}')
+             ON CONFLICT DO NOTHING",
         )
         .await
         .unwrap();

@@ -1,8 +1,10 @@
 //! `redrive.enqueue`: a task in the caller's own transaction.
 
-use crate::support::{Opened, open, plain, until_listening};
+use crate::support::{Opened, node, open, plain, until_listening};
 use redrive_core::{Class, PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, LaneDue, News, Store};
+use redrive_store_postgres::{Options, PostgresStore};
+use redrive_testbed::Postgres;
 use tokio_postgres::error::SqlState;
 
 /// A store with the policy that everything uses, and a connection of somebody else.
@@ -115,6 +117,10 @@ async fn what_makes_no_sense_is_refused_in_words() {
             "target_url => 'http://a.b', headers => jsonb_build_object('X', E'a\\nb')",
             "must not contain control characters",
         ),
+        (
+            "target_url => 'http://a.b', headers => jsonb_build_object('X', repeat('x', 32768))",
+            "headers must be at most 32768 bytes in all, got 32769",
+        ),
         ("target_url => 'http://a.b', labels => '{\"a b\": \"x\"}'", "labels must have names of 1 to 64"),
         ("target_url => 'http://a.b', dependency => ''", "dependency must be 1 to 300 visible"),
         ("target_url => 'http://a.b', body => repeat('x', 1048577)", "body must be at most 1048576 bytes, got 1048577"),
@@ -132,6 +138,44 @@ async fn what_makes_no_sense_is_refused_in_words() {
     assert_eq!(refused.message(), "redrive.enqueue: there is no policy 'p' of tenant 'default'");
     assert_eq!(refused.code().code(), "RD002");
     assert_eq!(pending(&opened).await, 0);
+}
+
+#[tokio::test]
+async fn a_content_type_that_a_caller_implies_is_checked_like_any_header() {
+    let (opened, client) = world().await;
+    for (implied, told) in [
+        ("E'text/plain\\r\\nX-Injected: 1'", "the content type must be"),
+        ("E'text/plain\\nX-Injected: 1'", "the content type must be"),
+        ("repeat('x', 40000)", "the content type must be"),
+    ] {
+        let enqueue = format!(
+            "SELECT redrive.enqueue_bytes('http://a.b', 'x', {implied}, 'POST', NULL, 'default', NULL, 'default', NULL, NULL, NULL)"
+        );
+        let refused = client.query_one(&enqueue, &[]).await.unwrap_err();
+        let refused = refused.as_db_error().unwrap();
+        assert!(refused.message().contains(told), "{implied}: {}", refused.message());
+    }
+    // As many bytes as the API takes, whatever they look like as JSON.
+    let quotes = "SELECT redrive.enqueue('http://a.b', headers => jsonb_build_object('X', repeat('\"', 32767)))";
+    client.query_one(quotes, &[]).await.unwrap();
+    assert_eq!(pending(&opened).await, 1);
+}
+
+#[tokio::test]
+async fn a_transaction_that_has_enqueued_can_be_prepared() {
+    let settings = [("max_prepared_transactions", "2")];
+    let postgres =
+        Postgres::start_with(redrive_testbed::postgres::Options { fsync: false, settings: &settings, files: &[] });
+    let database = postgres.fresh_database();
+    let store = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap();
+    let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
+    let now = redrive_core::Timestamp::from_millis(0);
+    store.put_policy(tenant.clone(), id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
+    let client = plain(database.url()).await;
+    client.batch_execute("BEGIN; SELECT redrive.enqueue(target_url => 'http://a.b/')").await.unwrap();
+    client.batch_execute("PREPARE TRANSACTION 'order 1'").await.unwrap();
+    client.batch_execute("COMMIT PREPARED 'order 1'").await.unwrap();
+    assert_eq!(store.counts(tenant).await.unwrap()[&Status::Pending], 1);
 }
 
 #[tokio::test]

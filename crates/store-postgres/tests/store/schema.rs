@@ -1,9 +1,10 @@
 //! Bringing the schema up to date, and living beside a newer program.
 
 use crate::support::{node, open, plain};
-use redrive_core::{Class, Status, Timestamp};
+use redrive_core::policy::Spec;
+use redrive_core::{Class, PolicyId, Status, TenantId, Timestamp};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Store, Submitted};
+use redrive_store::{Error, Expected, Heartbeat, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore, migrate};
 use redrive_testbed::Postgres;
 
@@ -234,6 +235,61 @@ async fn a_schema_that_needs_a_newer_program_is_refused() {
     client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (5, 5)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
     assert!(refused.contains("is at version 5, which needs a newer program"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
+    let opened = open("old").await;
+    let store = &*opened.store;
+    let claimed = keep_and_claim(store, task(1)).await;
+    keep(store, [task(2)]).await;
+    let client = plain(opened.database.url()).await;
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (5, 5)").await.unwrap();
+    store.shared().unwrap().beat(heartbeat(), at(0)).await.unwrap();
+    let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 5, which needs a newer program"));
+    let claim = store.claim(request([room(billing(), Class::First, 1, 0)], at(5))).await.unwrap_err();
+    let submit = store.submit(vec![task(3).0]).await.unwrap_err();
+    let check = store.check().await.unwrap_err();
+    for error in [claim, submit, check] {
+        assert!(is_told(&error), "{error}");
+    }
+    // What was sent already is settled, so that nobody sends it again.
+    settle(store, succeed(&claimed, at(6))).await;
+    // Whoever takes the migration back lets it go on.
+    client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 5").await.unwrap();
+    store.check().await.unwrap();
+    assert_eq!(claim_class(store, billing(), Class::First, 5, at(7)).await.len(), 1);
+}
+
+fn heartbeat() -> Heartbeat {
+    Heartbeat {
+        started_at: at(0),
+        version: "1".to_owned(),
+        address: "127.0.0.1:1".to_owned(),
+        in_flight: 0,
+        is_draining: false,
+        clock_ahead_ms: 0,
+        every: std::time::Duration::from_secs(5),
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_was_dropped_and_made_anew_has_its_default_policy() {
+    let opened = open("one").await;
+    let store = &*opened.store;
+    let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
+    store.put_policy(tenant.clone(), policy.clone(), Spec::default(), Expected::Absent, at(0)).await.unwrap();
+    plain(opened.database.url()).await.batch_execute("DROP SCHEMA redrive CASCADE").await.unwrap();
+    migrate(&Options::new(opened.database.url(), node("two"))).await.unwrap();
+    let versions = store.policy(tenant.clone(), policy.clone()).await.unwrap();
+    assert_eq!(
+        versions.iter().map(|version| (version.version, &version.spec)).collect::<Vec<_>>(),
+        [(1, &Spec::default())]
+    );
+    let new = task(1).of(tenant.as_str()).policy(policy.as_str(), 1);
+    assert_eq!(store.submit(vec![new.0]).await.unwrap(), [Submitted::Created(None)]);
+    let enqueue = "SELECT redrive.enqueue('http://a.b/')";
+    plain(opened.database.url()).await.query_one(enqueue, &[]).await.unwrap();
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 
 /// The most rows that one call sets aside; what is left is met by the next. A million bad rows must not hold a call up.
-const AT_ONCE: usize = 500;
+pub(crate) const AT_ONCE: usize = 500;
 /// How many rows are remembered as logged before they are forgotten.
 const LOGGED: usize = 10_000;
 
