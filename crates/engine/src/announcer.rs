@@ -104,7 +104,7 @@ pub(crate) async fn start(shared: &Shared) {
             left.iter().for_each(|task| shared.alerts.raise(task));
         }
         Err(error) => {
-            tracing::warn!(%error, "looking for dead letters without their alert failed, trying again");
+            shared.store_failed("looking for dead letters without their alert", &error);
             shared.alerts.doubt();
         }
     }
@@ -147,7 +147,7 @@ async fn look_again(shared: &Shared) -> Option<Duration> {
         false => shared.clock.now().before(GRACE),
     };
     let error = look(shared, ended_before).await.err()?;
-    tracing::warn!(%error, "looking for dead letters without their alert failed, trying again");
+    shared.store_failed("looking for dead letters without their alert", &error);
     Some(PAUSE)
 }
 

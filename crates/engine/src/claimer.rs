@@ -35,15 +35,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         match shared.store.claim(request).await {
             Ok(claims) => {
                 failures = 0;
+                shared.store_worked("claiming");
                 let took = shared.clock.elapsed().saturating_sub(begun);
                 for (claimed, seat) in shared.lanes.claimed(&turns, claims, took) {
                     attempt::start(&shared, claimed, None, seat);
                 }
             }
             Err(error) => {
-                if let Some(times) = shared.unclaimed.count(shared.clock.elapsed()) {
-                    tracing::warn!(times, %error, "claiming failed, trying again");
-                }
+                shared.store_failed("claiming", &error);
                 match planted::is(Bug::ClaimErrorKeepsRoom) {
                     true => mistakes::keep_room(&shared, &turns),
                     false => shared.lanes.claim_failed(&turns, !planted::is(Bug::ClaimErrorForgetsLane)),
@@ -98,10 +97,12 @@ pub(crate) async fn rebuild(shared: &Shared) -> Result<(), Error> {
 pub(crate) async fn keep_rebuilding(shared: Arc<Shared>) {
     loop {
         let again = match rebuild(&shared).await {
-            Ok(()) if shared.store.is_exclusive() => None,
-            Ok(()) => Some(shared.options.look_around_every),
+            Ok(()) => {
+                shared.store_worked("reading the lanes");
+                (!shared.store.is_exclusive()).then_some(shared.options.look_around_every)
+            }
             Err(error) => {
-                tracing::warn!(%error, "reading the lanes failed, trying again");
+                shared.store_failed("reading the lanes", &error);
                 Some(PAUSE)
             }
         };

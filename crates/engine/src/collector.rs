@@ -25,6 +25,10 @@ pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
         if !shared.clock.is_certain() {
             continue;
         }
+        if let Err(error) = bodies.check().await {
+            tracing::warn!(%error, "stored bodies are not collected: this is not the place that they are kept in");
+            continue;
+        }
         match collect(&shared, &*bodies).await {
             Ok(0) => {}
             Ok(deleted) => tracing::info!(deleted, "deleted stored bodies that no task refers to"),

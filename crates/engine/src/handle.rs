@@ -1,5 +1,6 @@
 //! Starting the engine, and the handle that the rest of the program holds.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::policies::Policies;
 use crate::seldom::Seldom;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
+use crate::store_outage::StoreOutage;
 use crate::submit::{self, Draft, Submission};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
@@ -92,8 +94,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         left_behind: Arc::default(),
         alerts,
         unread: Seldom::default(),
-        unsettled: Seldom::default(),
-        unclaimed: Seldom::default(),
+        store_outage: StoreOutage::default(),
         clock,
         entropy,
         spawner,
@@ -139,6 +140,16 @@ impl Handle {
     /// What there is to say of this process's clocks.
     pub fn clock_state(&self) -> ClockState {
         self.shared.clock.state()
+    }
+
+    /// Notes that a call failed because the store did: an outage is logged once, not with every call.
+    pub fn store_failed(&self, doing: &'static str, error: &dyn Display) {
+        self.shared.store_failed(doing, error);
+    }
+
+    /// Notes that a call of this kind worked.
+    pub fn store_worked(&self, doing: &'static str) {
+        self.shared.store_worked(doing);
     }
 
     /// 128 random bits, for keys that the caller did not give.

@@ -21,6 +21,7 @@
 //! | `left_behind` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
 //! | `outage` | how long to leave a store alone that fails |
+//! | `store_outage` | one outage of the store, reported once however many calls fail in it |
 //! | `seldom` | what goes wrong for many tasks at once, counted so that the log says it now and then |
 //! | `collector` | deletes stored bodies that no task refers to |
 //! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
@@ -62,6 +63,7 @@ mod settle;
 mod shared;
 mod slots;
 pub mod spawner;
+mod store_outage;
 mod submit;
 mod task_ids;
 pub mod transport;

@@ -32,8 +32,9 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 pub(crate) async fn keep_beating(shared: Arc<Shared>) {
     let Some(neighbours) = shared.store.shared() else { return };
     loop {
-        if let Err(error) = neighbours.beat(beat(&shared), shared.clock.now()).await {
-            tracing::warn!(%error, "saying that this process lives failed, trying again");
+        match neighbours.beat(beat(&shared), shared.clock.now()).await {
+            Ok(()) => shared.store_worked("heartbeat"),
+            Err(error) => shared.store_failed("heartbeat", &error),
         }
         tokio::select! {
             biased;

@@ -50,6 +50,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         let wait = match end_overdue(&shared).await {
             Ok(ended) => {
+                shared.store_worked("ending overdue tasks");
                 if ended > 0 && is_first {
                     tracing::warn!(ended, "tasks passed their deadline while no process ran, or the clock was set");
                 }
@@ -57,7 +58,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 next_look(&shared)
             }
             Err(error) => {
-                tracing::warn!(%error, "ending tasks past their deadline failed, trying again");
+                shared.store_failed("ending overdue tasks", &error);
                 Some(PAUSE)
             }
         };

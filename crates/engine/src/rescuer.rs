@@ -19,9 +19,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         if (is_due || may_find_something(&shared)) && shared.clock.is_certain() {
             is_due = match rescue(&shared).await {
-                Ok(()) => false,
+                Ok(()) => {
+                    shared.store_worked("looking for leases that ran out");
+                    false
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "looking for leases that ran out failed, trying again");
+                    shared.store_failed("looking for leases that ran out", &error);
                     true
                 }
             };

@@ -13,7 +13,8 @@ pub(crate) struct Left;
 /// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
 pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Left> {
     settle(shared, claimed, settlement).await.map_err(|error| {
-        tracing::error!(task = %claimed.task.id, %error, "an attempt could not be settled; its lease will run out");
+        shared.store_failed("settling", &error);
+        tracing::debug!(task = %claimed.task.id, %error, "an attempt could not be settled; its lease will run out");
         Left
     })
 }
@@ -27,6 +28,7 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
     for times in 0.. {
         match shared.store.settle(vec![settlement.clone()]).await {
             Ok(settled) => {
+                shared.store_worked("settling");
                 match settled.first() {
                     Some(Settled::Done(status)) => follow_up(shared, claimed, *status, &settlement),
                     Some(Settled::LeaseLost) | None => {
@@ -39,7 +41,7 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
                 return Ok(());
             }
             Err(error) if shared.clock.now() < claimed.lease.until && shared.phase() < Phase::Returning => {
-                log_outage(shared, claimed, &error);
+                shared.store_failed("settling", &error);
                 is_in_doubt = true;
                 tokio::select! {
                     biased;
@@ -54,14 +56,6 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
         }
     }
     Ok(())
-}
-
-/// An outage of the store concerns every attempt under way: one line for all of them, every now and then.
-fn log_outage(shared: &Shared, claimed: &Claimed, error: &Error) {
-    tracing::debug!(task = %claimed.task.id, %error, "settling failed, trying again");
-    if let Some(times) = shared.unsettled.count(shared.clock.elapsed()) {
-        tracing::warn!(times, %error, "results of attempts cannot be written down, trying again");
-    }
 }
 
 fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Settlement) {

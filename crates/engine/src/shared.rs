@@ -1,5 +1,6 @@
 //! What the engine's loops share.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::overdue::Deadlines;
 use crate::policies::Policies;
 use crate::seldom::Seldom;
 use crate::spawner::Spawner;
+use crate::store_outage::{Report, StoreOutage};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
@@ -46,8 +48,7 @@ pub(crate) struct Shared {
     pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) alerts: Alerts,
     pub(crate) unread: Seldom,
-    pub(crate) unsettled: Seldom,
-    pub(crate) unclaimed: Seldom,
+    pub(crate) store_outage: StoreOutage,
 }
 
 /// How far the engine is in stopping.
@@ -73,6 +74,24 @@ impl Shared {
         if let Some(due) = task.next_attempt_at {
             self.lanes.note_due(&task.lane, task.class(), due);
             self.deadlines.note(task.deadline_at);
+        }
+    }
+
+    /// Logs that a call of the store failed, unless that is known: an outage is reported once, and then once a minute.
+    pub(crate) fn store_failed(&self, doing: &'static str, error: &dyn Display) {
+        tracing::debug!(doing, %error, "a call of the store failed");
+        match self.store_outage.failed(doing, self.clock.elapsed()) {
+            Some(Report::Began) => tracing::error!(doing, %error, "the store fails: trying again until it works"),
+            Some(Report::GoesOn(times)) => tracing::error!(times, doing, %error, "the store still fails"),
+            Some(Report::Ended(..)) | None => {}
+        }
+    }
+
+    /// Notes that a call of the store worked: it may be the end of an outage.
+    pub(crate) fn store_worked(&self, doing: &'static str) {
+        if let Some(Report::Ended(times, lasted)) = self.store_outage.worked(doing, self.clock.elapsed()) {
+            let seconds = lasted.as_secs();
+            tracing::info!(times, seconds, "the store works again");
         }
     }
 

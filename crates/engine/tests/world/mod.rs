@@ -5,11 +5,13 @@
 
 mod alert_log;
 mod failing_store;
+mod log_lines;
 mod neighbours;
 mod scripted;
 
 pub use alert_log::AlertLog;
 pub use failing_store::{FailingStore, Hold};
+pub use log_lines::LogLines;
 pub use neighbours::Neighbours;
 pub use scripted::{Reply, Scripted, Wire};
 

@@ -49,6 +49,7 @@ async fn answer(context: Arc<Context>, exchange: Arc<Exchange>, request: Request
     let (parts, body) = request.into_parts();
     let (body, unread) = unread::lend(&parts, body);
     let (most, within) = (most_discarded(&context.app.limits), context.body_read_timeout);
+    let engine = context.app.engine.clone();
     let (route, outcome) = match find(&context, &parts) {
         Ok(found) => (Some(found.route), handle(context, exchange.clone(), parts, body, found).await),
         Err(refusal) => {
@@ -58,8 +59,14 @@ async fn answer(context: Arc<Context>, exchange: Arc<Exchange>, request: Request
     };
     let outcome = outcome.and_then(|reply| charged(reply, &exchange, route));
     let reply = match outcome {
-        Ok(reply) => reply,
+        Ok(reply) => {
+            route.into_iter().for_each(|route| engine.store_worked(route.id));
+            reply
+        }
         Err(refusal) => {
+            if let (Some(route), Some(error)) = (route, refusal.store_error()) {
+                engine.store_failed(route.id, error);
+            }
             let reply = given_anyway(refused(&refusal), &exchange);
             if !refusal.is_for_silence() {
                 let _waiting = exchange.wait_for_caller();
@@ -143,6 +150,10 @@ fn refused(refusal: &Refusal) -> Reply {
         // These can be as many as a caller likes: the server logs their number.
         _ if matches!(refusal, Refusal::NoRoom(_) | Refusal::NoPlace) => {
             tracing::debug!(error = %refusal, "a request had no room");
+        }
+        // These, too, and the engine logs the outage.
+        _ if refusal.store_error().is_some() => {
+            tracing::debug!(error = %refusal, "a request could not be served");
         }
         500 => tracing::error!(error = %refusal, "a request failed"),
         501.. => tracing::warn!(error = %refusal, "a request could not be served"),

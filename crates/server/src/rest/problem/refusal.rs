@@ -74,6 +74,20 @@ impl Refusal {
         Refusal::Parameter { name: name.into(), message: message.into() }
     }
 
+    /// Why what the service stands on, its store or its object storage, did not do its part; nothing if it did.
+    pub(crate) fn store_error(&self) -> Option<&Failure> {
+        use redrive_store::Error::{Full, Unavailable};
+        match self {
+            Refusal::Failure(failure) => matches!(
+                failure,
+                Failure::Store(Full(_) | Unavailable(_))
+                    | Failure::Bodies(BodyError::Store(Full(_) | Unavailable(_)) | BodyError::Unavailable(_))
+            )
+            .then_some(failure),
+            _ => None,
+        }
+    }
+
     /// Whether it is because the body stopped coming: then there is nothing more to wait for.
     pub(crate) fn is_for_silence(&self) -> bool {
         let broken_off = matches!(self, Refusal::Failure(Failure::Bodies(BodyError::BrokenOff(_))));
