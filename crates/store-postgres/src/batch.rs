@@ -32,6 +32,8 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// For how long is found out what became of a batch before its callers are told that nobody knows. A server that was
 /// killed is back by then, or another has taken its place.
 const FIND_OUT_FOR: Duration = Duration::from_secs(20);
+/// For how long a call by itself is tried again because another transaction holds what it needs.
+const LOCKED_FOR: Duration = Duration::from_secs(5);
 /// The pauses between two tries at that.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -200,12 +202,12 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Le
         call!(*pool, |connection| work.run(connection, &items))
     };
     match outcome {
-        Err(failure) if failure.is_refusal() && calls.len() > 1 => {
-            tracing::warn!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
+        Err(failure) if failure.is_refusal() && (calls.len() > 1 || failure.is_lock_timeout()) => {
+            tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
             Some(Left::Refused(calls))
         }
         Err(failure) if W::CAN_REPEAT && failure.is_in_doubt() => {
-            tracing::warn!(%failure, calls = calls.len(), doing = W::DOING, "finding out what happened");
+            tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "finding out what happened");
             Some(Left::InDoubt(calls))
         }
         outcome => {
@@ -252,7 +254,7 @@ struct Doubt {
 }
 
 /// Runs it and, where nobody knows what became of it, runs it again until somebody does: what it did the first time is
-/// found by its ids.
+/// found by its ids. A call by itself that met a lock has written nothing, and is run again for a while.
 async fn run_until_known<W: Work>(
     pool: &Pool,
     work: &W,
@@ -266,8 +268,10 @@ async fn run_until_known<W: Work>(
             known => return known,
         };
         is_in_doubt |= failure.is_in_doubt();
-        let may_pass = failure.is_passing() || is_alone && failure.is_lock_timeout();
-        if !(W::CAN_REPEAT && is_in_doubt && may_pass) || begun.elapsed() >= FIND_OUT_FOR {
+        let is_locked = is_alone && failure.is_lock_timeout();
+        let may_be_found_out = W::CAN_REPEAT && is_in_doubt && (failure.is_passing() || is_locked);
+        let may_be_unlocked = is_locked && begun.elapsed() < LOCKED_FOR;
+        if !(may_be_found_out || may_be_unlocked) || begun.elapsed() >= FIND_OUT_FOR {
             return Err(failure);
         }
         tracing::debug!(%failure, doing = W::DOING, "still finding out what happened");

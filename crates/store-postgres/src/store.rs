@@ -108,7 +108,7 @@ impl PostgresStore {
         if let Some(address) = listen {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
-        background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone())));
+        background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
         background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone())));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {

@@ -9,9 +9,6 @@ use tokio::sync::Notify;
 use crate::ops::{analyze, counts};
 use crate::pool::{Pool, call};
 
-/// How long after the first write.
-const AFTER: Duration = Duration::from_secs(10);
-
 /// Says that something was written.
 #[derive(Clone, Default)]
 pub(crate) struct Upkeep {
@@ -23,11 +20,11 @@ impl Upkeep {
         self.ring.notify_one();
     }
 
-    /// Runs for as long as it is let.
-    pub(crate) async fn run(self, pool: Pool) {
+    /// Runs for as long as it is let: so long after the first write, each time.
+    pub(crate) async fn run(self, pool: Pool, after: Duration) {
         loop {
             self.ring.notified().await;
-            tokio::time::sleep(AFTER).await;
+            tokio::time::sleep(after).await;
             if let Err(failure) = call!(pool, |connection| counts::add_up(connection)) {
                 tracing::debug!(%failure, "adding up the counts");
             }

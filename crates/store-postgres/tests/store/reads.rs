@@ -307,12 +307,14 @@ const ENQUEUE_AGAIN: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'a
 /// A call, the store that makes it, and that store's name.
 type Reader = (String, Call, Arc<PostgresStore>);
 
-/// One store for each call, with one session, whose plans last this long.
+/// One store for each call, with one session, whose plans last this long. Tables are not analysed meanwhile: on a slow machine
+/// that would happen in the middle of a test, when next to nothing is in them.
 async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
     let mut readers = Vec::new();
     for (n, call) in calls().into_iter().enumerate() {
         let name = format!("reader-{n}");
-        let options = Options { connections: 1, plans_last, ..Options::new(database.url(), node(&name)) };
+        let options =
+            Options { connections: 1, plans_last, upkeep_after: NEVER, ..Options::new(database.url(), node(&name)) };
         readers.push((name, call, Arc::new(PostgresStore::open(options).await.unwrap())));
     }
     readers
@@ -349,6 +351,9 @@ async fn database() -> (Database, Client) {
     }
     (database, client)
 }
+
+/// Longer than any test takes.
+const NEVER: Duration = Duration::from_secs(3600);
 
 const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
 

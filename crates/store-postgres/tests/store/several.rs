@@ -53,6 +53,26 @@ async fn whoever_settles_first_wins_also_between_processes() {
 }
 
 #[tokio::test]
+async fn a_settlement_that_meets_a_lock_is_made_when_the_lock_is_gone() {
+    let opened = open("one").await;
+    let claimed = keep_and_claim(&*opened.store, task(1)).await;
+    let (mut holder, watcher) = (plain(opened.database.url()).await, plain(opened.database.url()).await);
+    let held = holder.transaction().await.unwrap();
+    held.execute("SELECT FROM redrive.live FOR UPDATE", &[]).await.unwrap();
+    let tried_twice = async {
+        let waiting = "SELECT query_start::text FROM pg_stat_activity
+                       WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        let mut tries = std::collections::BTreeSet::<String>::new();
+        while tries.len() < 2 {
+            tries.extend(watcher.query(waiting, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+        }
+        held.commit().await.unwrap();
+    };
+    let (settled, ()) = tokio::join!(settle(&*opened.store, succeed(&claimed, at(5))), tried_twice);
+    assert!(matches!(settled, Settled::Done(_)), "{settled:?}");
+}
+
+#[tokio::test]
 async fn work_that_one_process_leaves_waiting_is_told_to_the_others() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
