@@ -101,11 +101,14 @@ impl Known {
         }
     }
 
-    /// The offset of the time that the process works on, in microseconds.
+    /// The offset of the time that the process works on, in microseconds: the earliest that the reading allows, so that nothing
+    /// is sent, ended or taken over before its time.
     pub(crate) fn offset(&self) -> Option<i64> {
         match self {
             Known::Nothing => None,
-            Known::Time(known) | Known::Stepped { from: known, .. } => Some(known.offset),
+            Known::Time(known) | Known::Stepped { from: known, .. } => {
+                Some(known.offset.saturating_sub(micros(known.error)))
+            }
         }
     }
 
@@ -152,8 +155,10 @@ mod tests {
         (EPOCH as i64 + ahead) * 1_000
     }
 
+    /// By how many milliseconds what is known after a reading of 2 ms is ahead of the right time; it is a millisecond behind
+    /// what was read.
     fn ahead(known: Known) -> i64 {
-        (known.offset().unwrap() - wall(0) - 500) / 1_000
+        (known.offset().unwrap() - wall(0)) / 1_000 + 1
     }
 
     fn certain(known: Known, second: u64) -> bool {
@@ -175,6 +180,23 @@ mod tests {
         let quick = slow.after(read(3, 0, 2), wall(0), MAX_ERROR);
         assert_eq!((ahead(quick), certain(quick, 3)), (0, true));
         assert_eq!(quick.after(read(5, 300, 1_200), wall(0), MAX_ERROR), quick, "the better one is kept");
+    }
+
+    #[test]
+    fn the_time_is_never_ahead_of_the_stores_however_long_each_way_took() {
+        let asked = Duration::from_secs(7);
+        for (there, back) in [(0, 40), (40, 0), (20, 20), (1, 3)] {
+            for shown_us in [0, 1, 500, 999] {
+                // The store's clock shows whole milliseconds.
+                let read_at = asked + Duration::from_millis(there);
+                let right = wall(0) + shown_us + micros(read_at);
+                let shown = Timestamp::from_millis((right / 1_000) as u64);
+                let reading = Reading::new(shown, asked, read_at + Duration::from_millis(back));
+                let offset = Known::Nothing.after(reading, wall(0), MAX_ERROR).offset().unwrap();
+                let behind = wall(0) + shown_us - offset;
+                assert!((0..=1_000 * (there + back) as i64 + 1_000).contains(&behind), "{there} {back}: {behind}");
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut reported = None;
     loop {
         if let Some(store) = shared.store.shared().filter(|_| shared.clock.is_shared) {
-            if let Err(error) = shared.clock.read(store).await {
+            if let Err(error) = shared.clock.read_well(store).await {
                 tracing::debug!(%error, "reading the store's clock failed, trying again");
             }
             shared.clock.review();
