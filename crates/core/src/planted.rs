@@ -62,7 +62,7 @@ bugs! {
     /// A cancel does not reach an attempt that is still connecting.
     CancelMissesTheConnected = "cancel-misses-the-connected", 4;
     /// A process over a shared store works on its machine's clock.
-    TrustsItsOwnClock = "trusts-its-own-clock", 6;
+    TrustsItsOwnClock = "trusts-its-own-clock", 1 | 2 | 5 | 6 | 7 | 13;
     /// A settlement forgets that the task was taken back while it was in flight.
     CancelForgottenInFlight = "cancel-forgotten-in-flight", 4 | 1;
     /// Bringing a task forward brings ended ones back to life.
