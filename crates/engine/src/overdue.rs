@@ -49,7 +49,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut is_first = true;
     loop {
         let wait = match end_overdue(&shared).await {
-            Ok(ended) => {
+            Ok(None) => next_look(&shared),
+            Ok(Some(ended)) => {
                 shared.store_worked("ending overdue tasks");
                 if ended > 0 && is_first {
                     tracing::warn!(ended, "tasks passed their deadline while no process ran, or the clock was set");
@@ -101,11 +102,11 @@ fn next_look(shared: &Shared) -> Option<Duration> {
     }
 }
 
-/// Ends everything that is overdue by now; says how many tasks that were.
-async fn end_overdue(shared: &Shared) -> Result<usize, Error> {
+/// Ends everything that is overdue by now; says how many tasks that were, or nothing if it did not look.
+async fn end_overdue(shared: &Shared) -> Result<Option<usize>, Error> {
     // What seems overdue may not be. The next look comes soon enough.
     if planted::is(Bug::OverdueWaitsForRoom) || !shared.clock.is_certain() {
-        return Ok(0);
+        return Ok(None);
     }
     let mut count = 0;
     loop {
@@ -127,7 +128,7 @@ async fn end_overdue(shared: &Shared) -> Result<usize, Error> {
         ended.iter().for_each(|task| follow_up(shared, task));
         count += ended.len();
         if is_last {
-            return Ok(count);
+            return Ok(Some(count));
         }
     }
 }

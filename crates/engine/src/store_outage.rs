@@ -14,7 +14,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How long nothing may fail before an outage is over.
 const QUIET_FOR: Duration = Duration::from_secs(5);
 /// A kind of call that has not failed for this long is not waited for: it may never be made again.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
 /// What is to be logged.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +117,8 @@ mod tests {
         assert_eq!(outage.failed("cancel", at(1)), None);
         assert_eq!(outage.worked("list", at(20)), None);
         assert_eq!(outage.worked("submit", at(30)), None, "a cancel may still fail");
-        assert_eq!(outage.worked("list", at(61)), Some(Report::Ended(2, at(61))));
+        assert_eq!(outage.worked("list", at(600)), None);
+        assert_eq!(outage.worked("list", at(601)), Some(Report::Ended(2, at(601))));
     }
 
     #[test]

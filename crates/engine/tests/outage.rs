@@ -35,6 +35,7 @@ async fn an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends() {
     }
     let task = world.submit("later", attempts(3)).await;
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+    world.engine.store_worked("submitTask");
     world.clock.sleep(Duration::from_secs(120)).await;
     assert!(world.store.failures_left("claim") == 0 && log.lines()[4..].len() == 1, "{:#?}", log.lines());
     assert!(log.lines()[4].contains("the store works again"), "{:#?}", log.lines());

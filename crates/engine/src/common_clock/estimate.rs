@@ -84,7 +84,8 @@ impl Known {
                 Known::Time(if reading.error <= known.error_at(reading.at) { reading } else { known })
             }
             Known::Time(_) | Known::Stepped { .. } if is_useless => self,
-            Known::Time(known) if known.distance(&reading) <= SMALL || known.error_at(reading.at) > max_error => {
+            // What is old is uncertain by what two clocks drift apart, and not by more.
+            Known::Time(known) if known.distance(&reading) <= SMALL.saturating_add(known.error_at(reading.at)) => {
                 Known::Time(reading)
             }
             Known::Time(known) => Known::Stepped { from: known, to: reading, since: reading.at },
@@ -204,7 +205,13 @@ mod tests {
         let known = Known::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
         // 500 ms at 200 millionths are 2,500 s.
         assert!(certain(known, 2_400) && !certain(known, 2_600));
-        assert_eq!(ahead(known.after(read(2_600, HOUR, 2), wall(0), MAX_ERROR)), HOUR, "what is that old is replaced");
+        assert_eq!(
+            ahead(known.after(read(2_600, 1_400, 2), wall(0), MAX_ERROR)),
+            1_400,
+            "what is that old is replaced"
+        );
+        let stepped = known.after(read(86_400, HOUR, 2), wall(0), MAX_ERROR);
+        assert_eq!((ahead(stepped), stepped.step()), (0, Some(HOUR)), "but not by any time at all");
     }
 
     #[test]

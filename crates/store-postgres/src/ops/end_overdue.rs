@@ -76,7 +76,8 @@ pub(crate) async fn end_overdue(
     }
     // A task that makes no sense must not end: whoever understands it may find that it is not overdue.
     aside.put(connection, &damaged).await?;
-    match end(connection, now, limit).await {
+    // Not more than was looked at: others that make no sense may stand behind these.
+    match end(connection, now, rows.len() - damaged.len()).await {
         Err(failure) if failure.is_about_a_row() => end_one_by_one(connection, aside, now, rows.len()).await,
         overdue => overdue,
     }

@@ -1,5 +1,8 @@
 -- Version 4: a node says how far its machine's clock is off, rows that a program cannot understand are set aside, and
 -- `redrive.enqueue` checks headers as the API does and works before PREPARE TRANSACTION.
+--
+-- As in version 2, the lock is asked for again and again, so that heartbeats do not queue up behind a long transaction.
+SET LOCAL lock_timeout = '2s';
 ALTER TABLE redrive.nodes ADD COLUMN clock_ahead_ms bigint NOT NULL DEFAULT 0;
 
 -- Rows that a program could not understand, or that PostgreSQL refused to change. `kind` says what `name` is: the id of a
