@@ -145,16 +145,18 @@ async fn a_fault_of_s3_is_not_a_lost_body() {
     let body = keep(&blobs, &content(100_000)).await;
     for options in both() {
         let (server, transport) = (server(options.plain).await, over(&blobs, options));
+        let unavailable: &[ErrorType] = &[ErrorType::BodyUnavailable];
         for (fault, expected) in [
-            (Fault::not_found("NoSuchBucket"), ErrorType::BodyUnavailable),
-            (Fault::Answer(404, "no such page".into()), ErrorType::BodyUnavailable),
-            (Fault::Shortened(90_000), ErrorType::BodyUnavailable),
-            (Fault::CutAfter(10_000), ErrorType::BodyIncomplete),
+            (Fault::not_found("NoSuchBucket"), unavailable),
+            (Fault::Answer(404, "no such page".into()), unavailable),
+            (Fault::Shortened(90_000), unavailable),
+            // Whether the beginning arrives before the connection is gone is the machine's own.
+            (Fault::CutAfter(10_000), &[ErrorType::BodyIncomplete, ErrorType::BodyUnavailable]),
         ] {
             let told = format!("{fault:?}");
             s3.fail(move |method, _| (method == "GET").then(|| fault.clone()));
             let (kind, message) = call(server.url("/")).stored(body).fails_over(&transport).await;
-            assert_eq!(kind, expected, "{told}: {message}");
+            assert!(expected.contains(&kind), "{told}: {kind:?}: {message}");
         }
         s3.heal();
         call(server.url("/")).stored(body).over(&transport).await.unwrap();
