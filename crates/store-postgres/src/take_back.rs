@@ -5,18 +5,34 @@
 
 use std::time::Duration;
 
-use crate::ops::set_aside::{Place, Which, take_back, take_back_all};
+use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
 
 /// The pause between two looks. A look at an empty table costs one probe of its index.
 const EVERY: Duration = Duration::from_secs(15);
 
+/// The most steps at a start: what is behind them is looked at later.
+const STEPS_AT_START: usize = 50;
+
 /// What cannot be taken back now is not in the way: the store opens without it.
 pub(crate) async fn take_back_at_start(pool: &Pool) {
-    match call!(*pool, |connection| take_back_all(connection)) {
-        Ok(0) => {}
-        Ok(rows) => tracing::info!(rows, "took back rows that had been set aside"),
-        Err(failure) => tracing::warn!(%failure, "rows that were set aside could not be taken back"),
+    let (mut taken_back, mut after) = (0, Place::default());
+    for _ in 0..STEPS_AT_START {
+        let from = after.clone();
+        match call!(*pool, |connection| take_back(connection, &from, Which::All)) {
+            Ok((rows, next)) => {
+                taken_back += rows;
+                let Some(next) = next else { break };
+                after = next;
+            }
+            Err(failure) => {
+                tracing::warn!(%failure, "rows that were set aside could not be taken back");
+                break;
+            }
+        }
+    }
+    if taken_back > 0 {
+        tracing::info!(rows = taken_back, "took back rows that had been set aside");
     }
 }
 

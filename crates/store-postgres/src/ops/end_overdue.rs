@@ -1,7 +1,7 @@
-//! Ending pending tasks whose deadline has passed: one statement for all of them.
+//! Ending pending tasks whose deadline has passed: a look along the index of deadlines, and one statement for what it found.
 //!
-//! Several processes may be at it: a row that another one is just ending, or claiming, is skipped. The next deadline is asked
-//! right behind, in a statement of its own, which sees what this one did.
+//! Several processes may be at it: a row that another one is just ending, or claiming, is skipped. A row that PostgreSQL refuses
+//! to change, and that cannot be set aside either, keeps none of the others.
 
 use std::time::Duration;
 
@@ -10,20 +10,22 @@ use redrive_store::Overdue;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, live_task, millis, status_code};
+use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, Uuid, live_task, millis, status_code};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
-/// Rows are found along the index of deadlines. As in a cancel, the line of the end has a token of its own, above that of
-/// every claim: nothing was sent under it. Its number says so to a replay, which gives the token back.
+/// As in a cancel, the line of the end has a token of its own, above that of every claim: nothing was sent under it. Its number
+/// says so to a replay, which gives the token back. `num_nulls` as in a claim of known tasks: the rows are found by their key.
 const END: &str = concat!(
     "WITH overdue AS MATERIALIZED (
-         SELECT * FROM redrive.live
-         WHERE lease_until IS NULL AND deadline_at <= $1
-         ORDER BY deadline_at, id
-         LIMIT $2
-         FOR UPDATE SKIP LOCKED
+         SELECT due.*
+         FROM unnest($2::text[], $4::uuid[]) AS given (tenant, id) CROSS JOIN LATERAL (
+             SELECT live.* FROM redrive.live
+             WHERE live.tenant = given.tenant AND live.id = given.id AND num_nulls(live.lease_until) = 1
+               AND live.deadline_at <= $1
+             FOR UPDATE OF live SKIP LOCKED
+         ) AS due
      ), gone AS MATERIALIZED (
          SELECT redrive.drop_live(array_agg(tenant), array_agg(id)) FROM overdue
      ), logged AS (
@@ -58,6 +60,9 @@ SELECT deadline_at FROM redrive.live WHERE lease_until IS NULL ORDER BY deadline
 /// How long what is overdue and locked by another transaction is left to it.
 const LOCKED_FOR: Duration = Duration::from_millis(50);
 
+/// The most pages of overdue tasks that are looked at because none of them can be ended.
+const PAGES: usize = 20;
+
 pub(crate) async fn end_overdue(
     connection: &Connection,
     aside: &Aside,
@@ -65,93 +70,133 @@ pub(crate) async fn end_overdue(
     limit: usize,
 ) -> Result<Overdue, Failure> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let look = [(&millis(now) as _, Type::INT8), (&most as _, Type::INT8)];
-    let (rows, next) = connection.query_and_then((OVERDUE, &look), (NEXT, &[])).await?;
-    if rows.is_empty() {
-        return Ok(Overdue { ended: Vec::new(), next_deadline: next_deadline(next, now) });
-    }
-    let mut damaged = Vec::new();
-    for row in &rows {
-        readable(TaskRow::read(row), &mut damaged, |failure| damaged_task(row, failure))?;
-    }
-    // A task that makes no sense must not end: whoever understands it may find that it is not overdue.
-    aside.put(connection, &damaged).await?;
-    // Not more than was looked at: others that make no sense may stand behind these.
-    match end(connection, now, rows.len() - damaged.len()).await {
-        Err(failure) if failure.is_about_a_row() => end_one_by_one(connection, aside, now, rows.len()).await,
-        overdue => overdue,
-    }
-}
-
-/// PostgreSQL refuses to end one of them: each is ended alone, and the one is set aside.
-async fn end_one_by_one(
-    connection: &Connection,
-    aside: &Aside,
-    now: Timestamp,
-    tasks: usize,
-) -> Result<Overdue, Failure> {
-    let mut overdue = Overdue { ended: Vec::new(), next_deadline: Some(now) };
-    for _ in 0..tasks {
-        match end(connection, now, 1).await {
-            Ok(step) => {
-                overdue.ended.extend(step.ended);
-                overdue.next_deadline = step.next_deadline;
-            }
-            Err(failure) if failure.is_about_a_row() && !failure.is_damaged_page() => {
-                let first = connection.query(OVERDUE, &[(&millis(now), Type::INT8), (&1_i64, Type::INT8)]).await?;
-                let refused = first.iter().map(|row| damaged_task(row, &failure));
-                aside.put(connection, &refused.collect::<Result<Vec<_>, _>>()?).await?;
-            }
-            Err(failure) if overdue.ended.is_empty() => return Err(failure),
-            Err(_) => break,
+    let (mut ended, mut found, mut after) = (Vec::new(), 0, (i64::MIN, Uuid::LOWEST));
+    for _ in 0..PAGES {
+        let place = [(&after.0 as _, Type::INT8), (&after.1 as _, Type::UUID)];
+        let [since, id] = place;
+        let rows = connection.query(OVERDUE, &[(&millis(now), Type::INT8), (&most, Type::INT8), since, id]).await?;
+        let (mut given, mut damaged) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let read = readable(TaskRow::read(row), &mut damaged, |failure| seen(row)?.damaged(failure))?;
+            given.extend(read.map(|_| seen(row)).transpose()?);
+        }
+        // A task that makes no sense must not end: whoever understands it may find that it is not overdue.
+        aside.put_or_warn(connection, &damaged).await;
+        found += rows.len();
+        ended.extend(end_each(connection, aside, now, &given).await?);
+        match rows.last() {
+            Some(last) if ended.is_empty() && rows.len() == limit => after = seen(last)?.place(),
+            _ => break,
         }
     }
-    Ok(overdue)
+    ended.sort_by_key(|task: &Task| (task.deadline_at, task.id));
+    let next = next_deadline(connection.query(NEXT, &[]).await, now);
+    // What is overdue and was left is locked by another transaction, or cannot be changed: asking at once would find the same.
+    let is_left = ended.len() < found.min(limit) && next.is_some_and(|deadline| deadline <= now);
+    let next_deadline = if is_left { Some(now.after(LOCKED_FOR)) } else { next };
+    Ok(Overdue { ended, next_deadline })
 }
 
-/// The tasks that the next statement ends, unless another process is just at them.
+/// Tasks that are overdue, behind a place. Another process may be just at them.
 const OVERDUE: &str = concat!(
     "SELECT ",
     live_task!(),
-    ", live.tenant, live.id
+    ", live.tenant, live.id, live.deadline_at
      FROM (
          SELECT * FROM redrive.live
-         WHERE lease_until IS NULL AND deadline_at <= $1
+         WHERE lease_until IS NULL AND deadline_at <= $1 AND (deadline_at, id) > ($3, $4)
          ORDER BY deadline_at, id
          LIMIT $2
      ) AS live
      LEFT JOIN LATERAL (
          SELECT * FROM redrive.tasks WHERE tasks.tenant = live.tenant AND tasks.id = live.id LIMIT 1
-     ) AS tasks ON true"
+     ) AS tasks ON true
+     ORDER BY live.deadline_at, live.id"
 );
 
-fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
-    let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
-    let (tenant, id): (&str, _) = (cells.get()?, cells.get()?);
-    let token = Cells::from(row, TOKEN_COLUMN).get()?;
-    let seen = SeenTask { id, token, lease_until: None, is_claimed: false, is_refused: false };
-    Ok(Damaged::task(tenant, seen, failure))
+/// A task as the look found it, whether or not it can be understood.
+#[derive(Debug, Clone)]
+struct Seen {
+    tenant: String,
+    id: Uuid,
+    deadline: i64,
+    token: Option<i64>,
 }
 
-async fn end(connection: &Connection, now: Timestamp, limit: usize) -> Result<Overdue, Failure> {
-    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+fn seen(row: &Row) -> Result<Seen, Failure> {
+    let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
+    let token = Cells::from(row, TOKEN_COLUMN).get()?;
+    Ok(Seen { tenant: cells.get()?, id: cells.get()?, deadline: cells.get()?, token })
+}
+
+impl Seen {
+    fn place(&self) -> (i64, Uuid) {
+        (self.deadline, self.id)
+    }
+
+    fn damaged(&self, problem: &Failure) -> Result<Damaged, Failure> {
+        let seen = SeenTask { id: self.id, token: self.token, lease_until: None, is_claimed: false, is_refused: false };
+        Ok(Damaged::task(&self.tenant, seen, problem))
+    }
+}
+
+/// Ends these tasks. Where PostgreSQL refuses, each half is tried by itself, and so on: the one that it refuses is set aside.
+async fn end_each(
+    connection: &Connection,
+    aside: &Aside,
+    now: Timestamp,
+    tasks: &[Seen],
+) -> Result<Vec<Task>, Failure> {
+    let mut ended = Vec::new();
+    let mut parts = vec![tasks];
+    while let Some(part) = parts.pop() {
+        match (end(connection, now, part).await, part) {
+            (Ok(step), _) => ended.extend(step),
+            (Err(failure), [task]) if failure.is_about_a_row() => {
+                // A damaged page is a matter for the operator.
+                if !failure.is_damaged_page() {
+                    aside.put_or_warn(connection, &[task.damaged(&failure)?.refused()]).await;
+                }
+            }
+            (Err(failure), _) if failure.is_about_a_row() => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            (Err(failure), _) if ended.is_empty() => return Err(failure),
+            // What was ended must be answered; the next look finds the others.
+            (Err(_), _) => break,
+        }
+    }
+    Ok(ended)
+}
+
+async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<Vec<Task>, Failure> {
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
     let reason = Reason::Deadline;
-    let end = [(&millis(now) as _, Type::INT8), (&most as _, Type::INT8), (&reason.as_str() as _, Type::TEXT)];
-    let (rows, next) = connection.query_and_then((END, &end), (NEXT, &[])).await?;
+    let tenants: Vec<&str> = tasks.iter().map(|task| task.tenant.as_str()).collect();
+    let ids: Vec<Uuid> = tasks.iter().map(|task| task.id).collect();
+    let rows = connection
+        .query(
+            END,
+            &[
+                (&millis(now), Type::INT8),
+                (&tenants, Type::TEXT_ARRAY),
+                (&reason.as_str(), Type::TEXT),
+                (&ids, Type::UUID_ARRAY),
+            ],
+        )
+        .await?;
     // A task that was damaged since it was looked at has ended, and is found by whoever reads it.
     let mut ended: Vec<Task> = rows.iter().filter_map(|row| TaskRow::read(row).ok()).map(|row| row.task).collect();
-    ended.sort_by_key(|task| (task.deadline_at, task.id));
     for task in &mut ended {
         task.status = Status::Exhausted;
         task.reason = Some(reason);
         task.next_attempt_at = None;
         task.ended_at = Some(now);
     }
-    let next_deadline = next_deadline(next, now);
-    // What is overdue and was left is locked by another transaction: asking at once would find the same.
-    let is_locked = rows.len() < limit && next_deadline.is_some_and(|deadline| deadline <= now);
-    let next_deadline = if is_locked { Some(now.after(LOCKED_FOR)) } else { next_deadline };
-    Ok(Overdue { ended, next_deadline })
+    Ok(ended)
 }
 
 /// What was ended must be answered. Where the next deadline is not known, or makes no sense, the next look finds it.

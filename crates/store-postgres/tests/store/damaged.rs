@@ -168,6 +168,72 @@ async fn an_overdue_task_that_makes_no_sense_does_not_end_and_the_others_do() {
     }
 }
 
+/// Has PostgreSQL refuse every change of the tasks up to this one, and so that they are set aside.
+async fn freeze(client: &Client, up_to: u64) {
+    let sql = format!(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'frozen'; END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE OR DELETE ON redrive.live FOR EACH ROW WHEN (OLD.id <= '{}')
+         EXECUTE FUNCTION refuse()",
+        id(up_to)
+    );
+    client.batch_execute(&sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_task_that_can_be_neither_claimed_nor_set_aside_holds_up_no_other_and_is_not_asked_for_all_the_time() {
+    let (_opened, store, client) = world().await;
+    freeze(&client, 1).await;
+    let rooms = || [billing(), lane("acme", "https://z.example")].map(|lane| room(lane, Class::First, 5, 0));
+    let claims = store.claim(request(rooms(), at(0))).await.unwrap();
+    assert_eq!((ids(&claims.claimed), aside(&store).await), (vec![id(2), id(3)], 0));
+    let again = claims.lanes.iter().find(|due| due.lane == billing()).unwrap().next_due;
+    assert_eq!(again, Some(at(1_000)), "every claim from its lane fails as a whole: they must be few");
+}
+
+#[tokio::test]
+async fn tasks_that_can_be_neither_ended_nor_set_aside_do_not_keep_the_others() {
+    const FROZEN: u64 = 40;
+    let opened = open("one").await;
+    let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+    keep(store, (1..=FROZEN + 2).map(task)).await;
+    freeze(&client, FROZEN).await;
+    // The tasks behind them are on another page.
+    let late = at(u64::MAX >> 24);
+    let overdue = store.end_overdue(late, 16).await.unwrap();
+    let ended: Vec<_> = overdue.ended.iter().map(|task| task.id).collect();
+    assert_eq!((ended, aside(store).await), (vec![id(FROZEN + 1), id(FROZEN + 2)], 0));
+    assert!(overdue.next_deadline.is_some_and(|next| next > late), "not at once again: {overdue:?}");
+    client.batch_execute("DROP TRIGGER refuse ON redrive.live").await.unwrap();
+    assert_eq!(store.end_overdue(late, 64).await.unwrap().ended.len(), 40);
+}
+
+#[tokio::test]
+async fn no_overdue_task_ends_that_makes_no_sense_however_many_there_are() {
+    let opened = open("one").await;
+    let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+    keep(store, (1..=41).map(task)).await;
+    let damage = format!("UPDATE redrive.live SET error_kind = 'martian' WHERE id <> '{}'", id(41));
+    client.batch_execute(&damage).await.unwrap();
+    let ended = store.end_overdue(at(u64::MAX >> 24), 16).await.unwrap().ended;
+    assert_eq!(ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(41)]);
+    assert_eq!((aside(store).await, counts(store, acme()).await), (40, [40, 0, 0, 0, 1, 0]));
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_taken_back_does_not_keep_the_others() {
+    let (opened, store, client) = world().await;
+    for task in 1..=3 {
+        change(&client, "live SET error_kind = 'martian'", task).await;
+    }
+    let rooms = [billing(), lane("acme", "https://z.example")].map(|lane| room(lane, Class::First, 5, 0));
+    assert_eq!(store.claim(request(rooms, at(0))).await.unwrap().claimed, []);
+    assert_eq!(aside(&store).await, 3);
+    client.batch_execute("UPDATE redrive.live SET error_kind = NULL").await.unwrap();
+    freeze(&client, 1).await;
+    let started = neighbour(&opened, "two").await;
+    assert_eq!(aside(&started).await, 1);
+}
+
 #[tokio::test]
 async fn a_task_whose_request_is_gone_is_set_aside() {
     let (_opened, store, client) = world().await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redrive_core::TenantId;
 use redrive_store::{ClaimRequest, Claimed, Claims, Known, KnownRequest, LaneDue, LaneRoom};
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -17,8 +18,11 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, SeenTask, readable};
 
-/// How long a lane waits from which nothing can be claimed.
+/// How long a lane waits from which nothing can be claimed, or that has a task which can be neither claimed nor set aside:
+/// every claim from it fails as a whole.
 const FAILED_FOR: Duration = Duration::from_secs(1);
+/// For how long a claim is made in parts. What was claimed by then must be answered before the call's time is over.
+const PARTS_FOR: Duration = Duration::from_secs(10);
 
 /// Claims due tasks of these rooms.
 pub(crate) async fn claim(
@@ -38,9 +42,14 @@ async fn claim_parts(
     claimant: Claimant<'_>,
     request: &ClaimRequest,
 ) -> Result<Claims, Failure> {
+    let begun = Instant::now();
     let mut claims = Claims::default();
     let mut parts = vec![&request.rooms[..]];
     while let Some(rooms) = parts.pop() {
+        if begun.elapsed() > PARTS_FOR {
+            claims.lanes.extend(rooms.iter().map(|room| due_after(FAILED_FOR, room, request)));
+            continue;
+        }
         let most = request.most.saturating_sub(claims.claimed.len());
         let part = ClaimRequest { rooms: rooms.to_vec(), most, ..*request };
         let outcome = match (rooms::claim(connection, claimant, &part).await, rooms) {
@@ -62,7 +71,7 @@ async fn claim_parts(
             Err(failure) if claims.claimed.is_empty() && !failure.is_about_a_row() => return Err(failure),
             // What was claimed must be answered.
             Err(failure) => {
-                tracing::warn!(%failure, lanes = rooms.len(), "some lanes could not be claimed from");
+                tracing::debug!(%failure, lanes = rooms.len(), "some lanes could not be claimed from");
                 claims.lanes.extend(rooms.iter().map(|room| due_after(FAILED_FOR, room, request)));
             }
         }
@@ -87,7 +96,7 @@ async fn claim_one_by_one(
     room: &LaneRoom,
     failure: &Failure,
 ) -> Result<Claims, Failure> {
-    tracing::warn!(%failure, lane = %room.lane, "claiming from a lane failed, trying its first tasks one by one");
+    tracing::debug!(%failure, lane = %room.lane, "claiming from a lane failed, trying its first tasks one by one");
     let tasks = room.slots.saturating_add(room.ahead).min(request.most).min(ONE_BY_ONE);
     let rows = connection
         .query(
@@ -108,8 +117,13 @@ async fn claim_one_by_one(
     }
     claimant.aside.put_or_warn(connection, &damaged).await;
     let ClaimRequest { due_by, lease, now, .. } = *request;
-    let claimed = claim_known(connection, claimant, &KnownRequest { known: first, due_by, lease, now }).await?;
-    let pause = if claimed.is_empty() { LOCKED_FOR } else { Duration::ZERO };
+    let known = KnownRequest { known: first, due_by, lease, now };
+    let Parts { claimed, is_stuck } = claim_known_parts(connection, claimant, &known).await?;
+    let pause = match (is_stuck, claimed.is_empty()) {
+        (true, _) => FAILED_FOR,
+        (false, true) => LOCKED_FOR,
+        (false, false) => Duration::ZERO,
+    };
     Ok(Claims { claimed, lanes: vec![due_after(pause, room, request)] })
 }
 
@@ -136,43 +150,55 @@ pub(crate) async fn claim_known(
     request: &KnownRequest,
 ) -> Result<Vec<Claimed>, Failure> {
     match known::claim(connection, claimant, request).await {
-        Err(failure) if failure.is_about_a_row() => claim_known_parts(connection, claimant, request).await,
+        Err(failure) if failure.is_about_a_row() => {
+            claim_known_parts(connection, claimant, request).await.map(|parts| parts.claimed)
+        }
         claimed => claimed,
     }
+}
+
+/// What was claimed in parts, and whether a task was met that can be neither claimed nor set aside.
+struct Parts {
+    claimed: Vec<Claimed>,
+    is_stuck: bool,
 }
 
 async fn claim_known_parts(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &KnownRequest,
-) -> Result<Vec<Claimed>, Failure> {
-    let mut claimed = Vec::new();
+) -> Result<Parts, Failure> {
+    let begun = Instant::now();
+    let (mut claimed, mut is_stuck) = (Vec::new(), false);
     let mut parts = vec![&request.known[..]];
-    while let Some(tasks) = parts.pop() {
+    while let Some(tasks) = parts.pop().filter(|_| begun.elapsed() < PARTS_FOR) {
         let part = KnownRequest { known: tasks.to_vec(), ..*request };
         match (known::claim(connection, claimant, &part).await, tasks) {
             (Ok(part), _) => claimed.extend(part),
-            (Err(failure), [task]) if failure.is_about_a_row() => refused(connection, claimant, task, &failure).await,
+            (Err(failure), [task]) if failure.is_about_a_row() => {
+                is_stuck |= !is_hidden(connection, claimant, task, &failure).await;
+            }
             (Err(failure), _) if failure.is_about_a_row() => {
                 let (first, second) = tasks.split_at(tasks.len() / 2);
                 parts.extend([second, first]);
             }
             (Err(failure), _) if claimed.is_empty() => return Err(failure),
-            (Err(failure), _) => tracing::warn!(%failure, tasks = tasks.len(), "some tasks could not be claimed"),
+            (Err(failure), _) => tracing::debug!(%failure, tasks = tasks.len(), "some tasks could not be claimed"),
         }
     }
-    Ok(claimed)
+    Ok(Parts { claimed, is_stuck })
 }
 
-/// PostgreSQL refuses to lease this one task. A damaged page is no reason to set it aside: that is a matter for the operator.
-async fn refused(connection: &Connection, claimant: Claimant<'_>, task: &Known, failure: &Failure) {
-    if failure.is_damaged_page() {
-        tracing::error!(%failure, task = %task.id, "a task cannot be claimed");
-        return;
-    }
+/// PostgreSQL refuses to lease this one task: sets it aside, and says whether that worked. A damaged page is no reason to: that is
+/// a matter for the operator.
+async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &Known, failure: &Failure) -> bool {
     let seen = waiting(task.id.into(), task.token.0.cast_signed());
     let refused = Damaged::task(task.tenant.as_str(), seen, failure).refused();
-    claimant.aside.put_or_warn(connection, &[refused]).await;
+    if failure.is_damaged_page() {
+        claimant.aside.log_stuck(&refused, failure);
+        return false;
+    }
+    claimant.aside.put_or_warn(connection, &[refused]).await > 0
 }
 
 /// A task that waits.

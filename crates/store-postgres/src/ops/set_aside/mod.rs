@@ -10,7 +10,7 @@ mod put;
 mod take_back;
 
 pub(crate) use list::list;
-pub(crate) use take_back::{Place, Which, take_back, take_back_all};
+pub(crate) use take_back::{Place, Which, take_back};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -147,22 +147,49 @@ impl Aside {
         Ok(fresh)
     }
 
-    /// The same, outside of a transaction, for a call that has found something else as well and must answer it.
+    /// The same, outside of a transaction, for a call that has found something else as well and must answer it. A row that
+    /// cannot be set aside keeps none of the others.
     pub(crate) async fn put_or_warn(&self, connection: &Connection, damaged: &[Damaged]) -> usize {
-        self.put(connection, damaged).await.unwrap_or_else(|failure| {
-            tracing::warn!(%failure, "rows that cannot be understood could not be set aside");
-            0
-        })
+        let mut fresh = 0;
+        for damaged in damaged.iter().take(AT_ONCE) {
+            match put::put(connection, &self.node, damaged).await {
+                Ok(true) => {
+                    fresh += 1;
+                    self.log(damaged);
+                }
+                Ok(false) => {}
+                Err(failure) if failure.is_about_a_row() || failure.is_lock_timeout() => {
+                    self.log_stuck(damaged, &failure)
+                }
+                Err(failure) => {
+                    tracing::debug!(%failure, "setting rows aside");
+                    break;
+                }
+            }
+        }
+        fresh
+    }
+
+    /// Once for each row: it is met again and again.
+    pub(crate) fn log_stuck(&self, damaged: &Damaged, failure: &Failure) {
+        let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
+        if self.is_news(kind, tenant, &name) {
+            tracing::error!(kind, name, tenant, problem, %failure, "what this program cannot use cannot be set aside either");
+        }
+    }
+
+    fn is_news(&self, kind: &'static str, tenant: &str, name: &str) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= LOGGED {
+            logged.clear();
+        }
+        logged.insert((kind, tenant.to_owned(), name.to_owned()))
     }
 
     /// A row may be set aside again and again while a newer program takes it back.
     fn log(&self, damaged: &Damaged) {
         let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.len() >= LOGGED {
-            logged.clear();
-        }
-        if logged.insert((kind, tenant.clone(), name.clone())) {
+        if self.is_news(kind, tenant, &name) {
             tracing::error!(kind, name, tenant, problem, "set aside what this program cannot understand");
         } else {
             tracing::debug!(kind, name, tenant, problem, "set aside again what this program cannot understand");

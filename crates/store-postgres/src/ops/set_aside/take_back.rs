@@ -33,17 +33,6 @@ pub(crate) struct Place {
     name: String,
 }
 
-/// Takes back all that is understood; says how many rows that is.
-pub(crate) async fn take_back_all(connection: &Connection) -> Result<usize, Failure> {
-    let (mut taken_back, mut after) = (0, Some(Place::default()));
-    while let Some(place) = after {
-        let step;
-        (step, after) = take_back(connection, &place, Which::All).await?;
-        taken_back += step;
-    }
-    Ok(taken_back)
-}
-
 const NOTES: &str = "
 SELECT kind, tenant, name, is_refused FROM redrive.set_aside
 WHERE (kind, tenant, name) > ($1, $2, $3)
@@ -63,14 +52,31 @@ pub(crate) async fn take_back(
         let mut cells = Cells::of(row);
         let note = Place { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
         let is_refused: bool = cells.get()?;
-        if !(is_refused && which == Which::NotRefused) && is_understood(connection, &note).await? {
-            connection.query(TAKE_BACK, &note.key()).await?;
-            taken_back += 1;
+        if !(is_refused && which == Which::NotRefused) {
+            taken_back += usize::from(take_one_back(connection, &note).await?);
         }
         last = Some(note);
     }
     let is_more = i64::try_from(notes.len()).is_ok_and(|notes| notes == STEP);
     Ok((taken_back, last.filter(|_| is_more)))
+}
+
+/// Whether it was. A row that PostgreSQL refuses to read or to change stays aside, and keeps none of the others.
+async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+    let taken_back = async {
+        let is_understood = is_understood(connection, note).await?;
+        if is_understood {
+            connection.query(TAKE_BACK, &note.key()).await?;
+        }
+        Ok::<_, Failure>(is_understood)
+    };
+    match taken_back.await {
+        Err(failure) if failure.is_about_a_row() || failure.is_lock_timeout() => {
+            tracing::debug!(%failure, name = note.name, "a row that was set aside could not be taken back");
+            Ok(false)
+        }
+        taken_back => taken_back,
+    }
 }
 
 impl Place {
