@@ -26,6 +26,7 @@ mod runs;
 #[path = "sqlite_crashes/simulated.rs"]
 mod simulated;
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,6 +95,29 @@ fn a_simulated_world_goes_the_same_way_on_disk_as_in_memory() {
     let in_memory = world::run(&plan, false);
     assert!(on_disk.violation.is_none(), "{:?}", on_disk.violation);
     assert_eq!((on_disk.hash, on_disk.tally), (in_memory.hash, in_memory.tally));
+}
+
+/// The log is removed and begun anew, and nothing of that is synced for a while.
+#[test]
+fn a_crash_while_the_store_is_closed_and_opened_again_is_survived() {
+    let which = Which { calls: 40, ..ORDINARY };
+    let (recording, expected) = (runs::long_life(which), long_life::expected(which));
+    let place = |call: usize| recording.events().iter().position(|event| *event == mark(call)).unwrap();
+    let (before, after) = (place(which.calls / 2), place(which.calls / 2 + 1));
+    let is_name = |event: &Event| matches!(event, Event::Name(..));
+    let removed = before + recording.events()[before..].iter().position(is_name).unwrap();
+    let closing = removed..after.min(removed + 40);
+    let mut seen = BTreeSet::new();
+    for point in recording.crash_points().into_iter().filter(|point| closing.contains(&point.at)) {
+        for fate in (0..200).map(Fate::Mixed) {
+            let crash = recording.crash(point, fate);
+            let files = crash.image.files.iter().filter(|(path, _)| !path.ends_with("redrive.db-shm"));
+            let is_new = seen.insert(files.map(|(path, held)| (path.clone(), held.clone())).collect::<Vec<_>>());
+            let survived = if is_new { long_life::survives(&crash, &expected).map(drop) } else { Ok(()) };
+            assert!(survived.is_ok(), "{point}, {fate}: {:#}", survived.unwrap_err());
+        }
+    }
+    println!("{} images", seen.len());
 }
 
 #[test]

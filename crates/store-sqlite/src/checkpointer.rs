@@ -138,8 +138,9 @@ impl Work {
                 }
             }
         }
-        if let Err(failure) = self.move_log("PRAGMA wal_checkpoint(TRUNCATE)") {
-            let error = failure.into_error("the last checkpoint");
+        // SQLite removes the log when its last connection is closed. Cutting it off first (TRUNCATE) is not safe: a power loss
+        // may leave the beginning of it, which the next start would put over what is newer in the database.
+        if let Err(error) = self.move_what_there_is() {
             tracing::warn!(%error, "the last checkpoint failed; the log is kept and the next start reads it");
         }
     }
@@ -156,17 +157,17 @@ impl Work {
     }
 
     fn move_what_there_is(&self) -> Result<u64, Error> {
-        let moved = self.move_log("PRAGMA wal_checkpoint(PASSIVE)");
-        moved.map_err(|failure| failure.into_error("moving the log into the database"))
+        self.move_log().map_err(|failure| failure.into_error("moving the log into the database"))
     }
 
     fn sync(&self) -> Result<(), Error> {
         self.lock.sync_database().map_err(|error| Error::Unavailable(format!("syncing the database: {error}")))
     }
 
-    /// Runs one of the checkpoints; returns the size of the log.
-    fn move_log(&self, checkpoint: &str) -> Result<u64, Failure> {
-        let frames: i64 = self.connection.prepare_cached(checkpoint)?.query_row([], |row| row.get(1))?;
+    /// Returns the size of the log.
+    fn move_log(&self) -> Result<u64, Failure> {
+        let passive = "PRAGMA wal_checkpoint(PASSIVE)";
+        let frames: i64 = self.connection.prepare_cached(passive)?.query_row([], |row| row.get(1))?;
         let page_bytes: u64 = self.connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
         Ok(u64::try_from(frames).unwrap_or(0).saturating_mul(page_bytes))
     }
