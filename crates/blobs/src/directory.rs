@@ -145,7 +145,7 @@ async fn call<T: Send + 'static>(
     let permit = calls.clone().acquire_owned().await.map_err(io::Error::other)?;
     let called = tokio::task::spawn_blocking(move || {
         let done = act();
-        // Held to the call's own end: whoever waits for it may have gone.
+        // Held to the call's own end, which may come after its caller has given up.
         drop(permit);
         done
     });

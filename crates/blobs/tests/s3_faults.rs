@@ -161,7 +161,7 @@ async fn a_bucket_that_is_swapped_while_a_body_is_written_does_not_keep_it() {
     }
 }
 
-/// Every node has the same S3: to take all of them out of service for its outage would help nobody.
+/// Every node has the same S3: taking all of them out of service for its outage would make things worse.
 #[tokio::test]
 async fn a_bucket_that_does_not_answer_is_not_a_wrong_one() {
     let mut world = marked().await;

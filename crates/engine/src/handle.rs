@@ -15,6 +15,7 @@ use crate::common_clock::{self, ClockState, CommonClock};
 use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
+use crate::look_around::MayBeMissed;
 use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
@@ -28,7 +29,7 @@ use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
-use crate::{announcer, claimer, cleaner, collector, neighbours, rescuer};
+use crate::{announcer, claimer, cleaner, collector, look_around, neighbours, rescuer};
 
 /// How often somebody who waits for a task's end looks at a store that others write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -90,6 +91,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         ids: TaskIds::above(newest),
         phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
+        may_be_missed: MayBeMissed::default(),
         started_at: clock.now(),
         left_behind: Arc::default(),
         alerts,
@@ -112,7 +114,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         move || shared.phase() >= phase
     };
     loops.start(spawner, "claimer", stops_at(Phase::Draining), claimer::run(shared.clone()));
-    loops.start(spawner, "rebuilder", stops_at(Phase::Draining), claimer::keep_rebuilding(shared.clone()));
+    loops.start(spawner, "rebuilder", stops_at(Phase::Draining), look_around::run(shared.clone()));
     loops.start(spawner, "rescuer", stops_at(Phase::Draining), rescuer::run(shared.clone()));
     loops.start(spawner, "overdue", stops_at(Phase::Draining), overdue::run(shared.clone()));
     loops.start(spawner, "cleaner", stops_at(Phase::Draining), cleaner::run(shared.clone()));

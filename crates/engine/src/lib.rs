@@ -49,6 +49,7 @@ mod handle;
 mod in_flight;
 mod lanes;
 mod left_behind;
+mod look_around;
 mod loops;
 mod mistakes;
 mod neighbours;

@@ -20,7 +20,9 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
         };
         for news in heard {
             match news {
-                News::Due(LaneDue { lane, class, next_due: Some(due) }) => shared.lanes.note_due(&lane, class, due),
+                News::Due(LaneDue { lane, class, next_due: Some(due) }) => {
+                    shared.lanes.note_due(&lane, class, due);
+                }
                 News::Due(_) => {}
                 News::CancelRequested(_, task) => shared.in_flight.cancel_if_here(task),
             }
@@ -32,13 +34,17 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 pub(crate) async fn keep_beating(shared: Arc<Shared>) {
     let Some(neighbours) = shared.store.shared() else { return };
     loop {
-        match neighbours.beat(beat(&shared), shared.clock.now()).await {
+        let beat = beat(&shared);
+        let is_running = !beat.is_draining;
+        match neighbours.beat(beat, shared.clock.now()).await {
             Ok(()) => shared.store_worked("heartbeat"),
             Err(error) => shared.store_failed("heartbeat", &error),
         }
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => return leave(neighbours).await,
+            // At once: from now on the others have to claim what only this process knew.
+            () = shared.reached(Phase::Draining), if is_running => {}
             () = shared.clock.sleep(shared.options.beat_every) => {}
         }
     }
@@ -52,6 +58,7 @@ fn beat(shared: &Shared) -> Heartbeat {
         address: shared.options.presence.address.clone(),
         in_flight: shared.in_flight.count() as u64,
         is_draining: shared.phase() != Phase::Running,
+        claims: shared.phase() == Phase::Running && shared.clock.is_certain(),
         clock_ahead_ms: shared.clock.state().ahead_ms,
         every: shared.options.beat_every,
     }

@@ -15,6 +15,7 @@ use crate::entropy::Entropy;
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::left_behind::LeftBehind;
+use crate::look_around::MayBeMissed;
 use crate::options::Options;
 use crate::overdue::Deadlines;
 use crate::policies::Policies;
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) started_at: Timestamp,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
+    pub(crate) may_be_missed: MayBeMissed,
     pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) alerts: Alerts,
     pub(crate) unread: Seldom,
@@ -80,6 +82,7 @@ impl Shared {
     /// Logs that a call of the store failed, unless that is known: an outage is reported once, and then once a minute.
     pub(crate) fn store_failed(&self, doing: &'static str, error: &dyn Display) {
         tracing::debug!(doing, %error, "a call of the store failed");
+        self.may_be_missed.note();
         match self.store_outage.failed(doing, self.clock.elapsed()) {
             Some(Report::Began) => tracing::error!(doing, %error, "the store fails: trying again until it works"),
             Some(Report::GoesOn(times)) => tracing::error!(times, doing, %error, "the store still fails"),

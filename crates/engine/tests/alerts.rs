@@ -10,7 +10,7 @@ use redrive_core::policy::Spec;
 use redrive_core::{Class, Reason, Status, Timestamp};
 use redrive_engine::clock::Clock;
 use redrive_store::{ClaimRequest, LaneRoom, LeaseTerms, Next, Settlement, Store};
-use world::{AlertLog, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store};
+use world::{Log, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store};
 
 /// How many dead letters nobody has confirmed the alert of.
 async fn unconfirmed(world: &World) -> usize {
@@ -28,7 +28,7 @@ async fn all_confirmed(world: &World, at_most: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_raises_one_alert_with_all_its_fields_and_confirms_it() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.dependency.script("dependency", [Reply::Status(503), Reply::Status(400)]);
     let task = world.submit("k", attempts(3)).await;
     world.ended(task.id).await;
@@ -57,24 +57,24 @@ async fn a_dead_letter_raises_one_alert_with_all_its_fields_and_confirms_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_alert_that_a_crash_cut_off_is_raised_at_the_next_start() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.dependency.script("dependency", [Reply::Status(400)]);
     // The commit happens, and the process that waits for it never goes on.
     let hold = world.store.hold_answer("settle");
     let task = world.submit("k", Spec::default()).await;
     hold.reached().await;
-    assert_eq!((world.task(task.id).await.status, log.count()), (Status::Failed, 0));
+    assert_eq!((world.task(task.id).await.status, log.alerts().len()), (Status::Failed, 0));
     let next = world.restarted().await;
     assert_eq!(next.engine.dead_letters(), 1);
     assert_eq!(log.alerts()[0]["correlation_id"], task.id.to_string());
     all_confirmed(&next, Duration::from_secs(1)).await;
     assert_eq!(next.restarted().await.engine.dead_letters(), 0, "once confirmed, never again");
-    assert_eq!(log.count(), 1);
+    assert_eq!(log.alerts().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_dead_letter_of_a_worker_that_died_on_its_last_attempt_raises_the_same_alert() {
-    let log = AlertLog::watch();
+    let log = Log::watch();
     let (world, id) = world_with_a_task_in_the_store(attempts(1)).await;
     claim_as_another(&world.store, world::START).await;
     let world = world.restarted().await;
@@ -86,37 +86,37 @@ async fn the_dead_letter_of_a_worker_that_died_on_its_last_attempt_raises_the_sa
 
 #[tokio::test(start_paused = true)]
 async fn an_alert_whose_confirmation_fails_is_confirmed_later_and_not_raised_twice() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.store.fail("announced", 20);
     world.dependency.script("dependency", [Reply::Status(400), Reply::Status(400)]);
     for key in ["a", "b"] {
         let task = world.submit(key, Spec::default()).await;
         world.ended(task.id).await;
     }
-    assert_eq!((log.count(), unconfirmed(&world).await), (2, 2));
+    assert_eq!((log.alerts().len(), unconfirmed(&world).await), (2, 2));
     all_confirmed(&world, Duration::from_secs(60)).await;
     world.clock.sleep(Duration::from_secs(3600)).await;
-    assert_eq!(log.count(), 2);
+    assert_eq!(log.alerts().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_alert_that_was_never_confirmed_is_raised_again_rather_than_lost() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.store.fail("announced", usize::MAX);
     world.dependency.script("dependency", [Reply::Status(400)]);
     let task = world.submit("k", Spec::default()).await;
     world.ended(task.id).await;
     world.engine.stop().await;
-    assert_eq!((log.count(), unconfirmed(&world).await), (1, 1), "a stop does not wait for a store that fails");
+    assert_eq!((log.alerts().len(), unconfirmed(&world).await), (1, 1), "a stop does not wait for a store that fails");
     world.store.fail("announced", 0);
     let next = world.restarted().await;
     all_confirmed(&next, Duration::from_secs(1)).await;
-    assert_eq!(log.count(), 2);
+    assert_eq!(log.alerts().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_confirms_the_alerts_of_the_last_attempts() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     let slow = Reply::After(Duration::from_secs(5), Box::new(Reply::Status(400)));
     world.dependency.script("dependency", [Reply::Status(400), slow]);
     // The first alert's confirmation takes long: the second one's has to wait for it.
@@ -127,18 +127,18 @@ async fn a_stop_confirms_the_alerts_of_the_last_attempts() {
     hold.reached().await;
     let slow_store = async {
         world.clock.sleep(Duration::from_secs(8)).await;
-        assert_eq!((log.count(), unconfirmed(&world).await), (2, 1));
+        assert_eq!((log.alerts().len(), unconfirmed(&world).await), (2, 1));
         hold.release();
     };
     tokio::join!(world.engine.stop(), slow_store);
     assert_eq!(unconfirmed(&world).await, 0);
     world.restarted().await;
-    assert_eq!(log.count(), 2);
+    assert_eq!(log.alerts().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_whose_settle_lost_its_answer_still_raises_its_alert() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     let slow = Reply::After(Duration::from_secs(1), Box::new(Reply::Status(400)));
     world.dependency.script("dependency", [slow]);
     world.store.lose_answers("settle", 1);
@@ -146,14 +146,14 @@ async fn a_dead_letter_whose_settle_lost_its_answer_still_raises_its_alert() {
     assert_eq!(world.ended(task.id).await.task.status, Status::Failed);
     assert_eq!(world.millis(world.engine.now()), 1_150, "whoever waited was told when the second try was answered");
     world.clock.sleep(Duration::from_secs(3600)).await;
-    assert_eq!((log.count(), world.engine.dead_letters()), (1, 1));
+    assert_eq!((log.alerts().len(), world.engine.dead_letters()), (1, 1));
     assert_eq!(world.store.calls("unannounced"), 2, "at the start, and once because of the doubt");
     assert_eq!(unconfirmed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_another_process_left_without_its_alert_is_found_on_a_shared_store() {
-    let log = AlertLog::watch();
+    let log = Log::watch();
     let slow = Spec { attempt_timeout_ms: Some(100_000), ..Spec::default() };
     let (world, id) = world_with_a_task_in_the_store(slow).await;
     let held = claim_as_another(&world.store, world::START).await;
@@ -170,7 +170,7 @@ async fn what_another_process_left_without_its_alert_is_found_on_a_shared_store(
     };
     world.store.settle(vec![end]).await.unwrap();
     world.clock.sleep(Duration::from_secs(29)).await;
-    assert_eq!(log.count(), 0, "whoever ended it may be about to say so");
+    assert_eq!(log.alerts().len(), 0, "whoever ended it may be about to say so");
     all_confirmed(&world, Duration::from_secs(90)).await;
     world.clock.sleep(Duration::from_secs(3600)).await;
     let alerts = log.alerts();
@@ -189,7 +189,7 @@ async fn an_idle_engine_on_an_exclusive_store_looks_for_no_alerts() {
 
 #[tokio::test(start_paused = true)]
 async fn alerts_are_looked_for_until_the_store_can_be_read() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.dependency.script("dependency", [Reply::Status(400)]);
     let hold = world.store.hold_answer("settle");
     world.submit("k", Spec::default()).await;
@@ -197,7 +197,7 @@ async fn alerts_are_looked_for_until_the_store_can_be_read() {
     world.store.fail("unannounced", 3);
     let next = world.restarted().await;
     world.clock.sleep(Duration::from_secs(70)).await;
-    assert_eq!((next.store.failures_left("unannounced"), log.count()), (0, 1));
+    assert_eq!((next.store.failures_left("unannounced"), log.alerts().len()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +231,7 @@ async fn more_alerts_than_the_queue_holds_are_all_raised() {
 
 #[tokio::test(start_paused = true)]
 async fn an_alert_that_a_crash_cut_off_is_raised_even_if_the_clock_was_set_back_since() {
-    let (log, world) = (AlertLog::watch(), World::new().await);
+    let (log, world) = (Log::watch(), World::new().await);
     world.clock.set_ahead(Duration::from_secs(600));
     world.dependency.script("dependency", [Reply::Status(400)]);
     let hold = world.store.hold_answer("settle");
@@ -241,7 +241,7 @@ async fn an_alert_that_a_crash_cut_off_is_raised_even_if_the_clock_was_set_back_
     // The first look fails, and the next one comes when the dead letter has, by the clock, not ended yet.
     world.store.fail("unannounced", 1);
     let next = world.restarted().await;
-    assert_eq!(log.count(), 0);
+    assert_eq!(log.alerts().len(), 0);
     all_confirmed(&next, Duration::from_secs(120)).await;
-    assert_eq!(log.count(), 1);
+    assert_eq!(log.alerts().len(), 1);
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use redrive_core::Status;
 use redrive_engine::clock::Clock;
-use world::{LogLines, World, attempts};
+use world::{Log, World, attempts};
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends() {
-    let log = LogLines::watch();
+    let log = Log::watch();
     let world = World::new().await;
     world.store.share();
     // What other processes could have left makes every loop ask again and again.

@@ -125,7 +125,7 @@ impl<W: Work> Batches<W> {
         match tokio::time::timeout_at(deadline, &mut answer).await {
             Ok(answer) => answer.unwrap_or(Err(Error::Closed)),
             Err(_) if turn.take() => Err(self.busy()),
-            // It is being written: whoever does so answers in time.
+            // It is being written: the writer answers in time.
             Err(_) => answer.await.unwrap_or(Err(Error::Closed)),
         }
     }

@@ -27,6 +27,7 @@ mod batch;
 mod codec;
 pub mod connect;
 mod connection;
+mod ear;
 mod failure;
 mod fence;
 mod news;

@@ -3,7 +3,7 @@
 //! A NOTIFY makes commits queue up behind one another, so it is sent rarely and by itself, never inside the transactions
 //! that carry the load: classes of lanes in which something became due that this process did not claim at once are gathered
 //! for [`SAY_EVERY`], and one that was told of is not told of again for [`QUIET_FOR`]. Who has heard of one asks about it
-//! until it is empty. What gets lost is found by the slow look that every process takes around.
+//! until it is empty. What gets lost is noticed ([`Ear`]), and found by a look at all lanes.
 //!
 //! Cancels of tasks in flight are gathered in the same way, and sent in notifications of their own: processes of the version
 //! before understand no notification that has one in it.
@@ -24,6 +24,7 @@ use tokio_postgres::types::Type;
 
 use crate::connect::{Address, Driven};
 use crate::connection::Connection;
+use crate::ear::Ear;
 use crate::failure::Failure;
 use crate::pool::{Pool, call};
 
@@ -71,6 +72,11 @@ enum What {
         #[serde(rename = "x")]
         task: String,
     },
+    /// What a process says to itself, in a notification of its own, to learn whether it hears. It has no tenant.
+    Probe {
+        #[serde(rename = "p")]
+        number: u64,
+    },
 }
 
 /// Both ends of the news.
@@ -80,6 +86,7 @@ pub(crate) struct News {
     ring: Notify,
     heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
     hear: mpsc::Sender<Announcement>,
+    pub(crate) ear: Ear,
 }
 
 #[derive(Default)]
@@ -99,6 +106,7 @@ impl News {
             ring: Notify::new(),
             heard: tokio::sync::Mutex::new(heard),
             hear,
+            ear: Ear::default(),
         })
     }
 
@@ -149,6 +157,13 @@ impl News {
                 }
             }
         }
+    }
+
+    /// Says something that this process itself should hear.
+    pub(crate) async fn probe(&self, connection: &Connection) -> Result<(), Failure> {
+        let what = What::Probe { number: self.ear.next_probe() };
+        let item = Item { node: Some(self.node.clone()), tenant: String::new(), what };
+        notify(connection, &serde_json::json!([item]).to_string()).await
     }
 
     /// As many cancels as fit into one notification.
@@ -217,6 +232,8 @@ impl News {
             let message = poll_fn(|context| {
                 if !is_listening && let std::task::Poll::Ready(outcome) = Pin::as_mut(&mut listening).poll(context) {
                     is_listening = true;
+                    // What was said before is lost.
+                    self.ear.missed();
                     if let Err(error) = outcome {
                         return std::task::Poll::Ready(Some(Err(error)));
                     }
@@ -241,12 +258,24 @@ impl News {
                 return;
             }
         };
-        for item in items.into_iter().filter(|item| item.node.as_deref() != Some(&self.node)) {
-            for news in item.read() {
-                if self.hear.try_send(news).is_err() {
-                    tracing::debug!("more news than anybody listens to");
-                }
+        for item in items {
+            let is_mine = item.node.as_deref() == Some(&self.node);
+            if is_mine && let What::Probe { number } = item.what {
+                self.ear.heard_probe(number);
             }
+            if is_mine {
+                continue;
+            }
+            for news in item.read() {
+                self.hear(news);
+            }
+        }
+    }
+
+    /// Passes one item on; what nobody takes is looked for.
+    pub(crate) fn hear(&self, news: Announcement) {
+        if self.hear.try_send(news).is_err() {
+            self.ear.missed();
         }
     }
 }
@@ -269,6 +298,7 @@ impl Item {
                 let news = |class| Announcement::Due(LaneDue { lane: lane.clone(), class, next_due });
                 classes.into_iter().map(news).collect()
             }
+            What::Probe { .. } => Vec::new(),
             What::CancelRequested { task } => {
                 let id = task.parse().ok();
                 id.map(|id| Announcement::CancelRequested(tenant, id)).into_iter().collect()

@@ -1,5 +1,7 @@
 //! What the processes over one database have in common.
 
+use std::sync::PoisonError;
+
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
@@ -16,10 +18,25 @@ impl Shared for PostgresStore {
         self.news.heard().await
     }
 
+    async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
+        // Asked first: what is missed from here on is noticed by the next call.
+        let has_missed = self.news.ear.has_missed();
+        let outcome = call!(self.going, |connection| async {
+            self.news.probe(connection).await?;
+            Ok((ops::nodes::others(connection, &self.node).await?, ops::untold::take(connection).await?))
+        });
+        let (others, untold) = outcome.map_err(|failure| failure.into_error("asking what was missed"))?;
+        untold.lanes.into_iter().for_each(|lane| self.news.hear(News::Due(lane)));
+        let others = others.iter().map(|other| (&other.id, &other.beat, other.seen_at));
+        let has_gone = self.departures.lock().unwrap_or_else(PoisonError::into_inner).look(others, now);
+        Ok(has_missed || has_gone || untold.is_incomplete)
+    }
+
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         let node = &self.node;
         call!(self.going, |connection| async {
             self.fence.look(connection).await?;
+            let beat = Heartbeat { claims: beat.claims && self.fence.check().is_ok(), ..beat.clone() };
             ops::nodes::beat(connection, node, &beat, now).await
         })
         .map_err(|failure| failure.into_error("saying that this process lives"))

@@ -12,8 +12,8 @@ use redrive_core::{
 };
 use redrive_store::{
     Announced, Blob, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, CleanFrom, Cleaned, Condemned, Counts,
-    DeletePolicy, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay, SetAside,
-    Settled, Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery, Vitals,
+    DeletePolicy, Departures, Error, Expected, LaneDue, NewTask, NodeId, Overdue, PolicyVersion, PutPolicy, Replay,
+    SetAside, Settled, Settlement, Shared, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery, Vitals,
 };
 use tokio::task::JoinSet;
 
@@ -31,6 +31,9 @@ use crate::pool::{Pool, call, read, transact};
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
+/// Of how many lanes others are told after a claim that left something.
+const TOLD_PER_CLAIM: usize = 64;
+
 /// A store in a PostgreSQL database that other processes use as well.
 pub struct PostgresStore {
     pub(crate) pool: Pool,
@@ -42,6 +45,7 @@ pub struct PostgresStore {
     pub(crate) news: Arc<News>,
     pub(crate) aside: Arc<Aside>,
     pub(crate) fence: Fence,
+    pub(crate) departures: Mutex<Departures>,
     upkeep: Upkeep,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
@@ -109,7 +113,7 @@ impl PostgresStore {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
         background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
-        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone())));
+        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone(), news.clone())));
         let mut writing = Writing::new();
         let writers = Arc::new(Writers {
             submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing, &vitals),
@@ -123,6 +127,7 @@ impl PostgresStore {
             news,
             aside,
             fence: Fence::default(),
+            departures: Mutex::default(),
             upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
@@ -138,6 +143,14 @@ impl PostgresStore {
 
     fn writers(&self) -> Result<Arc<Writers>, Error> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+    }
+
+    /// Tells the others of what a claim has left, though it is due: there is more of it than this process gets done.
+    fn tell_of_left(&self, lanes: &[LaneDue], due_by: Timestamp) {
+        let is_due = |lane: &&LaneDue| lane.next_due.is_some_and(|due| due <= due_by);
+        for lane in lanes.iter().filter(is_due).take(TOLD_PER_CLAIM) {
+            self.news.tell(&lane.lane, lane.class, lane.next_due.unwrap_or(due_by));
+        }
     }
 
     /// Tells the others of what is due and was not claimed in the same transaction.
@@ -189,6 +202,7 @@ impl Store for PostgresStore {
         let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
+        self.tell_of_left(&claims.lanes, request.due_by);
         Ok(claims)
     }
 

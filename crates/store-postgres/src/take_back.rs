@@ -3,8 +3,10 @@
 //! While nodes are upgraded one after the other, an older program sets aside what a newer one wrote, maybe after the newer
 //! one has started.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::news::News;
 use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
 
@@ -37,7 +39,7 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
 }
 
 /// Runs for as long as it is let. Each look goes on where the one before ended.
-pub(crate) async fn take_back_again_and_again(pool: Pool) {
+pub(crate) async fn take_back_again_and_again(pool: Pool, news: Arc<News>) {
     let mut after = Place::default();
     loop {
         tokio::time::sleep(EVERY).await;
@@ -45,6 +47,8 @@ pub(crate) async fn take_back_again_and_again(pool: Pool) {
         match call!(pool, |connection| take_back(connection, &from, Which::NotRefused)) {
             Ok((rows, next)) => {
                 if rows > 0 {
+                    // Nobody knows when they are due.
+                    news.ear.missed();
                     tracing::info!(rows, "took back rows that had been set aside");
                 }
                 after = next.unwrap_or_default();

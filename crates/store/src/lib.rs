@@ -10,6 +10,7 @@
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod departures;
 pub mod group_commit;
 pub mod memory;
 mod place_id;
@@ -17,6 +18,7 @@ mod shared;
 mod types;
 mod vitals;
 
+pub use departures::Departures;
 pub use memory::MemoryStore;
 pub use place_id::{InvalidPlaceId, PlaceId};
 pub use shared::*;

@@ -19,6 +19,14 @@ pub trait Shared: Send + Sync + 'static {
     /// is lost, and found by a look at the store.
     async fn heard(&self) -> Vec<News>;
 
+    /// Whether something may have become due since the last call, or since this process began, that no live process knows of
+    /// or that this one was not told: news was lost, or another process has gone with what only it knew. What it costs does
+    /// not grow with the work that waits. A process that is told so reads all [lanes](crate::Store::pending_lanes).
+    async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
+        let _ = now;
+        Ok(true)
+    }
+
     /// Says that this process lives, and what it is doing.
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
 
@@ -104,6 +112,8 @@ pub struct Heartbeat {
     pub in_flight: u64,
     /// Whether it has begun to stop.
     pub is_draining: bool,
+    /// Whether it takes work. One that does not leaves what only it knows to the others.
+    pub claims: bool,
     /// By how many milliseconds its machine's clock is ahead of the time that it works on.
     pub clock_ahead_ms: i64,
     /// How often it says so: who is silent for several times as long is taken for dead.

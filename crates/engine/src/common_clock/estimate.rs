@@ -5,7 +5,7 @@
 //! clock is set. A reading is as uncertain as half of the time that it took, and becomes more so with age, because two clocks
 //! do not run at quite the same speed.
 //!
-//! A store's clock that is suddenly elsewhere (another server took over, somebody set it) would send tasks early or end them if
+//! A store's clock that is suddenly elsewhere (another server took over, it was set by hand) would send tasks early or end them if
 //! it were followed at once. It is followed if the machine's own clock agrees with it, or if the step is short and it stays; until
 //! then the process claims nothing.
 

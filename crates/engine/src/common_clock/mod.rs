@@ -2,7 +2,7 @@
 //!
 //! On a shared store that is the store's own time: this process's elapsed time plus an offset that is measured at the start and
 //! with every heartbeat. What the machine's clock shows, and whether it is set while the process runs, changes nothing. On a
-//! store of its own there is nobody to agree with, and the time is the injected clock's.
+//! store of its own there are no other nodes, and the time is the injected clock's.
 //!
 //! | file | its job |
 //! | --- | --- |

@@ -97,14 +97,16 @@ impl Lanes {
         })
     }
 
-    /// Notes that a task of this class of the lane is due at `due`.
-    pub(crate) fn note_due(&self, lane: &Lane, class: Class, due: Timestamp) {
+    /// Notes that a task of this class of the lane is due at `due`. Says whether none was known that is due as early.
+    pub(crate) fn note_due(&self, lane: &Lane, class: Class, due: Timestamp) -> bool {
         self.with(|state, now| {
             let id = state.id(lane);
-            if state.schedule.note(id, class, due) {
+            let is_news = state.schedule.note(id, class, due);
+            if is_news {
                 state.place(id, now);
             }
-        });
+            is_news
+        })
     }
 
     /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their seats.

@@ -3,15 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built is a failed test")]
 #![allow(clippy::disallowed_methods, reason = "this is where the engine's clock comes from")]
 
-mod alert_log;
 mod failing_store;
-mod log_lines;
+mod log;
 mod neighbours;
 mod scripted;
 
-pub use alert_log::AlertLog;
 pub use failing_store::{FailingStore, Hold};
-pub use log_lines::LogLines;
+pub use log::Log;
 pub use neighbours::Neighbours;
 pub use scripted::{Reply, Scripted, Wire};
 

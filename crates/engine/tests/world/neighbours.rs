@@ -14,6 +14,7 @@ pub struct Neighbours {
     started: tokio::time::Instant,
     ahead_ms: AtomicI64,
     fails: AtomicBool,
+    missed: AtomicBool,
 }
 
 impl Neighbours {
@@ -22,12 +23,18 @@ impl Neighbours {
             started: tokio::time::Instant::now(),
             ahead_ms: AtomicI64::new(0),
             fails: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
         })
     }
 
     /// Sets the store's clock this far ahead of the right time.
     pub fn set_ahead(&self, millis: i64) {
         self.ahead_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Something may have been missed, when it is next asked for.
+    pub fn miss(&self) {
+        self.missed.store(true, Ordering::Relaxed);
     }
 
     /// Whether the store's clock cannot be read.
@@ -40,6 +47,10 @@ impl Neighbours {
 impl Shared for Neighbours {
     async fn heard(&self) -> Vec<News> {
         std::future::pending().await
+    }
+
+    async fn may_have_missed(&self, _: Timestamp) -> Result<bool, Error> {
+        Ok(self.missed.swap(false, Ordering::Relaxed))
     }
 
     async fn beat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {

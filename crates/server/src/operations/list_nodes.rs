@@ -68,6 +68,7 @@ mod tests {
                 address: String::new(),
                 in_flight: 0,
                 is_draining,
+                claims: !is_draining,
                 clock_ahead_ms: 0,
                 every: Duration::from_secs(5),
             },

@@ -123,7 +123,7 @@ impl Shape {
             blob_grace: 24 * HOUR,
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
-            // Nobody in this world looks at heartbeats, but the store's clock is read as often.
+            // The store's clock is read as often.
             beat_every: MINUTE / 2,
             presence: redrive_engine::Presence::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },

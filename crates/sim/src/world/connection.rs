@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
@@ -24,6 +24,8 @@ use crate::model::Whose;
 pub(super) struct Connection {
     pub(super) world: Arc<World>,
     pub(super) whose: Whose,
+    /// The other processes, as this one last saw them.
+    pub(super) departures: Mutex<Departures>,
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;

@@ -1,12 +1,13 @@
 //! What processes over a shared store tell one another. It is late, and some of it never arrives.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
+    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, NodeId, PlaceId, Shared, Tally, Totals, Waiting,
 };
 use tokio::sync::Notify;
 
@@ -20,10 +21,11 @@ use crate::random::Random;
 /// How likely it is that a node hears what another one announces.
 const IS_HEARD: f64 = 0.7;
 
-/// A mailbox for each node.
+/// A mailbox for each node, and what each has said of itself.
 pub(super) struct Mailboxes {
     random: Mutex<Random>,
     boxes: Vec<Mailbox>,
+    beats: Mutex<BTreeMap<NodeId, (Heartbeat, Timestamp)>>,
 }
 
 #[derive(Default)]
@@ -34,7 +36,8 @@ struct Mailbox {
 
 impl Mailboxes {
     pub(super) fn new(nodes: usize, random: Random) -> Self {
-        Mailboxes { random: Mutex::new(random), boxes: (0..nodes).map(|_| Mailbox::default()).collect() }
+        let boxes = (0..nodes).map(|_| Mailbox::default()).collect();
+        Mailboxes { random: Mutex::new(random), boxes, beats: Mutex::default() }
     }
 }
 
@@ -62,6 +65,12 @@ impl World {
     }
 }
 
+impl Connection {
+    fn id(&self) -> NodeId {
+        NodeId::try_new(&self.whose.node.to_string()).unwrap_or_else(|_| NodeId::this())
+    }
+}
+
 #[async_trait]
 impl Shared for Connection {
     async fn heard(&self) -> Vec<News> {
@@ -79,7 +88,15 @@ impl Shared for Connection {
         }
     }
 
-    async fn beat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
+    async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
+        let beats = lock(&self.world.mailboxes.beats);
+        let others = beats.iter().filter(|(id, _)| **id != self.id());
+        let others = others.map(|(id, (beat, seen_at))| (id, beat, *seen_at));
+        Ok(lock(&self.departures).look(others, now))
+    }
+
+    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+        lock(&self.world.mailboxes.beats).insert(self.id(), (beat, now));
         Ok(())
     }
 
@@ -89,6 +106,7 @@ impl Shared for Connection {
     }
 
     async fn leave(&self) -> Result<(), Error> {
+        lock(&self.world.mailboxes.beats).remove(&self.id());
         Ok(())
     }
 

@@ -17,12 +17,12 @@ WITH forgotten AS (
     WHERE seen_at < $9 AND node <> $1
       AND NOT EXISTS (SELECT FROM redrive.live WHERE lease_until IS NOT NULL AND live.node = nodes.node)
 )
-INSERT INTO redrive.nodes (node, started_at, seen_at, every_ms, in_flight, is_draining, version, address, clock_ahead_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10)
+INSERT INTO redrive.nodes (node, started_at, seen_at, every_ms, in_flight, is_draining, version, address, clock_ahead_ms, claims)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
 ON CONFLICT (node) DO UPDATE SET
     started_at = excluded.started_at, seen_at = excluded.seen_at, every_ms = excluded.every_ms,
     in_flight = excluded.in_flight, is_draining = excluded.is_draining, version = excluded.version,
-    address = excluded.address, clock_ahead_ms = excluded.clock_ahead_ms
+    address = excluded.address, clock_ahead_ms = excluded.clock_ahead_ms, claims = excluded.claims
 RETURNING (SELECT before.address FROM redrive.nodes AS before WHERE before.node = $1 AND before.started_at > $2)";
 
 pub(crate) async fn beat(
@@ -45,6 +45,7 @@ pub(crate) async fn beat(
                 (&beat.address, Type::TEXT),
                 (&millis(now.before(FORGOTTEN_AFTER)), Type::INT8),
                 (&beat.clock_ahead_ms, Type::INT8),
+                (&beat.claims, Type::BOOL),
             ],
         )
         .await?;
@@ -61,9 +62,44 @@ pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), 
     connection.query("DELETE FROM redrive.nodes WHERE node = $1", &[(&node, Type::TEXT)]).await.map(drop)
 }
 
+/// A process that has been heard of, without what it holds.
+pub(crate) struct Other {
+    pub(crate) id: NodeId,
+    pub(crate) beat: Heartbeat,
+    pub(crate) seen_at: Timestamp,
+}
+
+const OTHERS: &str = "
+SELECT node, started_at, version, address, in_flight, is_draining, claims, clock_ahead_ms, every_ms, seen_at
+FROM redrive.nodes
+WHERE node <> $1";
+
+/// Everybody else.
+pub(crate) async fn others(connection: &Connection, node: &NodeId) -> Result<Vec<Other>, Failure> {
+    let rows = connection.query(OTHERS, &[(&node.as_str(), Type::TEXT)]).await?;
+    rows.iter().map(|row| read(&mut Cells::of(row))).collect()
+}
+
+fn read(cells: &mut Cells<'_>) -> Result<Other, Failure> {
+    Ok(Other {
+        id: cells.parsed(|text| NodeId::try_new(text).ok())?,
+        beat: Heartbeat {
+            started_at: cells.timestamp()?,
+            version: cells.get()?,
+            address: cells.get()?,
+            in_flight: cells.unsigned()?,
+            is_draining: cells.get()?,
+            claims: cells.get()?,
+            clock_ahead_ms: cells.get()?,
+            every: Duration::from_millis(cells.unsigned()?),
+        },
+        seen_at: cells.timestamp()?,
+    })
+}
+
 /// What is leased is little: it is counted.
 const NODES: &str = "
-SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining,
+SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining, nodes.claims,
        nodes.clock_ahead_ms, nodes.every_ms, nodes.seen_at, coalesce(held.leases, 0)::bigint
 FROM redrive.nodes
 LEFT JOIN LATERAL (
@@ -76,20 +112,8 @@ pub(crate) async fn nodes(connection: &Connection) -> Result<Vec<Node>, Failure>
     rows.iter()
         .map(|row| {
             let mut cells = Cells::of(row);
-            Ok(Node {
-                id: cells.parsed(|text| NodeId::try_new(text).ok())?,
-                beat: Heartbeat {
-                    started_at: cells.timestamp()?,
-                    version: cells.get()?,
-                    address: cells.get()?,
-                    in_flight: cells.unsigned()?,
-                    is_draining: cells.get()?,
-                    clock_ahead_ms: cells.get()?,
-                    every: Duration::from_millis(cells.unsigned()?),
-                },
-                seen_at: cells.timestamp()?,
-                leases: cells.unsigned()?,
-            })
+            let Other { id, beat, seen_at } = read(&mut cells)?;
+            Ok(Node { id, beat, seen_at, leases: cells.unsigned()? })
         })
         .collect()
 }

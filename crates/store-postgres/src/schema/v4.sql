@@ -1,9 +1,11 @@
--- Version 4: a node says how far its machine's clock is off, rows that a program cannot understand are set aside, and
--- `redrive.enqueue` checks headers as the API does and works before PREPARE TRANSACTION.
+-- Version 4: a node says how far its machine's clock is off and whether it claims, rows that a program cannot understand are
+-- set aside, and `redrive.enqueue` checks headers as the API does and works before PREPARE TRANSACTION.
 --
 -- As in version 2, the lock is asked for again and again, so that heartbeats do not queue up behind a long transaction.
 SET LOCAL lock_timeout = '2s';
-ALTER TABLE redrive.nodes ADD COLUMN clock_ahead_ms bigint NOT NULL DEFAULT 0;
+ALTER TABLE redrive.nodes
+    ADD COLUMN clock_ahead_ms bigint NOT NULL DEFAULT 0,
+    ADD COLUMN claims         boolean NOT NULL DEFAULT true;
 
 -- Rows that a program could not understand, or that PostgreSQL refused to change. `kind` says what `name` is: the id of a
 -- 'task', the number and the name of a 'policy version', the record of a 'blob'.
@@ -25,6 +27,15 @@ CREATE TABLE redrive.set_aside (
     was_unannounced boolean NOT NULL DEFAULT false,
     PRIMARY KEY (kind, tenant, name)
 );
+
+-- Lanes with tasks that `redrive.enqueue` made without notifying. Every process asks every few seconds, and whoever is first takes the
+-- notes away. Without a key: nobody waits for anybody.
+CREATE TABLE redrive.untold (
+    tenant     text COLLATE "C" NOT NULL,
+    dependency text COLLATE "C" NOT NULL,
+    due_at     bigint NOT NULL
+);
+ALTER TABLE redrive.untold SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- As in version 3, with the API's limit on their size, and with the same rules for a content type that is implied: it may come
 -- from whoever calls `enqueue_bytes`.
@@ -193,7 +204,7 @@ BEGIN
     VALUES (given_tenant, given_policy, rules.version, 2, 1);
     -- PostgreSQL lets transactions that notify commit one at a time, and refuses PREPARE TRANSACTION after a NOTIFY. So it is
     -- not done on a server that allows prepared transactions, unless the caller says SET redrive.notify = on, and nowhere
-    -- if the caller says SET redrive.notify = off: the task is found by the look that every process takes around.
+    -- if the caller says SET redrive.notify = off: a note is left instead.
     IF coalesce(
         nullif(current_setting('redrive.notify', true), ''),
         CASE WHEN current_setting('max_prepared_transactions') = '0' THEN 'on' ELSE 'off' END
@@ -201,6 +212,8 @@ BEGIN
         PERFORM pg_notify('redrive_due', jsonb_build_array(
             jsonb_build_object('t', given_tenant, 'd', lane, 'at', due_ms)
         )::text);
+    ELSE
+        INSERT INTO redrive.untold (tenant, dependency, due_at) VALUES (given_tenant, lane, due_ms);
     END IF;
     RETURN made;
 END

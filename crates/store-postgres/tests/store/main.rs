@@ -7,6 +7,7 @@ mod damaged;
 mod failover;
 mod faults;
 mod hanging;
+mod missed;
 mod outbox;
 mod pooled;
 mod races;

@@ -268,6 +268,7 @@ fn heartbeat() -> Heartbeat {
         address: "127.0.0.1:1".to_owned(),
         in_flight: 0,
         is_draining: false,
+        claims: true,
         clock_ahead_ms: 0,
         every: std::time::Duration::from_secs(5),
     }

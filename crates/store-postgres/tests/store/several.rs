@@ -114,6 +114,7 @@ fn beat(in_flight: u64) -> Heartbeat {
         address: "127.0.0.1:8620".into(),
         in_flight,
         is_draining: false,
+        claims: true,
         clock_ahead_ms: -1_500,
         every: Duration::from_secs(5),
     }

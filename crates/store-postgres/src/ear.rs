@@ -1,0 +1,62 @@
+//! Whether all that was said has been heard.
+//!
+//! Notifications come in the order of their commits. So a process says something to itself now and then: if it hears that, and
+//! has listened without a break since the time before, it has heard everything in between.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What this process knows of its own hearing.
+#[derive(Debug, Default)]
+pub(crate) struct Ear {
+    has_missed: AtomicBool,
+    said: AtomicU64,
+    heard: AtomicU64,
+}
+
+impl Ear {
+    /// Something may have been said that was not heard, or done that was not said.
+    pub(crate) fn missed(&self) {
+        self.has_missed.store(true, Ordering::Release);
+    }
+
+    /// The number of the next probe.
+    pub(crate) fn next_probe(&self) -> u64 {
+        self.said.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// A probe has come back.
+    pub(crate) fn heard_probe(&self, number: u64) {
+        self.heard.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Whether something may have been missed since the last call, or the last probe has not come back.
+    pub(crate) fn has_missed(&self) -> bool {
+        let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
+        has_missed || self.heard.load(Ordering::Acquire) < self.said.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ear_that_hears_its_probes_has_missed_nothing() {
+        let ear = Ear::default();
+        assert!(!ear.has_missed());
+        let probe = ear.next_probe();
+        assert!(ear.has_missed(), "the probe is not back");
+        assert!(ear.has_missed(), "nor is it now");
+        ear.heard_probe(probe);
+        assert!(!ear.has_missed());
+    }
+
+    #[test]
+    fn a_break_is_noticed_once_whatever_comes_back() {
+        let ear = Ear::default();
+        ear.heard_probe(ear.next_probe());
+        ear.missed();
+        assert!(ear.has_missed());
+        assert!(!ear.has_missed());
+    }
+}

@@ -1,0 +1,53 @@
+//! Notes of tasks that `redrive.enqueue` made without notifying.
+
+use redrive_core::Class;
+use redrive_store::LaneDue;
+use tokio_postgres::Row;
+
+use crate::codec::Cells;
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ops::pending_lanes::read_lane;
+
+/// Notes that somebody else is just taking are left to that process.
+const TAKE: &str = "
+WITH taken AS (
+    DELETE FROM redrive.untold
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM redrive.untold LIMIT 10000 FOR UPDATE SKIP LOCKED))
+    RETURNING tenant, dependency, due_at
+)
+SELECT tenant, dependency, min(due_at), count(*) FROM taken GROUP BY tenant, dependency";
+
+/// What was taken.
+#[derive(Default)]
+pub(crate) struct Untold {
+    pub(crate) lanes: Vec<LaneDue>,
+    /// Some could not be understood, or there are more.
+    pub(crate) is_incomplete: bool,
+}
+
+/// Takes the notes: from now on this process is the one that knows.
+pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
+    const MOST: i64 = 10_000;
+    let rows = connection.query(TAKE, &[]).await?;
+    let mut untold = Untold::default();
+    let mut notes = 0;
+    for row in &rows {
+        match read(row) {
+            Ok((lane, count)) => {
+                untold.lanes.push(lane);
+                notes += count;
+            }
+            Err(failure) if failure.is_about_a_value() => untold.is_incomplete = true,
+            Err(failure) => return Err(failure),
+        }
+    }
+    untold.is_incomplete |= notes >= MOST;
+    Ok(untold)
+}
+
+fn read(row: &Row) -> Result<(LaneDue, i64), Failure> {
+    let mut cells = Cells::of(row);
+    let lane = LaneDue { lane: read_lane(&mut cells)?, class: Class::First, next_due: Some(cells.timestamp()?) };
+    Ok((lane, cells.get()?))
+}

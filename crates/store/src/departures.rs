@@ -1,0 +1,111 @@
+//! Noticing that another process has gone, or claims no more, with what only it knew.
+//!
+//! What waits is known to whoever wrote it, and nobody else needs to know it as long as that one claims it. What a process
+//! writes in its last moments may be written after others have looked, so they look again and again while one is leaving.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redrive_core::Timestamp;
+
+use crate::{Heartbeat, NodeId};
+
+/// By how much a sign of life may be late, beside half of the time between two of them.
+const LATE: Duration = Duration::from_secs(1);
+/// Whoever has been silent for this long writes nothing any more.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+
+/// The processes that were there when they were last looked at.
+#[derive(Debug, Default)]
+pub struct Departures {
+    /// By when each started.
+    known: BTreeMap<NodeId, Timestamp>,
+}
+
+impl Departures {
+    /// Looks at the other processes: each with what it said last, and when. Says whether one of them has gone since the last
+    /// look, was started anew, or is there and claims nothing.
+    pub fn look<'a>(
+        &mut self,
+        others: impl IntoIterator<Item = (&'a NodeId, &'a Heartbeat, Timestamp)>,
+        now: Timestamp,
+    ) -> bool {
+        let mut is_leaving = false;
+        let mut there = BTreeMap::new();
+        for (id, beat, seen_at) in others {
+            let silent_for = now.since(seen_at);
+            if silent_for > GONE_AFTER.max(2 * beat.every) {
+                continue;
+            }
+            is_leaving |= !beat.claims || silent_for > beat.every + beat.every / 2 + LATE;
+            there.insert(id.clone(), beat.started_at);
+        }
+        let has_gone = self.known.iter().any(|(id, started_at)| there.get(id) != Some(started_at));
+        self.known = there;
+        has_gone || is_leaving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(1_000_000 + seconds * 1_000)
+    }
+
+    fn beat(started: u64) -> Heartbeat {
+        Heartbeat {
+            started_at: at(started),
+            version: String::new(),
+            address: String::new(),
+            in_flight: 0,
+            is_draining: false,
+            claims: true,
+            clock_ahead_ms: 0,
+            every: Duration::from_secs(5),
+        }
+    }
+
+    fn look(departures: &mut Departures, others: &[(&str, Heartbeat, u64)], now: u64) -> bool {
+        let ids: Vec<NodeId> = others.iter().map(|(name, ..)| NodeId::try_new(name).unwrap()).collect();
+        let others = ids.iter().zip(others).map(|(id, (_, beat, seen))| (id, beat, at(*seen)));
+        departures.look(others, at(now))
+    }
+
+    #[test]
+    fn who_is_there_and_claims_leaves_nothing_behind() {
+        let mut departures = Departures::default();
+        assert!(!look(&mut departures, &[], 0));
+        assert!(!look(&mut departures, &[("a", beat(0), 0)], 1), "one that has come");
+        assert!(!look(&mut departures, &[("a", beat(0), 5), ("b", beat(5), 5)], 13), "a bit late");
+    }
+
+    #[test]
+    fn who_has_left_or_was_started_anew_is_noticed_once() {
+        let mut departures = Departures::default();
+        let both = [("a", beat(0), 0), ("b", beat(0), 0)];
+        assert!(!look(&mut departures, &both, 1));
+        assert!(look(&mut departures, &both[..1], 2));
+        assert!(!look(&mut departures, &both[..1], 3));
+        assert!(look(&mut departures, &[("a", beat(3), 3)], 4));
+        assert!(!look(&mut departures, &[("a", beat(3), 3)], 5));
+    }
+
+    #[test]
+    fn who_falls_silent_is_noticed_until_it_can_write_nothing_more() {
+        let mut departures = Departures::default();
+        let silent = [("a", beat(0), 0)];
+        let noticed = [5, 8, 9, 30, 60, 61, 66].map(|now| look(&mut departures, &silent, now));
+        assert_eq!(noticed, [false, false, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn who_claims_nothing_is_noticed_as_long_as_that_lasts() {
+        let mut departures = Departures::default();
+        let uncertain = || Heartbeat { claims: false, ..beat(0) };
+        assert!(look(&mut departures, &[("a", uncertain(), 0)], 1));
+        assert!(look(&mut departures, &[("a", uncertain(), 5)], 6));
+        assert!(!look(&mut departures, &[("a", beat(0), 10)], 11));
+    }
+}
