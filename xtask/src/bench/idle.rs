@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
+use super::batches;
 use super::shared;
 use super::world::{Variant, World};
 
@@ -20,8 +21,12 @@ const FAR_AWAY: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Idle {
-    /// The part of one core.
+    /// The lanes in which something waits.
+    pub lanes: u64,
+    /// The part of one core, of all nodes.
     pub core: f64,
+    /// The part of one core that the database uses, if there is one.
+    pub database_core: Option<f64>,
     /// How often per second one of its threads wakes up.
     pub wakeups_per_second: f64,
     /// Memory resident.
@@ -30,28 +35,32 @@ pub struct Idle {
     pub transactions_per_second: Option<f64>,
 }
 
-/// Watches an idle service (with a task that waits, so that there is a timer to keep) for `duration`.
-pub fn measure(world: &World, variant: Variant, duration: Duration) -> Result<Idle> {
+/// Watches an idle service for `duration`, with a task that waits in each of these lanes: there is a timer to keep.
+pub fn measure(world: &World, variant: Variant, lanes: u64, duration: Duration) -> Result<Idle> {
     let service = world.start(variant)?;
-    let task = json!({
-        "targetUrl": format!("http://{}/", world.target.address()),
-        "delayMs": FAR_AWAY.as_millis() as u64,
-    });
-    let answer = service.ask(async |api| api.call("POST", "/retry-tasks", &task.to_string()).await)?;
-    if answer.status != 201 {
-        bail!("a waiting task was refused: {}", answer.describe());
-    }
+    batches::submit(&service, lanes, |number| {
+        json!({
+            "targetUrl": format!("http://{}/", world.target.address()),
+            "dependency": format!("lane-{number}"),
+            "delayMs": FAR_AWAY.as_millis() as u64,
+        })
+        .to_string()
+    })?;
     std::thread::sleep(if service.database.is_some() { SETTLE_DATABASE } else { SETTLE });
     let before = service.usage()?;
+    let database_before = world.database_cpu(variant);
     let transactions = service.database.as_ref().map(shared::transactions).transpose()?;
     std::thread::sleep(duration);
     let after = service.usage()?;
+    let database = world.database_cpu(variant).saturating_sub(database_before);
     let transactions = match (&service.database, transactions) {
         (Some(database), Some(before)) => Some(shared::transactions(database)?.saturating_sub(before)),
         _ => None,
     };
     let seconds = duration.as_secs_f64();
     Ok(Idle {
+        lanes,
+        database_core: service.database.is_some().then(|| database.as_secs_f64() / seconds),
         core: after.cpu.saturating_sub(before.cpu).as_secs_f64() / seconds,
         wakeups_per_second: after.sleeps.saturating_sub(before.sleeps) as f64 / seconds,
         rss_bytes: after.rss,

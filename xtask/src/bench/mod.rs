@@ -90,7 +90,8 @@ fn measure(world: &World, options: &Options) -> Result<Results> {
     }
     if options.idle || options.all {
         eprintln!("idle: {} s", options.idle_seconds);
-        results.idle = Some(idle::measure(world, options.variant(), Duration::from_secs_f64(options.idle_seconds))?);
+        let duration = Duration::from_secs_f64(options.idle_seconds);
+        results.idle = Some(idle::measure(world, options.variant(), options.idle_lanes, duration)?);
     }
     Ok(results)
 }

@@ -64,6 +64,9 @@ pub struct Options {
     /// Also measure a service with nothing to do
     #[arg(long)]
     pub idle: bool,
+    /// In how many lanes something waits meanwhile
+    #[arg(long, default_value_t = 1, value_name = "LANES")]
+    pub idle_lanes: u64,
     /// How long the idle service is watched
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
     pub idle_seconds: f64,
@@ -180,6 +183,6 @@ impl Options {
     pub fn time_limit(&self) -> Duration {
         let rounds = self.rounds as f64 * (self.seconds + self.warm_up + 10.0) * (self.variants().len() + 1) as f64;
         let tasks = self.preloads().iter().map(|(_, tasks)| tasks).sum::<u64>() + self.dead_lane().unwrap_or(0);
-        Duration::from_secs_f64(600.0 + rounds * 3.0 + self.idle_seconds + tasks as f64 / 2_000.0)
+        Duration::from_secs_f64(600.0 + rounds * 3.0 + self.idle_seconds + (tasks + self.idle_lanes) as f64 / 2_000.0)
     }
 }

@@ -38,13 +38,15 @@ pub fn print(results: &Results) {
     }
     if let Some(idle) = &results.idle {
         println!(
-            "\nidle: {:.2} % of a core, {:.1} wake-ups/s, {:.0} MiB resident",
+            "\nidle with {} waiting lanes: {:.2} % of a core, {:.1} wake-ups/s, {:.0} MiB resident",
+            idle.lanes,
             idle.core * 100.0,
             idle.wakeups_per_second,
             idle.rss_bytes as f64 / MIB
         );
         if let Some(rate) = idle.transactions_per_second {
-            println!("  {rate:.2} transactions/s on the database");
+            let core = idle.database_core.unwrap_or_default() * 100.0;
+            println!("  {rate:.2} transactions/s on the database, {core:.2} % of a core");
         }
     }
     print_goals(&results.goals);

@@ -1,5 +1,5 @@
-//! Many healthy tasks that are due at one moment, in one lane, in a hundred and in ten thousand: is a task's way shorter
-//! when it shares its lane?
+//! Many healthy tasks that are due at one moment, in one lane, in a hundred, in ten thousand, and each in a lane of its own: is
+//! a task's way shorter when it shares its lane?
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::stats::Spread;
 /// Tasks that are due at one moment.
 const TASKS: u64 = 20_000;
 /// The lanes that they are spread over, one measurement for each number.
-const LANES: [u64; 3] = [1, 100, 10_000];
+const LANES: [u64; 4] = [1, 100, 10_000, TASKS];
 /// From the first submission to the moment when all are due.
 const LEAD: Duration = Duration::from_secs(10);
 /// How long the last delivery may take.
@@ -31,8 +31,10 @@ pub struct Burst {
     pub tasks: u64,
     /// By number of lanes.
     pub lanes: Vec<BurstLanes>,
-    /// The rate in the most lanes over the rate in one, round by round.
+    /// The rate in 10,000 lanes over the rate in one, round by round.
     pub ratio: Spread,
+    /// The same for as many lanes as tasks.
+    pub ratio_apart: Spread,
 }
 
 /// The burst in one number of lanes.
@@ -63,12 +65,14 @@ pub fn measure(world: &World, options: &Options) -> Result<Burst> {
 
 impl Burst {
     pub(super) fn of(tasks: u64, lanes: Vec<BurstLanes>) -> Self {
-        let ratio = match lanes.as_slice() {
-            // The same number of tasks: the ratio of the rates is that of the times, the other way round.
-            [one, .., most] => Spread::ratio(&one.seconds, &most.seconds),
-            _ => Spread::default(),
+        // The same number of tasks: the ratio of the rates is that of the times, the other way round.
+        let (ratio, ratio_apart) = match lanes.as_slice() {
+            [one, .., many, apart] => {
+                (Spread::ratio(&one.seconds, &many.seconds), Spread::ratio(&one.seconds, &apart.seconds))
+            }
+            _ => (Spread::default(), Spread::default()),
         };
-        Burst { tasks, lanes, ratio }
+        Burst { tasks, lanes, ratio, ratio_apart }
     }
 }
 
@@ -111,10 +115,10 @@ fn measure_one(world: &World, options: &Options, lanes: u64) -> Result<(f64, usi
 pub(super) mod tests {
     use super::*;
 
-    /// A burst that took this long in one lane and in the most.
+    /// A burst that took this long in one lane and in many.
     pub(in super::super) fn burst(one: &[f64], most: &[f64]) -> Burst {
         let lanes = |lanes, seconds: &[f64]| BurstLanes { lanes, seconds: seconds.to_vec(), early: 0 };
-        Burst::of(TASKS, vec![lanes(1, one), lanes(100, one), lanes(10_000, most)])
+        Burst::of(TASKS, vec![lanes(1, one), lanes(100, one), lanes(10_000, most), lanes(TASKS, most)])
     }
 
     #[test]

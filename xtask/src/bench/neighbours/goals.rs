@@ -31,7 +31,7 @@ fn of_case(kind: Kind, dependencies: usize, case: Option<&Comparison>) -> [Goal;
     ]
 }
 
-fn of_burst(burst: &Burst) -> [Goal; 2] {
+fn of_burst(burst: &Burst) -> [Goal; 3] {
     let early: usize = burst.lanes.iter().map(|lanes| lanes.early).sum();
     [
         goal(
@@ -39,6 +39,12 @@ fn of_burst(burst: &Burst) -> [Goal; 2] {
             "≥ 0.70",
             Some((burst.ratio.median, format!("{:.2}", burst.ratio.median))),
             |ratio| ratio >= 0.7,
+        ),
+        goal(
+            "20,000 tasks due at one moment: rate in 20,000 lanes / in one",
+            "≥ 0.50",
+            Some((burst.ratio_apart.median, format!("{:.2}", burst.ratio_apart.median))),
+            |ratio| ratio >= 0.5,
         ),
         goal(
             "20,000 tasks due at one moment: arrived before they were due",
@@ -80,9 +86,11 @@ mod tests {
     #[test]
     fn a_burst_is_judged_by_the_most_lanes_and_may_never_be_early() {
         // one lane, most lanes, early, reached
-        for (one, most, early, reached) in
-            [(0.7, 1.0, 0, [true, true]), (0.6, 2.7, 0, [false, true]), (1.0, 1.0, 1, [true, false])]
-        {
+        for (one, most, early, reached) in [
+            (0.7, 1.0, 0, [true, true, true]),
+            (0.6, 1.1, 0, [false, true, true]),
+            (0.6, 2.7, 1, [false, false, false]),
+        ] {
             let mut burst = burst(&[one], &[most]);
             burst.lanes[1].early = early;
             assert_eq!(of_burst(&burst).map(|goal| goal.reached), reached.map(Some), "{one} s, {most} s, {early}");

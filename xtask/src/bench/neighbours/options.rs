@@ -26,7 +26,7 @@ pub struct Options {
     /// Measure these numbers of bad dependencies only [default: 40; slow, silent and dns also 300 and 1000]
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = clap::value_parser!(u16).range(1..=5_000))]
     pub count: Vec<u16>,
-    /// Measure only 20,000 healthy tasks that are due at one moment, in 1, 100 and 10,000 lanes
+    /// Measure only 20,000 healthy tasks that are due at one moment, in 1, 100, 10,000 and 20,000 lanes
     #[arg(long, conflicts_with_all = ["kind", "count"])]
     pub burst: bool,
     /// Rounds; in each, the healthy lanes are measured once alone and once beside the bad dependencies
