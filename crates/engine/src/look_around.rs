@@ -64,9 +64,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
     if let Some(neighbours) = shared.store.shared() {
         // Asked before the look: what is missed during it is found by the next one.
-        let has_failed = shared.may_be_missed.take();
-        *is_whole |= has_failed;
-        *is_whole |= neighbours.may_have_missed(shared.clock.now()).await.inspect_err(|_| *is_whole = true)?;
+        *is_whole |= shared.may_be_missed.take();
+        *is_whole |= neighbours.may_have_missed(shared.clock.now()).await?;
     }
     if *is_whole {
         *place = None;
