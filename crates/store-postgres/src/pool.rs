@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::connect::Address;
@@ -192,11 +192,32 @@ impl Pool {
         if self.is_closed() {
             return Err(Failure::Closed);
         }
-        let connection = match self.take_idle() {
-            Some(connection) => connection,
-            None => self.connect().await?,
-        };
-        Ok(Lent { connection: Some(connection), is_usable: false, pool: self.clone(), permit: Some(permit) })
+        match self.take_idle() {
+            Some(connection) => {
+                Ok(Lent { connection: Some(connection), is_usable: false, pool: self.clone(), permit: Some(permit) })
+            }
+            None => self.lend_new(permit).await,
+        }
+    }
+
+    /// A new connection. It counts from its first step on, and also if the call is given up meanwhile: if it comes after all,
+    /// it is there for the next call.
+    async fn lend_new(&self, permit: Permit) -> Result<Lent, Failure> {
+        let (answer, connected) = oneshot::channel();
+        let pool = self.clone();
+        tokio::spawn(async move {
+            let connected = pool.connect().await;
+            let lent = connected.map(|connection| Lent {
+                connection: Some(connection),
+                is_usable: true,
+                pool,
+                permit: Some(permit),
+            });
+            drop(answer.send(lent));
+        });
+        let mut lent = connected.await.unwrap_or(Err(Failure::Closed))?;
+        lent.is_usable = false;
+        Ok(lent)
     }
 
     async fn connect(&self) -> Result<Connection, Failure> {

@@ -1,6 +1,7 @@
 //! The contract, each call handed to its writers or run on a connection of its own.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -46,6 +47,8 @@ pub struct PostgresStore {
     pub(crate) aside: Arc<Aside>,
     pub(crate) fence: Fence,
     pub(crate) departures: Mutex<Departures>,
+    /// The last submission that failed found no space on the disk.
+    is_full: AtomicBool,
     upkeep: Upkeep,
     /// Gone once the store is closed.
     writers: Mutex<Option<Arc<Writers>>>,
@@ -128,6 +131,7 @@ impl PostgresStore {
             aside,
             fence: Fence::default(),
             departures: Mutex::default(),
+            is_full: AtomicBool::new(false),
             upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
@@ -186,7 +190,11 @@ impl Store for PostgresStore {
         let is_pending = tasks.iter().any(|new| matches!(new.start, Start::Pending));
         let due: Vec<_> = if is_pending { tasks.iter().map(due_at_once).collect() } else { Vec::new() };
         let tasks = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
-        let answers = writers.submits.call(tasks).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let answers = writers.submits.call(tasks).await.and_then(|answers| answers.into_iter().collect());
+        if matches!(answers, Err(Error::Full(_))) {
+            self.is_full.store(true, Ordering::Release);
+        }
+        let answers: Vec<Submitted> = answers?;
         self.tell_of_unclaimed(due, &answers);
         self.upkeep.written();
         Ok(answers)
@@ -413,6 +421,11 @@ impl Store for PostgresStore {
         // On the way of submissions, which tells whether these can be written, and takes no connection from anything else.
         call!(self.pools.batches, |connection| async {
             ops::check::check(connection).await?;
+            if self.is_full.load(Ordering::Acquire) {
+                // A few bytes may still fit where a task does not.
+                ops::check::room(connection).await?;
+                self.is_full.store(false, Ordering::Release);
+            }
             self.fence.look(connection).await
         })
         .map_err(|failure| failure.into_error("checking that the store can be written to"))?;

@@ -9,6 +9,18 @@ SET LOCAL lock_timeout = '5s';
 INSERT INTO redrive.meta (name, value) VALUES ('checks', '1')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
+/// More than fits into what the tables have left: it needs space on the disk. Nothing of it stays.
+const ROOM: &str = "
+SET LOCAL lock_timeout = '5s';
+INSERT INTO redrive.meta (name, value)
+SELECT 'room', string_agg(md5(n::text), '') FROM generate_series(1, 8192) AS n;
+DELETE FROM redrive.meta WHERE name = 'room'";
+
+/// Whether there is space for more than a few bytes.
+pub(crate) async fn room(connection: &Connection) -> Result<(), Failure> {
+    connection.execute(ROOM).await
+}
+
 /// Sent as one text, which PostgreSQL runs as one transaction.
 pub(crate) async fn check(connection: &Connection) -> Result<(), Failure> {
     connection.execute(CHECK).await

@@ -244,6 +244,16 @@ async fn a_task_whose_request_is_gone_is_set_aside() {
 }
 
 #[tokio::test]
+async fn the_view_for_people_shows_what_is_set_aside() {
+    let (_opened, store, client) = world().await;
+    change(&client, "tasks SET headers = 'none'", 1).await;
+    assert_eq!(ids(&claim(&*store, billing(), 5, at(0)).await), [id(2)]);
+    let view = "SELECT status FROM redrive.task_overview ORDER BY created, task";
+    let shown: Vec<String> = client.query(view, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(shown, ["SET_ASIDE", "IN_FLIGHT", "PENDING"]);
+}
+
+#[tokio::test]
 async fn a_damaged_dead_letter_is_announced_by_nobody_until_it_is_mended() {
     let opened = open("one").await;
     let (store, client) = (&*opened.store, plain(opened.database.url()).await);

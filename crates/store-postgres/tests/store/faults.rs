@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{node, plain};
+use crate::support::{node, open, plain};
 use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Settled, Store, Submitted};
@@ -271,4 +271,38 @@ async fn what_was_acknowledged_survives_a_server_that_is_killed_under_load() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_an_immediate_stop_under_load() {
     what_was_acknowledged_is_there_after(Postgres::stop_immediate).await;
+}
+
+/// A disk without space for a task: stood in for by what PostgreSQL says then.
+#[tokio::test]
+async fn a_store_whose_submissions_find_no_space_is_not_ready_until_there_is_some() {
+    let opened = open("one").await;
+    allow(&*opened.store, acme()).await;
+    let client = plain(opened.database.url()).await;
+    client
+        .batch_execute(
+            "CREATE FUNCTION redrive.no_space() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+             CREATE TRIGGER no_space BEFORE INSERT ON redrive.tasks EXECUTE FUNCTION redrive.no_space();
+             CREATE TRIGGER no_space BEFORE INSERT ON redrive.meta FOR EACH ROW
+             WHEN (length(NEW.value) > 8000) EXECUTE FUNCTION redrive.no_space();",
+        )
+        .await
+        .unwrap();
+    opened.store.check().await.unwrap();
+    for _ in 0..2 {
+        let refused = opened.store.submit(vec![task(1).0]).await;
+        assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
+        let check = opened.store.check().await;
+        assert!(matches!(check, Err(Error::Full(_))), "{check:?}");
+    }
+    client
+        .batch_execute("DROP TRIGGER no_space ON redrive.tasks; DROP TRIGGER no_space ON redrive.meta")
+        .await
+        .unwrap();
+    opened.store.check().await.unwrap();
+    assert_eq!(submit(&*opened.store, [task(1)]).await, [Submitted::Created(None)]);
+    let left: i64 =
+        client.query_one("SELECT count(*) FROM redrive.meta WHERE name = 'room'", &[]).await.unwrap().get(0);
+    assert_eq!(left, 0);
 }

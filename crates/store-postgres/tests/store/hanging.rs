@@ -1,6 +1,7 @@
 //! Commits that hang, because a synchronous standby is away: connections and callers stay within their bounds.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{node, plain};
@@ -8,7 +9,8 @@ use redrive_core::{Class, policy};
 use redrive_store::conformance::samples::*;
 use redrive_store::{Error, Expected, Store};
 use redrive_store_postgres::{Options, PostgresStore};
-use redrive_testbed::Postgres;
+use redrive_testbed::{Postgres, Proxy};
+use tokio::net::TcpListener;
 use tokio_postgres::Client;
 
 /// The documented maximum of one node: `postgres.connections`, and one for LISTEN.
@@ -85,4 +87,43 @@ async fn commits_that_hang_take_no_more_connections_than_there_may_be() {
     while connections(&client).await > MOST_CONNECTIONS {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_never_come_are_no_more_than_there_may_be() {
+    let database = Postgres::shared().fresh_database();
+    let address = database.url().split(['@', '/']).find_map(|part| part.parse::<SocketAddr>().ok()).unwrap();
+    let proxy = Proxy::start(address);
+    let url = database.url().replace(&address.to_string(), &proxy.address().to_string());
+    let options = Options {
+        call_timeout: Duration::from_millis(200),
+        connect_timeout: Duration::from_secs(600),
+        ..Options::new(url, node("one"))
+    };
+    let store = loop {
+        if let Ok(store) = PostgresStore::open(options.clone()).await {
+            break store;
+        }
+    };
+    // A server that accepts connections and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    proxy.lead_to(silent.local_addr().unwrap());
+    proxy.cut_all();
+    let accepted = Arc::new(Mutex::new(Vec::new()));
+    let (accepting, kept) = (silent, accepted.clone());
+    let server = tokio::spawn(async move {
+        loop {
+            let (connection, _) = accepting.accept().await.unwrap();
+            kept.lock().unwrap().push(connection);
+        }
+    });
+    for _ in 0..2 * ROUNDS {
+        let calls = (0..16).map(|_| store.counts(acme()));
+        for outcome in futures_util::future::join_all(calls).await {
+            assert!(is_unavailable(&outcome), "{outcome:?}");
+        }
+    }
+    let accepted = accepted.lock().unwrap().len();
+    assert!((1..=MOST_CONNECTIONS as usize).contains(&accepted), "{accepted} connections");
+    server.abort();
 }
