@@ -21,6 +21,7 @@ use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::fence::Fence;
+use crate::floors::Floors;
 use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
@@ -41,6 +42,7 @@ pub struct PostgresStore {
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
     pub(crate) aside: Arc<Aside>,
+    floors: Arc<Floors>,
     pub(crate) fence: Fence,
     upkeep: Upkeep,
     /// Gone once the store is closed.
@@ -58,6 +60,7 @@ struct Writers {
 
 struct Submits {
     node: NodeId,
+    floors: Arc<Floors>,
 }
 
 impl Work for Submits {
@@ -71,11 +74,22 @@ impl Work for Submits {
     }
 
     async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, Failure> {
-        ops::submit::submit(connection, self.node.as_str(), items).await
+        let writing = self.floors.writing();
+        let outcome = ops::submit::submit(connection, self.node.as_str(), items).await;
+        for (item, answer) in items.iter().zip(outcome.iter().flatten()) {
+            if let Ok(Submitted::Created(None)) = answer {
+                let (lane, due) = due_at_once(&item.new);
+                self.floors.note(&lane, Class::First, due);
+            }
+        }
+        writing.came_to(&outcome);
+        outcome
     }
 }
 
-struct Settles;
+struct Settles {
+    floors: Arc<Floors>,
+}
 
 impl Work for Settles {
     type Item = ops::settle::Prepared;
@@ -89,7 +103,12 @@ impl Work for Settles {
     }
 
     async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, Failure> {
-        ops::settle::settle(connection, items).await
+        let writing = self.floors.writing();
+        let outcome = ops::settle::settle(connection, items).await;
+        writing.came_to(&outcome);
+        let (answers, waiting) = outcome?;
+        self.floors.note_all(&waiting);
+        Ok(answers)
     }
 }
 
@@ -98,7 +117,8 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
-        let news = News::new(node.as_str());
+        let floors = Floors::new(options.floors_last);
+        let news = News::new(node.as_str(), floors.clone());
         let aside = Arc::new(Aside::new(node.as_str()));
         take_back_at_start(&pool).await;
         let upkeep = Upkeep::default();
@@ -109,11 +129,13 @@ impl PostgresStore {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
         background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
-        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone())));
+        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone(), floors.clone())));
         let mut writing = Writing::new();
+        let submits = Submits { node: node.clone(), floors: floors.clone() };
+        let settles = Settles { floors: floors.clone() };
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing, &vitals),
-            settles: Batches::start(&pools, options.writers, Settles, &mut writing, &vitals),
+            submits: Batches::start(&pools, options.writers, submits, &mut writing, &vitals),
+            settles: Batches::start(&pools, options.writers, settles, &mut writing, &vitals),
         });
         Ok(PostgresStore {
             pool,
@@ -122,6 +144,7 @@ impl PostgresStore {
             node,
             news,
             aside,
+            floors,
             fence: Fence::default(),
             upkeep,
             writers: Mutex::new(Some(writers)),
@@ -186,7 +209,8 @@ impl Store for PostgresStore {
             return Ok(Claims::default());
         }
         let claimant = self.claimant();
-        let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &request))
+        let look = self.floors.look(&request.rooms);
+        let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &look, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
         Ok(claims)
@@ -213,10 +237,13 @@ impl Store for PostgresStore {
     }
 
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
-        let brought =
-            transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now))
-                .map_err(|failure| failure.into_error("bringing a task forward"))?;
+        let writing = self.floors.writing();
+        let outcome =
+            transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now));
+        writing.came_to(&outcome);
+        let brought = outcome.map_err(|failure| failure.into_error("bringing a task forward"))?;
         if let BroughtForward::Done(task) = &brought {
+            self.floors.note(&task.lane, task.class(), task.next_attempt_at.unwrap_or(now));
             self.news.tell(&task.lane, task.class(), now);
         }
         Ok(brought)
@@ -224,9 +251,12 @@ impl Store for PostgresStore {
 
     async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
         self.fence.check()?;
-        let replayed = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now))
-            .map_err(|failure| failure.into_error("replaying a dead letter"))?;
+        let writing = self.floors.writing();
+        let outcome = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now));
+        writing.came_to(&outcome);
+        let replayed = outcome.map_err(|failure| failure.into_error("replaying a dead letter"))?;
         if let Replay::Done(task) = &replayed {
+            self.floors.note(&task.lane, task.class(), now);
             self.news.tell(&task.lane, task.class(), now);
         }
         Ok(replayed)
@@ -260,13 +290,15 @@ impl Store for PostgresStore {
     }
 
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        read!(self.going, |connection| ops::pending_lanes::pending_lanes(
+        let lanes = read!(self.going, |connection| ops::pending_lanes::pending_lanes(
             connection,
             &self.aside,
             after.as_ref(),
             limit
         ))
-        .map_err(|failure| failure.into_error("finding pending lanes"))
+        .map_err(|failure| failure.into_error("finding pending lanes"))?;
+        self.floors.note_all(&lanes);
+        Ok(lanes)
     }
 
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {

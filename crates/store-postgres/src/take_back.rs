@@ -3,8 +3,10 @@
 //! While nodes are upgraded one after the other, an older program sets aside what a newer one wrote, maybe after the newer
 //! one has started.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::floors::Floors;
 use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
 
@@ -37,12 +39,17 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
 }
 
 /// Runs for as long as it is let. Each look goes on where the one before ended.
-pub(crate) async fn take_back_again_and_again(pool: Pool) {
+pub(crate) async fn take_back_again_and_again(pool: Pool, floors: Arc<Floors>) {
     let mut after = Place::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let from = after.clone();
-        match call!(pool, |connection| take_back(connection, &from, Which::NotRefused)) {
+        let taken_back = call!(pool, |connection| take_back(connection, &from, Which::NotRefused));
+        // What was taken back may wait for long already; of a look that failed nobody knows.
+        if !matches!(taken_back, Ok((0, _))) {
+            floors.forget_all();
+        }
+        match taken_back {
             Ok((rows, next)) => {
                 if rows > 0 {
                     tracing::info!(rows, "took back rows that had been set aside");
