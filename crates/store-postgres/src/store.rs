@@ -21,12 +21,13 @@ use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::fence::Fence;
-use crate::floors::Floors;
+use crate::floors::{Floors, Index};
 use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
 use crate::ops::claim::Claimant;
 use crate::ops::set_aside::Aside;
+use crate::ops::settle::WaitsAgain;
 use crate::options::Options;
 use crate::pool::{Pool, call, read, transact};
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
@@ -80,6 +81,7 @@ impl Work for Submits {
             if let Ok(Submitted::Created(None)) = answer {
                 let (lane, due) = due_at_once(&item.new);
                 self.floors.note(&lane, Class::First, due);
+                self.floors.note_deadline(item.new.task.deadline_at);
             }
         }
         writing.came_to(&outcome);
@@ -107,7 +109,10 @@ impl Work for Settles {
         let outcome = ops::settle::settle(connection, items).await;
         writing.came_to(&outcome);
         let (answers, waiting) = outcome?;
-        self.floors.note_all(&waiting);
+        for WaitsAgain { due, deadline } in waiting {
+            self.floors.note_all(&[due]);
+            self.floors.note_deadline(deadline);
+        }
         Ok(answers)
     }
 }
@@ -209,7 +214,7 @@ impl Store for PostgresStore {
             return Ok(Claims::default());
         }
         let claimant = self.claimant();
-        let look = self.floors.look(&request.rooms);
+        let look = self.floors.look(request.rooms.iter().map(Index::of));
         let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &look, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
@@ -257,6 +262,7 @@ impl Store for PostgresStore {
         let replayed = outcome.map_err(|failure| failure.into_error("replaying a dead letter"))?;
         if let Replay::Done(task) = &replayed {
             self.floors.note(&task.lane, task.class(), now);
+            self.floors.note_deadline(task.deadline_at);
             self.news.tell(&task.lane, task.class(), now);
         }
         Ok(replayed)
@@ -273,16 +279,21 @@ impl Store for PostgresStore {
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        read!(self.going, |connection| ops::expired::expired(connection, &self.aside, now, limit))
+        read!(self.going, |connection| ops::expired::expired(connection, &self.aside, &self.floors, now, limit))
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
         self.writers()?;
         self.fence.check()?;
-        let overdue =
-            call!(self.going, |connection| ops::end_overdue::end_overdue(connection, &self.aside, now, limit))
-                .map_err(|failure| failure.into_error("ending overdue tasks"))?;
+        let overdue = call!(self.going, |connection| ops::end_overdue::end_overdue(
+            connection,
+            &self.aside,
+            &self.floors,
+            now,
+            limit
+        ))
+        .map_err(|failure| failure.into_error("ending overdue tasks"))?;
         if !overdue.ended.is_empty() {
             self.upkeep.written();
         }

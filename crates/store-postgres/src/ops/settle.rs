@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use redrive_core::attempt::LastError;
-use redrive_core::{Attempt, Body, BodyRef, Dependency, Lane, Outcome, Reason, Status};
+use redrive_core::{Attempt, Body, BodyRef, Dependency, Lane, Outcome, Reason, Status, Timestamp};
 use redrive_store::{Error, LaneDue, Next, Settled, Settlement};
 use tokio_postgres::types::Type;
 
@@ -178,7 +178,7 @@ WITH stored AS MATERIALIZED (
     FROM held CROSS JOIN LATERAL (VALUES (3, -1), (held.becomes, 1)) AS change (status, step)
     GROUP BY 1, 2, 3, 4
 )
-SELECT place, becomes::smallint, dependency, (attempts_made > attempts_before)::int::smallint
+SELECT place, becomes::smallint, deadline_at, dependency, (attempts_made > attempts_before)::int::smallint
 FROM held
 WHERE (SELECT count(*) FROM gone) = 1";
 
@@ -186,7 +186,7 @@ WHERE (SELECT count(*) FROM gone) = 1";
 pub(crate) async fn settle(
     connection: &Connection,
     ends: &[&Prepared],
-) -> Result<(Vec<Settled>, Vec<LaneDue>), Failure> {
+) -> Result<(Vec<Settled>, Vec<WaitsAgain>), Failure> {
     let (mut answers, mut waiting) = (vec![Settled::LeaseLost; ends.len()], Vec::new());
     let order = in_order_of_ids(ends);
     let batch: Vec<&Prepared> = order.iter().map(|&at| ends[at]).collect();
@@ -205,12 +205,20 @@ pub(crate) async fn settle(
     Ok((answers, waiting))
 }
 
-/// The class of a lane in which it waits again. One that makes no sense is not claimed from.
-fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<LaneDue> {
+/// A task that waits again.
+#[derive(Debug)]
+pub(crate) struct WaitsAgain {
+    pub(crate) due: LaneDue,
+    pub(crate) deadline: Timestamp,
+}
+
+/// A lane that makes no sense is not claimed from.
+fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<WaitsAgain> {
     let Next::RetryAt { at, .. } = &end.next else { return None };
+    let deadline = cells.timestamp().unwrap_or_default();
     let dependency = cells.parsed(|text| Dependency::try_new(text).ok()).ok()?;
     let lane = Lane { tenant: end.tenant.clone(), dependency };
-    Some(LaneDue { lane, class: cells.class().ok()?, next_due: Some(*at) })
+    Some(WaitsAgain { due: LaneDue { lane, class: cells.class().ok()?, next_due: Some(*at) }, deadline })
 }
 
 /// Everybody locks rows in this order, so that nobody waits in a circle. Of two that settle the same claim the first

@@ -46,7 +46,9 @@ async fn long_transaction(database: &Database) -> Client {
 /// When everything is due.
 const LATE: u64 = 1_000_000;
 
-/// Tasks that were submitted, claimed and settled, one each millisecond: what the store does to the queue.
+/// Tasks that were submitted, claimed and settled: what the store does to the queue. One is due each millisecond, and they lie in
+/// another order, as those do that wait for different times.
+///
 async fn live_and_die(client: &Client, tasks: i64) {
     keep_template(client, tasks).await;
     client
@@ -66,7 +68,8 @@ async fn keep_template(client: &Client, tasks: i64) {
             attempt_timeout_ms, policy_version, cancel_requested, dependency, policy, max_attempts
         )
         SELECT $1, gen_random_uuid(), $2 + n, 0, 0, 0, 1, $2, $2 + 86400000 + n, 10000, 1, false, $3, 'default', 5
-        FROM generate_series(1, $4::bigint) AS n";
+        FROM generate_series(1, $4::bigint) AS n
+        ORDER BY md5(n::text)";
     let begin = at(0).as_millis().cast_signed();
     client.execute(sql, &[&TENANT, &begin, &DEPENDENCY, &tasks]).await.unwrap();
 }

@@ -16,7 +16,7 @@ use super::{Claimant, known, rooms};
 use crate::codec::{Cells, Uuid, class_code, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::floors::Look;
+use crate::floors::{Index, Look};
 use crate::ops::set_aside::{Damaged, SeenTask, readable};
 
 /// How long a lane waits from which nothing can be claimed, or that has a task which can be neither claimed nor set aside:
@@ -111,7 +111,7 @@ async fn claim_one_by_one(
                 (&class_code(room.class), Type::INT2),
                 (&millis(request.due_by), Type::INT8),
                 (&i64::try_from(tasks).unwrap_or(i64::MAX), Type::INT8),
-                (&look.floor(room), Type::INT8),
+                (&look.floor(&Index::of(room)), Type::INT8),
             ],
         )
         .await?;

@@ -14,7 +14,7 @@ use super::{Claimant, LIVE_COLUMNS, Leased, is_last, lease_and_answer};
 use crate::codec::{Cells, Uuid, class_code, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::floors::Look;
+use crate::floors::{Index, Look};
 
 /// How long a lane waits for what is due in it and is locked by another transaction.
 pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
@@ -88,7 +88,7 @@ pub(super) async fn claim(
     let classes: Vec<i16> = rooms.iter().map(|room| class_code(room.class)).collect();
     let slots: Vec<i64> = rooms.iter().map(|room| count(room.slots)).collect();
     let tasks: Vec<i64> = rooms.iter().map(|room| count(room.slots.saturating_add(room.ahead))).collect();
-    let floors: Vec<i64> = rooms.iter().map(|room| look.floor(room)).collect();
+    let floors: Vec<i64> = rooms.iter().map(|room| look.floor(&Index::of(room))).collect();
     let (since, margin, due_by_millis, limit) =
         (millis(*now), whole_millis(lease.margin), millis(*due_by), count(*most));
     let claim = [
@@ -123,7 +123,8 @@ pub(super) async fn claim(
     let read_left = |(at, room): (usize, &LaneRoom)| {
         let next_due = match left.get(at).map(|row| Cells::of(row).optional_timestamp()) {
             Some(Ok(next_due)) => {
-                look.answer(room, floor_after(look.floor(room), next_due, newest.get(&at).copied(), *now));
+                let floor = floor_after(floors[at], next_due, newest.get(&at).copied(), *now);
+                look.answer(Index::of(room), floor);
                 next_due
             }
             // A due time that makes no sense is that of a task that the next claim sets aside.
