@@ -94,6 +94,22 @@ async fn a_task_that_was_damaged_before_the_floor_is_set_aside_by_the_next_look_
     }
 }
 
+#[tokio::test]
+async fn leases_and_deadlines_of_another_process_are_found_after_looks_that_found_nothing() {
+    let opened = deaf(NEVER).await;
+    let (store, other) = (&*opened.store, neighbour(&opened, "two").await);
+    settle(store, succeed(&store.expired(at(90_000), 5).await.unwrap()[0], at(90_000))).await;
+    for now in [91_000, 9_000_000, 92_000] {
+        assert_eq!(store.expired(at(now), 5).await.unwrap(), []);
+        assert_eq!(store.end_overdue(at(now), 5).await.unwrap().ended, []);
+    }
+    keep(&*other, [task(2).claimed(at(80_000)), task(3).deadline(at(95_000))]).await;
+    let until = at(80_000 + 15_000);
+    assert_eq!(ids(&store.expired(until, 5).await.unwrap()), [id(2)], "its commit took 12 s");
+    let ended = store.end_overdue(at(96_000), 5).await.unwrap().ended;
+    assert_eq!(ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(3)]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_where_the_one_before_ended() {
     for seed in 1..4 {

@@ -46,22 +46,13 @@ async fn long_transaction(database: &Database) -> Client {
 /// When everything is due.
 const LATE: u64 = 1_000_000;
 
-/// Tasks that were submitted, claimed and settled: what the store does to the queue. One is due each millisecond, and they lie in
-/// another order, as those do that wait for different times.
+/// Empties the queue, and leaves dead rows in it: tasks that were submitted, claimed and settled. One of them was due each
+/// millisecond, and they lie in another order, as those do that wait for different times.
 ///
-async fn live_and_die(client: &Client, tasks: i64) {
-    keep_template(client, tasks).await;
-    client
-        .batch_execute(
-            "UPDATE redrive.live SET lease_since = due_at, lease_until = due_at + 15000, node = 'dead', token = 1
-             WHERE lease_until IS NULL;
-             DELETE FROM redrive.live",
-        )
-        .await
-        .unwrap();
-}
-
-async fn keep_template(client: &Client, tasks: i64) {
+/// In a session of its own: what that has read is counted when it is gone, and not among what is measured.
+async fn live_and_die(database: &Database, client: &Client, tasks: i64) {
+    let filling = plain(database.url()).await;
+    filling.batch_execute("SET application_name = 'redrive filling'; DELETE FROM redrive.live").await.unwrap();
     let sql = "
         INSERT INTO redrive.live (
             tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at,
@@ -70,8 +61,12 @@ async fn keep_template(client: &Client, tasks: i64) {
         SELECT $1, gen_random_uuid(), $2 + n, 0, 0, 0, 1, $2, $2 + 86400000 + n, 10000, 1, false, $3, 'default', 5
         FROM generate_series(1, $4::bigint) AS n
         ORDER BY md5(n::text)";
-    let begin = at(0).as_millis().cast_signed();
-    client.execute(sql, &[&TENANT, &begin, &DEPENDENCY, &tasks]).await.unwrap();
+    filling.execute(sql, &[&TENANT, &at(0).as_millis().cast_signed(), &DEPENDENCY, &tasks]).await.unwrap();
+    let claim = "UPDATE redrive.live SET lease_since = due_at, lease_until = due_at + 15000, node = 'dead', token = 1";
+    filling.batch_execute(claim).await.unwrap();
+    filling.batch_execute("DELETE FROM redrive.live").await.unwrap();
+    drop(filling);
+    until_gone(client, "redrive filling").await;
 }
 
 /// Tasks that wait behind those, enough for all calls.
@@ -131,10 +126,8 @@ async fn read_by_claims(dead: i64) -> [i64; 3] {
     let (database, client) = database().await;
     keep_some(&database, &client, 1).await;
     let without = read_by_one(&database, &client, NEVER, claim_some).await;
-    client.batch_execute("DELETE FROM redrive.live").await.unwrap();
-    client.batch_execute("VACUUM redrive.live").await.unwrap();
     let _long = long_transaction(&database).await;
-    live_and_die(&client, dead).await;
+    live_and_die(&database, &client, dead).await;
     keep_some(&database, &client, 1_001).await;
     let from_the_beginning = read_by_one(&database, &client, NO_FLOORS, claim_some).await;
     keep_some(&database, &client, 2_001).await;
@@ -150,27 +143,44 @@ async fn a_claim_walks_past_no_more_dead_rows_than_those_of_the_claim_before() {
     assert!(from_floors < 2 * without, "{read}");
 }
 
+/// What looks read that are made every few seconds: as [`read_by_claims`].
+async fn read_by_looks(dead: i64) -> Vec<(&'static str, [i64; 3])> {
+    const LOOKS: [(&str, Call); 3] =
+        [("expired", look_for_expired), ("end overdue", look_for_overdue), ("pending lanes", look_around)];
+    let (database, client) = database().await;
+    keep_some(&database, &client, 1).await;
+    let mut read = Vec::new();
+    for (name, call) in LOOKS {
+        read.push((name, [read_by_one(&database, &client, NEVER, call).await, 0, 0]));
+    }
+    let _long = long_transaction(&database).await;
+    live_and_die(&database, &client, dead).await;
+    keep_some(&database, &client, 1_001).await;
+    for ((_, call), (_, [_, from_the_beginning, from_floors])) in LOOKS.into_iter().zip(&mut read) {
+        *from_the_beginning = read_by_one(&database, &client, NO_FLOORS, call).await;
+        *from_floors = read_by_one(&database, &client, NEVER, call).await;
+    }
+    read
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_for_leases_that_ran_out_and_for_overdue_tasks_walk_past_no_dead_rows() {
+    for (name, read) in read_by_looks(5_000).await {
+        let [without, from_the_beginning, from_floors] = read;
+        assert!(from_the_beginning > 100 * without, "the measure is of use: {name}, {read:?}");
+        // The look around is what finds everything else: it starts at the beginning.
+        assert_eq!(from_floors < 10 * without, name != "pending lanes", "{name}: {read:?}");
+    }
+}
+
 /// For `docs/benchmarks.md`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement, which takes a minute"]
 async fn what_calls_read_with_50_000_dead_rows() {
-    let read = read_by_claims(50_000).await;
-    println!("claim of {CLAIMED}: without dead rows, from the beginning, from floors: {read:?} pages");
-    let (database, client) = database().await;
-    keep_some(&database, &client, 1).await;
-    for (name, call) in
-        [("expired", look_for_expired as Call), ("end overdue", look_for_overdue), ("pending lanes", look_around)]
-    {
-        println!("{name}: {} pages without dead rows", read_by_one(&database, &client, NEVER, call).await);
-    }
-    let _long = long_transaction(&database).await;
-    client.batch_execute("DELETE FROM redrive.live").await.unwrap();
-    live_and_die(&client, 50_000).await;
-    keep_some(&database, &client, 1_001).await;
-    for (name, call) in
-        [("expired", look_for_expired as Call), ("end overdue", look_for_overdue), ("pending lanes", look_around)]
-    {
-        println!("{name}: {} pages", read_by_one(&database, &client, NEVER, call).await);
+    println!("pages without dead rows, with them from the beginning, with them from floors");
+    println!("claim of {CLAIMED}: {:?}", read_by_claims(50_000).await);
+    for (name, read) in read_by_looks(50_000).await {
+        println!("{name}: {read:?}");
     }
 }
 

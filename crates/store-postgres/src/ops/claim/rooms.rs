@@ -22,7 +22,7 @@ pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
 /// How long a commit takes in which another process lets tasks wait that are due as it begins. A claim walks past what died in
 /// this time.
 const COMMIT: Duration = Duration::from_millis(100);
-/// The same where a room was empty: how far the dead reach is not known, and there is less of a hurry.
+/// The same where nothing was claimed: there is less of a hurry.
 const SLOW_COMMIT: Duration = Duration::from_secs(5);
 
 /// Rooms are walked in their order, each along the index of due work from its floor on, row by row until `most` are picked: what is not
@@ -123,7 +123,7 @@ pub(super) async fn claim(
     let read_left = |(at, room): (usize, &LaneRoom)| {
         let next_due = match left.get(at).map(|row| Cells::of(row).optional_timestamp()) {
             Some(Ok(next_due)) => {
-                let floor = floor_after(floors[at], next_due, newest.get(&at).copied(), *now);
+                let floor = floor_after(floors[at], newest.get(&at).copied(), next_due, *now);
                 look.answer(Index::of(room), floor);
                 next_due
             }
@@ -155,10 +155,15 @@ fn newest_due(claimed: &[(Option<usize>, Claimed)]) -> HashMap<usize, Timestamp>
 
 /// Where the next claim of a room may start, after one that started at `floor`. What is left was read by a snapshot, so it
 /// includes what others have locked. What others are just writing is not seen yet: it is due about now, or a little before.
-fn floor_after(floor: i64, left: Option<Timestamp>, newest_claimed: Option<Timestamp>, now: Timestamp) -> i64 {
+fn floor_after(floor: i64, newest_claimed: Option<Timestamp>, left: Option<Timestamp>, now: Timestamp) -> i64 {
     let before = |time| millis(now.before(time));
-    let seen = newest_claimed.map_or(floor.max(before(SLOW_COMMIT)), millis);
-    seen.min(left.map_or(i64::MAX, millis)).min(before(COMMIT))
+    let seen = match (newest_claimed, left) {
+        (Some(newest), left) => millis(newest).min(left.map_or(i64::MAX, millis)),
+        (None, Some(left)) => millis(left).min(floor.max(before(SLOW_COMMIT))),
+        // Nothing was there, which tells of nothing that comes.
+        (None, None) => floor,
+    };
+    seen.min(before(COMMIT))
 }
 
 /// Which room a task belongs to.
@@ -181,4 +186,31 @@ impl<'a> Places<'a> {
 /// A number of tasks as PostgreSQL counts them.
 fn count(tasks: usize) -> i64 {
     i64::try_from(tasks).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::floors::BEGINNING;
+
+    #[test]
+    fn the_next_claim_starts_before_all_that_waits_and_all_that_may_just_be_written() {
+        let at = |millis: Option<u64>| millis.map(Timestamp::from_millis);
+        let now = Timestamp::from_millis(20_000);
+        // floor, newest that was claimed, first that is left, floor of the next claim
+        for (floor, newest, left, expected) in [
+            (BEGINNING, Some(500), Some(700), 500),
+            (BEGINNING, Some(700), Some(500), 500),
+            (BEGINNING, Some(500), None, 500),
+            (BEGINNING, Some(20_000), Some(90_000), 19_900),
+            (BEGINNING, None, Some(700), 700),
+            (BEGINNING, None, Some(90_000), 15_000),
+            (16_000, None, Some(90_000), 16_000),
+            (16_000, None, None, 16_000),
+            (BEGINNING, None, None, BEGINNING),
+        ] {
+            let next = floor_after(floor, at(newest), at(left), now);
+            assert_eq!(next, expected, "from {floor}, {newest:?} claimed, {left:?} left");
+        }
+    }
 }
