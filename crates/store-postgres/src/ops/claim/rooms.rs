@@ -25,9 +25,9 @@ const COMMIT: Duration = Duration::from_millis(100);
 /// The same where nothing was claimed: there is less of a hurry.
 const SLOW_COMMIT: Duration = Duration::from_secs(5);
 
-/// Rooms are walked in their order, each along the index of due work from its floor on, row by row until `most` are picked: what is not
-/// picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an order
-/// numbers rows as they come, so nothing is sorted.
+/// Rooms are walked in their order, each along the index of due work from its floor on, row by row until `most` are picked:
+/// what is not picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an
+/// order numbers rows as they come, so nothing is sorted.
 const CLAIM: &str = concat!(
     "WITH room AS MATERIALIZED (
          SELECT * FROM unnest($4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[], $11::bigint[])
