@@ -8,6 +8,7 @@
 //! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
 //! | `batch` | whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
+//! | `floors` | where claims and looks along the queue start, past rows that died but could not be removed |
 //! | `news` | LISTEN and NOTIFY: waking other processes |
 //! | `shares` | how the connections are shared out |
 //! | `take_back` | brings back rows that were set aside and can be understood now |
@@ -30,6 +31,7 @@ mod connection;
 mod ear;
 mod failure;
 mod fence;
+mod floors;
 mod news;
 mod open;
 mod ops;

@@ -26,6 +26,7 @@ use crate::connect::{Address, Driven};
 use crate::connection::Connection;
 use crate::ear::Ear;
 use crate::failure::Failure;
+use crate::floors::Floors;
 use crate::pool::{Pool, call};
 
 /// The channel; also in the function `redrive.enqueue`.
@@ -82,6 +83,7 @@ enum What {
 /// Both ends of the news.
 pub(crate) struct News {
     node: String,
+    floors: Arc<Floors>,
     unsaid: Mutex<Unsaid>,
     ring: Notify,
     heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
@@ -98,10 +100,11 @@ struct Unsaid {
 }
 
 impl News {
-    pub(crate) fn new(node: &str) -> Arc<Self> {
+    pub(crate) fn new(node: &str, floors: Arc<Floors>) -> Arc<Self> {
         let (hear, heard) = mpsc::channel(UNHEARD);
         Arc::new(News {
             node: node.to_owned(),
+            floors,
             unsaid: Mutex::default(),
             ring: Notify::new(),
             heard: tokio::sync::Mutex::new(heard),
@@ -274,6 +277,10 @@ impl News {
 
     /// Passes one item on; what nobody takes is looked for.
     pub(crate) fn hear(&self, news: Announcement) {
+        // Before it is heard, and asked for.
+        if let Announcement::Due(due) = &news {
+            self.floors.note_all(std::slice::from_ref(due));
+        }
         if self.hear.try_send(news).is_err() {
             self.ear.missed();
         }
@@ -345,7 +352,7 @@ mod tests {
     }
 
     fn hear(payload: &str) -> Vec<Announcement> {
-        let news = News::new("two");
+        let news = News::new("two", Floors::new(QUIET_FOR));
         news.pass_on(payload);
         let mut heard = news.heard.try_lock().unwrap();
         std::iter::from_fn(|| heard.try_recv().ok()).collect()
@@ -371,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_heard_in_notifications_that_postgres_takes() {
-        let news = News::new("one");
+        let news = News::new("one", Floors::new(QUIET_FOR));
         let lane = |n: u64| Lane {
             tenant: TenantId::default_tenant(),
             dependency: Dependency::try_new(format!("https://{n}.example")).unwrap(),

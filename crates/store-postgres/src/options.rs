@@ -34,6 +34,9 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long a session uses a plan that PostgreSQL made: for how long the tables may have become much larger since.
     pub plans_last: Duration,
+    /// How long a claim may start where the one before it ended. What another process wrote before that place, and did not
+    /// announce, is found after this time.
+    pub floors_last: Duration,
     /// How long after a write the counts are added up, and tables analysed that have outgrown what PostgreSQL knows of them.
     pub upkeep_after: Duration,
     /// Whether to bring the schema up to date on opening; otherwise an old one is an error that says what to run.
@@ -56,6 +59,7 @@ impl Options {
             batch_lock_timeout: Duration::from_millis(250),
             connect_timeout: Duration::from_secs(5),
             plans_last: Duration::from_secs(1),
+            floors_last: Duration::from_secs(5),
             upkeep_after: Duration::from_secs(10),
             migrate: true,
         }

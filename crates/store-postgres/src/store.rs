@@ -22,11 +22,13 @@ use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::fence::Fence;
+use crate::floors::{Floors, Index};
 use crate::news::News;
 use crate::open::{OpenError, Ways, open};
 use crate::ops;
 use crate::ops::claim::Claimant;
 use crate::ops::set_aside::Aside;
+use crate::ops::settle::WaitsAgain;
 use crate::options::Options;
 use crate::pool::{Pool, call, read, transact};
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
@@ -45,6 +47,7 @@ pub struct PostgresStore {
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
     pub(crate) aside: Arc<Aside>,
+    floors: Arc<Floors>,
     pub(crate) fence: Fence,
     pub(crate) departures: Mutex<Departures>,
     /// The last submission that failed found no space on the disk.
@@ -65,6 +68,7 @@ struct Writers {
 
 struct Submits {
     node: NodeId,
+    floors: Arc<Floors>,
 }
 
 impl Work for Submits {
@@ -78,11 +82,23 @@ impl Work for Submits {
     }
 
     async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, Failure> {
-        ops::submit::submit(connection, self.node.as_str(), items).await
+        let writing = self.floors.writing();
+        let outcome = ops::submit::submit(connection, self.node.as_str(), items).await;
+        for (item, answer) in items.iter().zip(outcome.iter().flatten()) {
+            if let Ok(Submitted::Created(None)) = answer {
+                let (lane, due) = due_at_once(&item.new);
+                self.floors.note(&lane, Class::First, due);
+                self.floors.note_deadline(item.new.task.deadline_at);
+            }
+        }
+        writing.came_to(&outcome);
+        outcome
     }
 }
 
-struct Settles;
+struct Settles {
+    floors: Arc<Floors>,
+}
 
 impl Work for Settles {
     type Item = ops::settle::Prepared;
@@ -96,7 +112,15 @@ impl Work for Settles {
     }
 
     async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, Failure> {
-        ops::settle::settle(connection, items).await
+        let writing = self.floors.writing();
+        let outcome = ops::settle::settle(connection, items).await;
+        writing.came_to(&outcome);
+        let (answers, waiting) = outcome?;
+        for WaitsAgain { due, deadline } in waiting {
+            self.floors.note_all(&[due]);
+            self.floors.note_deadline(deadline);
+        }
+        Ok(answers)
     }
 }
 
@@ -105,7 +129,8 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
-        let news = News::new(node.as_str());
+        let floors = Floors::new(options.floors_last);
+        let news = News::new(node.as_str(), floors.clone());
         let aside = Arc::new(Aside::new(node.as_str()));
         take_back_at_start(&pool).await;
         let upkeep = Upkeep::default();
@@ -116,11 +141,14 @@ impl PostgresStore {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
         background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
-        background.spawn(vitals.clone().watch("take back", take_back_again_and_again(pool.clone(), news.clone())));
+        let taking_back = take_back_again_and_again(pool.clone(), news.clone(), floors.clone());
+        background.spawn(vitals.clone().watch("take back", taking_back));
         let mut writing = Writing::new();
+        let submits = Submits { node: node.clone(), floors: floors.clone() };
+        let settles = Settles { floors: floors.clone() };
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pools, options.writers, Submits { node: node.clone() }, &mut writing, &vitals),
-            settles: Batches::start(&pools, options.writers, Settles, &mut writing, &vitals),
+            submits: Batches::start(&pools, options.writers, submits, &mut writing, &vitals),
+            settles: Batches::start(&pools, options.writers, settles, &mut writing, &vitals),
         });
         Ok(PostgresStore {
             pool,
@@ -129,6 +157,7 @@ impl PostgresStore {
             node,
             news,
             aside,
+            floors,
             fence: Fence::default(),
             departures: Mutex::default(),
             is_full: AtomicBool::new(false),
@@ -207,7 +236,8 @@ impl Store for PostgresStore {
             return Ok(Claims::default());
         }
         let claimant = self.claimant();
-        let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &request))
+        let look = self.floors.look(request.rooms.iter().map(Index::of));
+        let claims = call!(self.going, |connection| ops::claim::claim(connection, claimant, &look, &request))
             .map_err(|failure| failure.into_error("claiming tasks"))?;
         self.upkeep.written();
         self.tell_of_left(&claims.lanes, request.due_by);
@@ -235,10 +265,13 @@ impl Store for PostgresStore {
     }
 
     async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
-        let brought =
-            transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now))
-                .map_err(|failure| failure.into_error("bringing a task forward"))?;
+        let writing = self.floors.writing();
+        let outcome =
+            transact!(self.pool, |connection| ops::bring_forward::bring_forward(connection, &tenant, id, now));
+        writing.came_to(&outcome);
+        let brought = outcome.map_err(|failure| failure.into_error("bringing a task forward"))?;
         if let BroughtForward::Done(task) = &brought {
+            self.floors.note(&task.lane, task.class(), task.next_attempt_at.unwrap_or(now));
             self.news.tell(&task.lane, task.class(), now);
         }
         Ok(brought)
@@ -246,9 +279,13 @@ impl Store for PostgresStore {
 
     async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
         self.fence.check()?;
-        let replayed = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now))
-            .map_err(|failure| failure.into_error("replaying a dead letter"))?;
+        let writing = self.floors.writing();
+        let outcome = transact!(self.pool, |connection| ops::replay::replay(connection, &tenant, id, now));
+        writing.came_to(&outcome);
+        let replayed = outcome.map_err(|failure| failure.into_error("replaying a dead letter"))?;
         if let Replay::Done(task) = &replayed {
+            self.floors.note(&task.lane, task.class(), now);
+            self.floors.note_deadline(task.deadline_at);
             self.news.tell(&task.lane, task.class(), now);
         }
         Ok(replayed)
@@ -265,16 +302,21 @@ impl Store for PostgresStore {
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        read!(self.going, |connection| ops::expired::expired(connection, &self.aside, now, limit))
+        read!(self.going, |connection| ops::expired::expired(connection, &self.aside, &self.floors, now, limit))
             .map_err(|failure| failure.into_error("finding expired leases"))
     }
 
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
         self.writers()?;
         self.fence.check()?;
-        let overdue =
-            call!(self.going, |connection| ops::end_overdue::end_overdue(connection, &self.aside, now, limit))
-                .map_err(|failure| failure.into_error("ending overdue tasks"))?;
+        let overdue = call!(self.going, |connection| ops::end_overdue::end_overdue(
+            connection,
+            &self.aside,
+            &self.floors,
+            now,
+            limit
+        ))
+        .map_err(|failure| failure.into_error("ending overdue tasks"))?;
         if !overdue.ended.is_empty() {
             self.upkeep.written();
         }
@@ -282,13 +324,15 @@ impl Store for PostgresStore {
     }
 
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        read!(self.going, |connection| ops::pending_lanes::pending_lanes(
+        let lanes = read!(self.going, |connection| ops::pending_lanes::pending_lanes(
             connection,
             &self.aside,
             after.as_ref(),
             limit
         ))
-        .map_err(|failure| failure.into_error("finding pending lanes"))
+        .map_err(|failure| failure.into_error("finding pending lanes"))?;
+        self.floors.note_all(&lanes);
+        Ok(lanes)
     }
 
     async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::floors::Floors;
 use crate::news::News;
 use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
@@ -39,16 +40,20 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
 }
 
 /// Runs for as long as it is let. Each look goes on where the one before ended.
-pub(crate) async fn take_back_again_and_again(pool: Pool, news: Arc<News>) {
+pub(crate) async fn take_back_again_and_again(pool: Pool, news: Arc<News>, floors: Arc<Floors>) {
     let mut after = Place::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let from = after.clone();
-        match call!(pool, |connection| take_back(connection, &from, Which::NotRefused)) {
+        let taken_back = call!(pool, |connection| take_back(connection, &from, Which::NotRefused));
+        // What was taken back may wait for long already; of a look that failed nobody knows.
+        if !matches!(taken_back, Ok((0, _))) {
+            floors.forget_all();
+            news.ear.missed();
+        }
+        match taken_back {
             Ok((rows, next)) => {
                 if rows > 0 {
-                    // Nobody knows when they are due.
-                    news.ear.missed();
                     tracing::info!(rows, "took back rows that had been set aside");
                 }
                 after = next.unwrap_or_default();

@@ -13,6 +13,7 @@ use tokio_postgres::types::Type;
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, Uuid, live_task, millis, status_code};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::floors::{Floors, Index};
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
 /// As in a cancel, the line of the end has a token of its own, above that of every claim: nothing was sent under it. Its number
@@ -55,7 +56,11 @@ const END: &str = concat!(
 );
 
 const NEXT: &str = "
-SELECT deadline_at FROM redrive.live WHERE lease_until IS NULL ORDER BY deadline_at, id LIMIT 1";
+SELECT deadline_at FROM redrive.live WHERE lease_until IS NULL AND deadline_at >= $1 ORDER BY deadline_at, id LIMIT 1";
+
+/// How long a commit takes at most in which another process lets a task wait that is overdue by then. What took longer is found
+/// by the next look from the beginning.
+const SLOW_COMMIT: Duration = Duration::from_secs(60);
 
 /// How long what is overdue and locked by another transaction is left to it.
 const LOCKED_FOR: Duration = Duration::from_millis(50);
@@ -66,15 +71,22 @@ const PAGES: usize = 20;
 pub(crate) async fn end_overdue(
     connection: &Connection,
     aside: &Aside,
+    floors: &Floors,
     now: Timestamp,
     limit: usize,
 ) -> Result<Overdue, Failure> {
+    let look = floors.look([Index::Overdue, Index::FirstDeadline]);
+    let latest = millis(now.before(SLOW_COMMIT));
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let (mut ended, mut found, mut after) = (Vec::new(), 0, (i64::MIN, Uuid::LOWEST));
+    let mut after = (look.floor_by(&Index::Overdue, latest), Uuid::LOWEST);
+    let (mut ended, mut found, mut first) = (Vec::new(), 0, None);
     for _ in 0..PAGES {
         let place = [(&after.0 as _, Type::INT8), (&after.1 as _, Type::UUID)];
         let [since, id] = place;
         let rows = connection.query(OVERDUE, &[(&millis(now), Type::INT8), (&most, Type::INT8), since, id]).await?;
+        if let (None, Some(row)) = (first, rows.first()) {
+            first = Some(seen(row)?.deadline);
+        }
         let (mut given, mut damaged) = (Vec::new(), Vec::new());
         for row in &rows {
             let read = readable(TaskRow::read(row), &mut damaged, |failure| seen(row)?.damaged(failure))?;
@@ -90,7 +102,16 @@ pub(crate) async fn end_overdue(
         }
     }
     ended.sort_by_key(|task: &Task| (task.deadline_at, task.id));
-    let next = next_deadline(connection.query(NEXT, &[]).await, now);
+    if limit > 0 {
+        look.answer(Index::Overdue, first.unwrap_or(latest).min(latest));
+    }
+    // What is overdue and was left comes first.
+    let from = first.unwrap_or(i64::MAX).min(look.floor(&Index::FirstDeadline));
+    let next = next_deadline(connection.query(NEXT, &[(&from, Type::INT8)]).await);
+    if let Ok(next) = next {
+        look.answer(Index::FirstDeadline, next.map_or(i64::MAX, millis));
+    }
+    let next = next.unwrap_or(Some(now));
     // What is overdue and was left is locked by another transaction, or cannot be changed: asking at once would find the same.
     let is_left = ended.len() < found.min(limit) && next.is_some_and(|deadline| deadline <= now);
     let next_deadline = if is_left { Some(now.after(LOCKED_FOR)) } else { next };
@@ -200,9 +221,8 @@ async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<
 }
 
 /// What was ended must be answered. Where the next deadline is not known, or makes no sense, the next look finds it.
-fn next_deadline(next: Result<Vec<Row>, Failure>, now: Timestamp) -> Option<Timestamp> {
-    let Ok(rows) = next else { return Some(now) };
-    rows.first().and_then(|row| Cells::of(row).optional_timestamp().unwrap_or(Some(now)))
+fn next_deadline(next: Result<Vec<Row>, Failure>) -> Result<Option<Timestamp>, Failure> {
+    next?.first().map_or(Ok(None), |row| Cells::of(row).optional_timestamp())
 }
 
 /// The numbers that the statement spells out.

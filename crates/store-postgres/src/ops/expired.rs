@@ -1,5 +1,7 @@
 //! Leases that ran out.
 
+use std::time::Duration;
+
 use redrive_core::Timestamp;
 use redrive_store::Claimed;
 use tokio_postgres::Row;
@@ -10,11 +12,16 @@ use crate::codec::{
 };
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::floors::{Floors, Index};
 use crate::ops::claim;
 use crate::ops::set_aside::{Aside, readable};
 
 /// The most pages that are read because something on them cannot be understood.
 const PAGES: usize = 20;
+
+/// How long a claim takes at most before others see its lease, which ends after the claim began. One that took longer, because a
+/// synchronous standby was away, is found by the next look from the beginning.
+const SLOW_COMMIT: Duration = Duration::from_secs(60);
 
 /// Follows the index of what is leased, from the lease that ran out first, behind a place. A lease that never ends is that of
 /// a task that is set aside.
@@ -40,16 +47,22 @@ const EXPIRED: &str = concat!(
 pub(crate) async fn expired(
     connection: &Connection,
     aside: &Aside,
+    floors: &Floors,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Claimed>, Failure> {
-    let (mut expired, mut damaged, mut after) = (Vec::new(), Vec::new(), (i64::MIN, Uuid::LOWEST));
+    let (look, latest) = (floors.look([Index::Leases]), millis(now.before(SLOW_COMMIT)));
+    let mut after = (look.floor_by(&Index::Leases, latest), Uuid::LOWEST);
+    let (mut expired, mut damaged, mut first) = (Vec::new(), Vec::new(), None);
     for _ in 0..PAGES {
         let wanted = limit - expired.len();
         let most = i64::try_from(wanted).unwrap_or(i64::MAX);
         let place = [(&after.0 as _, Type::INT8), (&after.1 as _, Type::UUID)];
         let [since, id] = place;
         let rows = connection.query(EXPIRED, &[(&millis(now), Type::INT8), (&most, Type::INT8), since, id]).await?;
+        if let (None, Some(row)) = (first, rows.first()) {
+            first = Some(place_of(row)?.0);
+        }
         for row in &rows {
             let note = |failure: &Failure| claim::damaged(row, false, failure);
             expired.extend(readable(claim::read(row), &mut damaged, note)?);
@@ -61,6 +74,9 @@ pub(crate) async fn expired(
         }
     }
     aside.put_or_warn(connection, &damaged).await;
+    if limit > 0 {
+        look.answer(Index::Leases, first.unwrap_or(latest).min(latest));
+    }
     Ok(expired)
 }
 

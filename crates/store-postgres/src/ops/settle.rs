@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use redrive_core::attempt::LastError;
-use redrive_core::{Attempt, Body, BodyRef, Outcome, Reason, Status};
-use redrive_store::{Error, Next, Settled, Settlement};
+use redrive_core::{Attempt, Body, BodyRef, Dependency, Lane, Outcome, Reason, Status, Timestamp};
+use redrive_store::{Error, LaneDue, Next, Settled, Settlement};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid, escape, json, micros, millis, status, status_code};
@@ -178,11 +178,16 @@ WITH stored AS MATERIALIZED (
     FROM held CROSS JOIN LATERAL (VALUES (3, -1), (held.becomes, 1)) AS change (status, step)
     GROUP BY 1, 2, 3, 4
 )
-SELECT place, becomes::smallint FROM held WHERE (SELECT count(*) FROM gone) = 1";
+SELECT place, becomes::smallint, deadline_at, dependency, (attempts_made > attempts_before)::int::smallint
+FROM held
+WHERE (SELECT count(*) FROM gone) = 1";
 
-/// Settles each and says what became of it, in order.
-pub(crate) async fn settle(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<Settled>, Failure> {
-    let mut answers = vec![Settled::LeaseLost; ends.len()];
+/// Settles each and says what became of it, in order, and what waits again.
+pub(crate) async fn settle(
+    connection: &Connection,
+    ends: &[&Prepared],
+) -> Result<(Vec<Settled>, Vec<WaitsAgain>), Failure> {
+    let (mut answers, mut waiting) = (vec![Settled::LeaseLost; ends.len()], Vec::new());
     let order = in_order_of_ids(ends);
     let batch: Vec<&Prepared> = order.iter().map(|&at| ends[at]).collect();
     for row in &run(connection, &batch).await? {
@@ -191,9 +196,29 @@ pub(crate) async fn settle(connection: &Connection, ends: &[&Prepared]) -> Resul
         let code: i16 = cells.get()?;
         let status = status(code).ok_or_else(|| cells.wrong(format_args!("status {code}")))?;
         let at = usize::try_from(place - 1).ok().and_then(|place| order.get(place));
-        answers[*at.ok_or_else(|| cells.wrong(format_args!("place {place}")))?] = Settled::Done(status);
+        let at = *at.ok_or_else(|| cells.wrong(format_args!("place {place}")))?;
+        answers[at] = Settled::Done(status);
+        if status == Status::Pending {
+            waiting.extend(read_waiting(&mut cells, &ends[at].end));
+        }
     }
-    Ok(answers)
+    Ok((answers, waiting))
+}
+
+/// A task that waits again.
+#[derive(Debug)]
+pub(crate) struct WaitsAgain {
+    pub(crate) due: LaneDue,
+    pub(crate) deadline: Timestamp,
+}
+
+/// A lane that makes no sense is not claimed from.
+fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<WaitsAgain> {
+    let Next::RetryAt { at, .. } = &end.next else { return None };
+    let deadline = cells.timestamp().unwrap_or_default();
+    let dependency = cells.parsed(|text| Dependency::try_new(text).ok()).ok()?;
+    let lane = Lane { tenant: end.tenant.clone(), dependency };
+    Some(WaitsAgain { due: LaneDue { lane, class: cells.class().ok()?, next_due: Some(*at) }, deadline })
 }
 
 /// Everybody locks rows in this order, so that nobody waits in a circle. Of two that settle the same claim the first

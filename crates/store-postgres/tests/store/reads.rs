@@ -16,7 +16,7 @@ use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
 use tokio_postgres::Client;
 
-use crate::support::{node, open_with, plain};
+use crate::support::{NEVER, node, open_with, plain, until_gone};
 
 /// How many tasks wait.
 const PENDING: u64 = 20_000;
@@ -277,14 +277,6 @@ struct Read {
     pages: i64,
 }
 
-/// Waits until the sessions with this name are gone: only then all that they read is counted.
-async fn until_gone(client: &Client, name: &str) {
-    let there = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
-    while !client.query(there, &[&name]).await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
-}
-
 /// What was read beyond what was asked for, in words.
 fn too_much(name: &str, asks_for: i64, before: &[Read], after: &[Read]) -> Option<String> {
     let read = after.iter().zip(before).map(|(after, before)| Read {
@@ -351,9 +343,6 @@ async fn database() -> (Database, Client) {
     }
     (database, client)
 }
-
-/// Longer than any test takes.
-const NEVER: Duration = Duration::from_secs(3600);
 
 const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
 

@@ -1,11 +1,15 @@
 //! Stores on databases of their own, and connections beside them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive_store::NodeId;
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
 use tokio_postgres::{Client, NoTls};
+
+/// Longer than any test takes.
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// A store and its database.
 pub(crate) struct Opened {
@@ -49,6 +53,14 @@ pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     let connected = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
                      AND state = 'idle'";
     while client.query(connected, &[]).await.unwrap().len() < listeners {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until the sessions with this name are gone: only then all that they read is counted.
+pub(crate) async fn until_gone(client: &Client, name: &str) {
+    let there = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
+    while !client.query(there, &[&name]).await.unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
 }

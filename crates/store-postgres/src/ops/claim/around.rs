@@ -16,6 +16,7 @@ use super::{Claimant, known, rooms};
 use crate::codec::{Cells, Uuid, class_code, millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::floors::{Index, Look};
 use crate::ops::set_aside::{Damaged, SeenTask, readable};
 
 /// How long a lane waits from which nothing can be claimed, or that has a task which can be neither claimed nor set aside:
@@ -28,10 +29,11 @@ const PARTS_FOR: Duration = Duration::from_secs(10);
 pub(crate) async fn claim(
     connection: &Connection,
     claimant: Claimant<'_>,
+    look: &Look<'_>,
     request: &ClaimRequest,
 ) -> Result<Claims, Failure> {
-    match rooms::claim(connection, claimant, request).await {
-        Err(failure) if failure.is_about_a_row() => claim_parts(connection, claimant, request).await,
+    match rooms::claim(connection, claimant, look, request).await {
+        Err(failure) if failure.is_about_a_row() => claim_parts(connection, claimant, look, request).await,
         claims => claims,
     }
 }
@@ -40,6 +42,7 @@ pub(crate) async fn claim(
 async fn claim_parts(
     connection: &Connection,
     claimant: Claimant<'_>,
+    look: &Look<'_>,
     request: &ClaimRequest,
 ) -> Result<Claims, Failure> {
     let begun = Instant::now();
@@ -52,9 +55,9 @@ async fn claim_parts(
         }
         let most = request.most.saturating_sub(claims.claimed.len());
         let part = ClaimRequest { rooms: rooms.to_vec(), most, ..*request };
-        let outcome = match (rooms::claim(connection, claimant, &part).await, rooms) {
+        let outcome = match (rooms::claim(connection, claimant, look, &part).await, rooms) {
             (Err(failure), [room]) if failure.is_about_a_row() => {
-                claim_one_by_one(connection, claimant, &part, room, &failure).await
+                claim_one_by_one(connection, claimant, look, &part, room, &failure).await
             }
             (Err(failure), _) if failure.is_about_a_row() => {
                 let (first, second) = rooms.split_at(rooms.len() / 2);
@@ -79,10 +82,10 @@ async fn claim_parts(
     Ok(claims)
 }
 
-/// The first tasks of a class of a lane.
+/// The first tasks of a class of a lane, from where the claim that failed started.
 const FIRST: &str = "
 SELECT tenant, id, token FROM redrive.live
-WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL AND due_at <= $4
+WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL AND due_at <= $4 AND due_at >= $6
 ORDER BY due_at, id
 LIMIT $5";
 
@@ -92,6 +95,7 @@ const ONE_BY_ONE: usize = 200;
 async fn claim_one_by_one(
     connection: &Connection,
     claimant: Claimant<'_>,
+    look: &Look<'_>,
     request: &ClaimRequest,
     room: &LaneRoom,
     failure: &Failure,
@@ -107,6 +111,7 @@ async fn claim_one_by_one(
                 (&class_code(room.class), Type::INT2),
                 (&millis(request.due_by), Type::INT8),
                 (&i64::try_from(tasks).unwrap_or(i64::MAX), Type::INT8),
+                (&look.floor(&Index::of(room)), Type::INT8),
             ],
         )
         .await?;

@@ -5,7 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use redrive_store::{ClaimRequest, Claims, LaneDue, LaneRoom};
+use redrive_core::Timestamp;
+use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -13,17 +14,24 @@ use super::{Claimant, LIVE_COLUMNS, Leased, is_last, lease_and_answer};
 use crate::codec::{Cells, Uuid, class_code, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::floors::{Index, Look};
 
 /// How long a lane waits for what is due in it and is locked by another transaction.
 pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
 
-/// Rooms are walked in their order, each along the index of due work, row by row until `most` are picked: what is not
-/// picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an order
-/// numbers rows as they come, so nothing is sorted.
+/// How long a commit takes in which another process lets tasks wait that are due as it begins. A claim walks past what died in
+/// this time.
+const COMMIT: Duration = Duration::from_millis(100);
+/// The same where nothing was claimed: there is less of a hurry.
+const SLOW_COMMIT: Duration = Duration::from_secs(5);
+
+/// Rooms are walked in their order, each along the index of due work from its floor on, row by row until `most` are picked:
+/// what is not picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an
+/// order numbers rows as they come, so nothing is sorted.
 const CLAIM: &str = concat!(
     "WITH room AS MATERIALIZED (
-         SELECT * FROM unnest($4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[])
-             AS room (tenant, dependency, class, slots, tasks)
+         SELECT * FROM unnest($4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[], $11::bigint[])
+             AS room (tenant, dependency, class, slots, tasks, floor)
      ), picked AS MATERIALIZED (
          SELECT due.*
          FROM room CROSS JOIN LATERAL (
@@ -41,6 +49,7 @@ const CLAIM: &str = concat!(
                          FROM redrive.live
                          WHERE live.tenant = room.tenant AND live.dependency = room.dependency
                            AND live.class = room.class AND live.lease_until IS NULL AND live.due_at <= $9
+                           AND live.due_at >= room.floor
                          ORDER BY live.due_at, live.id
                          LIMIT room.tasks
                          FOR UPDATE OF live SKIP LOCKED
@@ -58,16 +67,18 @@ const LEFT: &str = "
 SELECT (
     SELECT live.due_at FROM redrive.live
     WHERE live.tenant = rooms.tenant AND live.dependency = rooms.dependency AND live.class = rooms.class
-      AND live.lease_until IS NULL
+      AND live.lease_until IS NULL AND live.due_at >= rooms.floor
     ORDER BY live.due_at
     LIMIT 1
 )
-FROM unnest($1::text[], $2::text[], $3::smallint[]) WITH ORDINALITY AS rooms (tenant, dependency, class, place)
+FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[]) WITH ORDINALITY
+    AS rooms (tenant, dependency, class, floor, place)
 ORDER BY rooms.place";
 
 pub(super) async fn claim(
     connection: &Connection,
     claimant: Claimant<'_>,
+    look: &Look<'_>,
     request: &ClaimRequest,
 ) -> Result<Claims, Failure> {
     let Claimant { node, aside } = claimant;
@@ -77,6 +88,7 @@ pub(super) async fn claim(
     let classes: Vec<i16> = rooms.iter().map(|room| class_code(room.class)).collect();
     let slots: Vec<i64> = rooms.iter().map(|room| count(room.slots)).collect();
     let tasks: Vec<i64> = rooms.iter().map(|room| count(room.slots.saturating_add(room.ahead))).collect();
+    let floors: Vec<i64> = rooms.iter().map(|room| look.floor(&Index::of(room))).collect();
     let (since, margin, due_by_millis, limit) =
         (millis(*now), whole_millis(lease.margin), millis(*due_by), count(*most));
     let claim = [
@@ -90,9 +102,14 @@ pub(super) async fn claim(
         (&tasks as _, Type::INT8_ARRAY),
         (&due_by_millis as _, Type::INT8),
         (&limit as _, Type::INT8),
+        (&floors as _, Type::INT8_ARRAY),
     ];
-    let left =
-        [(&tenants as _, Type::TEXT_ARRAY), (&dependencies as _, Type::TEXT_ARRAY), (&classes as _, Type::INT2_ARRAY)];
+    let left = [
+        (&tenants as _, Type::TEXT_ARRAY),
+        (&dependencies as _, Type::TEXT_ARRAY),
+        (&classes as _, Type::INT2_ARRAY),
+        (&floors as _, Type::INT8_ARRAY),
+    ];
     let (rows, left) = connection.query_and_then((CLAIM, &claim), (LEFT, &left)).await?;
     let Leased { claimed, damaged } = Leased::read(&rows)?;
     aside.put_or_warn(connection, &damaged).await;
@@ -102,9 +119,17 @@ pub(super) async fn claim(
     // What was claimed must be answered. A room of which nothing is known has its next turn at once, and is asked then.
     let left = left.unwrap_or_default();
     let served: HashSet<usize> = rows.iter().filter_map(|row| places.of_row(row)).collect();
+    let newest = newest_due(&claimed);
     let read_left = |(at, room): (usize, &LaneRoom)| {
-        // A due time that makes no sense is that of a task that the next claim sets aside.
-        let next_due = left.get(at).map_or(Some(*now), |row| Cells::of(row).optional_timestamp().unwrap_or(Some(*now)));
+        let next_due = match left.get(at).map(|row| Cells::of(row).optional_timestamp()) {
+            Some(Ok(next_due)) => {
+                let floor = floor_after(floors[at], newest.get(&at).copied(), next_due, *now);
+                look.answer(Index::of(room), floor);
+                next_due
+            }
+            // A due time that makes no sense is that of a task that the next claim sets aside.
+            Some(Err(_)) | None => Some(*now),
+        };
         // What is due, has a slot and could not be had is locked by another transaction: asking at once would find the same.
         let is_locked = room.slots > 0 && rows.len() < *most && !served.contains(&at);
         let next_due = match next_due {
@@ -115,6 +140,30 @@ pub(super) async fn claim(
     };
     let lanes = rooms.iter().enumerate().map(read_left).collect();
     Ok(Claims { claimed: claimed.into_iter().map(|(_, claimed)| claimed).collect(), lanes })
+}
+
+/// The latest due time that was claimed from each room.
+fn newest_due(claimed: &[(Option<usize>, Claimed)]) -> HashMap<usize, Timestamp> {
+    let mut newest = HashMap::new();
+    for (place, claimed) in claimed {
+        if let (Some(place), Some(due)) = (place, claimed.task.next_attempt_at) {
+            newest.entry(*place).and_modify(|known: &mut Timestamp| *known = due.max(*known)).or_insert(due);
+        }
+    }
+    newest
+}
+
+/// Where the next claim of a room may start, after one that started at `floor`. What is left was read by a snapshot, so it
+/// includes what others have locked. What others are just writing is not seen yet: it is due about now, or a little before.
+fn floor_after(floor: i64, newest_claimed: Option<Timestamp>, left: Option<Timestamp>, now: Timestamp) -> i64 {
+    let before = |time| millis(now.before(time));
+    let seen = match (newest_claimed, left) {
+        (Some(newest), left) => millis(newest).min(left.map_or(i64::MAX, millis)),
+        (None, Some(left)) => millis(left).min(floor.max(before(SLOW_COMMIT))),
+        // Nothing was there, which tells of nothing that comes.
+        (None, None) => floor,
+    };
+    seen.min(before(COMMIT))
 }
 
 /// Which room a task belongs to.
@@ -137,4 +186,31 @@ impl<'a> Places<'a> {
 /// A number of tasks as PostgreSQL counts them.
 fn count(tasks: usize) -> i64 {
     i64::try_from(tasks).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::floors::BEGINNING;
+
+    #[test]
+    fn the_next_claim_starts_before_all_that_waits_and_all_that_may_just_be_written() {
+        let at = |millis: Option<u64>| millis.map(Timestamp::from_millis);
+        let now = Timestamp::from_millis(20_000);
+        // floor, newest that was claimed, first that is left, floor of the next claim
+        for (floor, newest, left, expected) in [
+            (BEGINNING, Some(500), Some(700), 500),
+            (BEGINNING, Some(700), Some(500), 500),
+            (BEGINNING, Some(500), None, 500),
+            (BEGINNING, Some(20_000), Some(90_000), 19_900),
+            (BEGINNING, None, Some(700), 700),
+            (BEGINNING, None, Some(90_000), 15_000),
+            (16_000, None, Some(90_000), 16_000),
+            (16_000, None, None, 16_000),
+            (BEGINNING, None, None, BEGINNING),
+        ] {
+            let next = floor_after(floor, at(newest), at(left), now);
+            assert_eq!(next, expected, "from {floor}, {newest:?} claimed, {left:?} left");
+        }
+    }
 }

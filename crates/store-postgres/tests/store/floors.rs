@@ -1,0 +1,119 @@
+//! Claims start where the one before ended, and still nothing is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::Class;
+use redrive_store::conformance::samples::*;
+use redrive_store::conformance::workload;
+use redrive_store::{News, Store};
+use redrive_store_postgres::{Options, PostgresStore};
+
+use crate::support::{NEVER, Opened, neighbour, open_with, plain, until_listening};
+
+/// A store that has claimed a task that is due late: so its next claim starts there. It hears no news.
+async fn deaf(floors_last: Duration) -> Opened {
+    let opened = open_with("one", |options| Options { floors_last, is_pooled: true, ..options }).await;
+    claim_late(&opened.store).await;
+    opened
+}
+
+async fn claim_late(store: &PostgresStore) {
+    keep(store, [task(1).due(at(60_000))]).await;
+    assert_eq!(ids(&claim(store, billing(), 5, at(61_000)).await), [id(1)]);
+}
+
+/// A task that another process lets wait and that is due long before.
+async fn write_early(opened: &Opened) -> Arc<PostgresStore> {
+    let other = neighbour(opened, "two").await;
+    keep(&*other, [task(2).due(at(10))]).await;
+    other
+}
+
+/// Claims until it gets something.
+async fn claim_until_found(store: &PostgresStore) -> Vec<redrive_core::TaskId> {
+    loop {
+        let claimed = claim(store, billing(), 5, at(62_000)).await;
+        if !claimed.is_empty() {
+            return ids(&claimed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_wrote_is_found_without_news_by_the_next_look_from_the_beginning() {
+    let opened = deaf(Duration::from_millis(20)).await;
+    write_early(&opened).await;
+    assert_eq!(claim_until_found(&opened.store).await, [id(2)]);
+}
+
+#[tokio::test]
+async fn what_another_process_wrote_is_found_without_news_after_a_look_around() {
+    let opened = deaf(NEVER).await;
+    write_early(&opened).await;
+    let store = &*opened.store;
+    let claims = claim_rooms(store, [room(billing(), Class::First, 5, 0)], at(62_000)).await;
+    assert_eq!(claims.claimed, [], "the claim started behind it");
+    assert_eq!(claims.lanes, [lane_due(billing(), Class::First, None)]);
+    let lanes = store.pending_lanes(None, 5).await.unwrap();
+    assert_eq!(lanes, [lane_due(billing(), Class::First, Some(at(10)))]);
+    assert_eq!(ids(&claim(store, billing(), 5, at(62_000)).await), [id(2)]);
+}
+
+#[tokio::test]
+async fn what_another_process_wrote_is_found_as_soon_as_there_is_news_of_it() {
+    let opened = open_with("one", |options| Options { floors_last: NEVER, ..options }).await;
+    claim_late(&opened.store).await;
+    until_listening(&opened, 1).await;
+    let _other = write_early(&opened).await;
+    let early = News::Due(lane_due(billing(), Class::First, Some(at(10))));
+    while !opened.store.shared().unwrap().heard().await.contains(&early) {}
+    assert_eq!(ids(&claim(&*opened.store, billing(), 5, at(62_000)).await), [id(2)]);
+}
+
+#[tokio::test]
+async fn a_task_that_was_damaged_before_the_floor_is_set_aside_by_the_next_look_from_the_beginning() {
+    // Of these PostgreSQL refuses the first, and this program does not understand the second.
+    for damage in ["due_at = 5, token = 9223372036854775807", "due_at = -1"] {
+        for floors_last in [Duration::from_millis(20), NEVER] {
+            let opened = deaf(floors_last).await;
+            let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+            keep(store, [task(2).due(at(61_500))]).await;
+            client.execute(&format!("UPDATE redrive.live SET {damage} WHERE id = '{}'", id(2)), &[]).await.unwrap();
+            if floors_last == NEVER {
+                store.pending_lanes(None, 5).await.unwrap();
+            }
+            loop {
+                assert_eq!(claim(store, billing(), 5, at(62_000)).await, []);
+                if store.set_aside(9).await.unwrap().count == 1 {
+                    break;
+                }
+                assert_ne!(floors_last, NEVER, "{damage}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn leases_and_deadlines_of_another_process_are_found_after_looks_that_found_nothing() {
+    let opened = deaf(NEVER).await;
+    let (store, other) = (&*opened.store, neighbour(&opened, "two").await);
+    settle(store, succeed(&store.expired(at(90_000), 5).await.unwrap()[0], at(90_000))).await;
+    for now in [91_000, 9_000_000, 92_000] {
+        assert_eq!(store.expired(at(now), 5).await.unwrap(), []);
+        assert_eq!(store.end_overdue(at(now), 5).await.unwrap().ended, []);
+    }
+    keep(&*other, [task(2).claimed(at(80_000)), task(3).deadline(at(95_000))]).await;
+    let until = at(80_000 + 15_000);
+    assert_eq!(ids(&store.expired(until, 5).await.unwrap()), [id(2)], "its commit took 12 s");
+    let ended = store.end_overdue(at(96_000), 5).await.unwrap().ended;
+    assert_eq!(ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(3)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_where_the_one_before_ended() {
+    for seed in 1..4 {
+        let opened = open_with("one", |options| Options { floors_last: NEVER, ..options }).await;
+        workload::run(&*opened.store, seed, 1_000).await;
+    }
+}
