@@ -17,6 +17,9 @@ const SHOWN: usize = 10;
 /// The most tasks whose whole history is shown.
 const STORIES: usize = 3;
 
+/// What a node logs of a row that it cannot understand, once in each of its lives.
+const SET_ASIDE: &str = "set aside what this program cannot understand";
+
 /// One line of progress.
 pub fn progress(elapsed: Duration, ledger: &Ledger) {
     let history = ledger.write();
@@ -30,7 +33,7 @@ pub fn progress(elapsed: Duration, ledger: &Ledger) {
 }
 
 /// The whole run in figures.
-pub fn figures(history: &History, settled: Duration, took: Duration) {
+pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, took: Duration) {
     let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
     let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
     let sent: BTreeSet<(&str, u32)> =
@@ -51,10 +54,17 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
         ("PostgreSQL paused", history.count(FaultKind::ServerPause)),
         ("PostgreSQL read-only", history.count(FaultKind::ReadOnly)),
         ("PostgreSQL without its synchronous standby", history.count(FaultKind::StandbyLost)),
+        ("PostgreSQL failed over to its standby", history.count(FaultKind::Failover)),
+        ("rows damaged", history.count(FaultKind::BadRow)),
+        ("rows that a node set aside", count_of(logs, SET_ASIDE)),
+        ("directories of large bodies unmounted", history.count(FaultKind::Unmount)),
+        ("submissions of a large body answered 503", history.large_refused as usize),
         ("clocks of nodes set", history.count(FaultKind::Clock)),
         ("connections of a node cut", history.count(FaultKind::Cut)),
         ("the same after answers or requests were lost", history.count(FaultKind::Loss)),
         ("schedules in Redis lost", history.count(FaultKind::ScheduleLost)),
+        ("times that Redis was slow", history.count(FaultKind::ScheduleSlow)),
+        ("nodes upgraded", history.count(FaultKind::Upgrade)),
         ("tasks acknowledged", acknowledged),
         ("acknowledgements of a repeated submission", history.answers.len() - refused - acknowledged),
         ("other requests under a key refused", refused),
@@ -79,6 +89,11 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
     let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
     println!("  ended: {}", statuses.join(", "));
     println!("  all work had settled {settled:.1} s after the faults stopped; the run took {took:.1} s\n");
+}
+
+/// How many lines of all logs contain these words.
+fn count_of(logs: &[(String, String)], words: &str) -> usize {
+    logs.iter().flat_map(|(_, log)| log.lines()).filter(|line| line.contains(words)).count()
 }
 
 /// Which invariants were kept, and what broke the others.
