@@ -1,11 +1,9 @@
 //! The nodes and what they stand on: breaking each of it, and mending it again.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use redrive_testbed::{Proxy, Redis};
 use rustix::process::Signal;
 
 use super::addresses::Addresses;
@@ -13,7 +11,8 @@ use super::bad_rows::BadRows;
 use super::bodies::Bodies;
 use super::history::{FaultKind, Ledger, Pause};
 use super::node::{Node, Plan, State};
-use super::servers::{Servers, Standing};
+use super::schedule::Schedule;
+use super::servers::Servers;
 use crate::clock::now_us;
 use crate::process::Process;
 
@@ -49,27 +48,6 @@ pub enum Thing {
     Bodies,
     /// Redis.
     Schedule,
-}
-
-/// A Redis server, and the way of all nodes to it.
-pub struct Schedule {
-    redis: Redis,
-    proxy: Proxy,
-    standing: Standing,
-}
-
-impl Schedule {
-    /// An empty one.
-    pub fn start() -> Self {
-        let redis = Redis::start();
-        let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], redis.port())));
-        Schedule { redis, proxy, standing: Standing::Up }
-    }
-
-    /// The URL for nodes.
-    pub fn url(&self) -> String {
-        format!("redis://{}", self.proxy.address())
-    }
 }
 
 /// What nodes stand on.
@@ -247,11 +225,7 @@ impl Cluster {
             Thing::Bodies => self.ground.bodies.mount()?,
             Thing::Schedule => {
                 if let Some(schedule) = &mut self.ground.schedule {
-                    if schedule.standing == Standing::Down {
-                        schedule.redis.start_again();
-                    }
-                    schedule.standing = Standing::Up;
-                    schedule.proxy.restore();
+                    schedule.mend();
                 }
             }
         }
@@ -396,22 +370,21 @@ impl Cluster {
     /// Empties Redis.
     pub fn flush_schedule(&mut self) -> bool {
         let Some(schedule) = &self.ground.schedule else { return false };
-        schedule.redis.call(&["FLUSHALL"]);
+        schedule.flush();
         self.broke_if(true, FaultKind::ScheduleLost, "Redis was emptied")
     }
 
     /// Kills Redis, which has nothing when it comes back.
     pub fn kill_schedule(&mut self) -> bool {
         let Some(schedule) = &mut self.ground.schedule else { return false };
-        schedule.redis.kill();
-        schedule.standing = Standing::Down;
+        schedule.kill();
         self.broke_if(true, FaultKind::ScheduleLost, "Redis was killed")
     }
 
     /// Keeps back each of Redis's answers for this long.
     pub fn slow_schedule(&mut self, delay: Duration) -> bool {
         let Some(schedule) = &self.ground.schedule else { return false };
-        schedule.proxy.delay_answers(delay);
+        schedule.slow_down(delay);
         self.broke_if(true, FaultKind::ScheduleSlow, &format!("Redis answers {delay:?} late"))
     }
 

@@ -18,6 +18,7 @@ mod planter;
 mod report;
 mod rolling;
 mod rules;
+mod schedule;
 mod servers;
 mod sql;
 mod story;
@@ -141,6 +142,11 @@ impl Options {
         let (nodes, seconds, seed) = (self.nodes, self.trouble.as_secs(), self.seed);
         format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}{old}")
     }
+
+    fn breakable(&self) -> Breakable {
+        let (has_schedule, has_old_nodes) = (self.schedule.is_some(), self.old_binary.is_some());
+        Breakable { nodes: self.nodes, has_schedule, has_old_nodes }
+    }
 }
 
 /// Runs with the arguments of the command line.
@@ -199,24 +205,8 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     let slow = SlowTakeovers::new(Arc::clone(&faults), Arc::clone(&last_takeover));
     let target = Server::start("target", Arc::new(slow))?;
 
-    let planted = Arc::new(Planted::default());
-    let ground = Ground {
-        servers: Servers::start(),
-        rows: BadRows::new(Arc::clone(&planted)),
-        bodies: Bodies::new(dir)?,
-        schedule: options.schedule.map(|Schedule::Redis| cluster::Schedule::start()),
-    };
-    let plan = node::Plan {
-        redrive,
-        old_redrive: options.old_binary.clone(),
-        dir: dir.to_owned(),
-        database: ground.servers.database().to_owned(),
-        bodies: ground.bodies.url(),
-        schedule: ground.schedule.as_ref().map(cluster::Schedule::url),
-        wrong_clock: wrong_clock::compile(dir)?,
-    };
-    let nodes = Arc::new(Addresses::new(options.nodes));
-    let mut cluster = Cluster::start(ground, &plan, Arc::clone(&nodes), Arc::clone(&ledger), options.nodes)?;
+    let (planted, nodes) = (Arc::new(Planted::default()), Arc::new(Addresses::new(options.nodes)));
+    let mut cluster = start(options, redrive, dir, &planted, &nodes, &ledger)?;
     let callers = Arc::new(Callers {
         nodes: Arc::clone(&nodes),
         target: target.address(),
@@ -230,12 +220,7 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
         (caller::run(Arc::clone(&callers), options.callers), planter::run(Arc::clone(&callers), planted));
     let calling = runtime.spawn(async { tokio::try_join!(calling, planting).map(drop) });
 
-    let breakable = Breakable {
-        nodes: options.nodes,
-        has_schedule: options.schedule.is_some(),
-        has_old_nodes: options.old_binary.is_some(),
-    };
-    let trouble = Trouble::new(options.seed, last_takeover, breakable);
+    let trouble = Trouble::new(options.seed, last_takeover, options.breakable());
     make_trouble(options, trouble, &mut cluster, &ledger, || calling.is_finished())?;
     faults.heal();
     callers.stop.store(true, Ordering::Release);
@@ -259,6 +244,33 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     let unsent = UnsentAttempts::of(logs, &history.arrivals);
     report::verdicts(&history, &violations, unsent, dir)?;
     Ok((violations.len(), unsent))
+}
+
+/// Starts everything that can be broken.
+fn start(
+    options: &Options,
+    redrive: PathBuf,
+    dir: &Path,
+    planted: &Arc<Planted>,
+    nodes: &Arc<Addresses>,
+    ledger: &Arc<Ledger>,
+) -> Result<Cluster> {
+    let ground = Ground {
+        servers: Servers::start(),
+        rows: BadRows::new(Arc::clone(planted)),
+        bodies: Bodies::new(dir)?,
+        schedule: options.schedule.map(|Schedule::Redis| schedule::Schedule::start()),
+    };
+    let plan = node::Plan {
+        redrive,
+        old_redrive: options.old_binary.clone(),
+        dir: dir.to_owned(),
+        database: ground.servers.database().to_owned(),
+        bodies: ground.bodies.url(),
+        schedule: ground.schedule.as_ref().map(schedule::Schedule::url),
+        wrong_clock: wrong_clock::compile(dir)?,
+    };
+    Cluster::start(ground, &plan, Arc::clone(nodes), Arc::clone(ledger), options.nodes)
 }
 
 /// Breaks things for as long as it was asked for, then mends everything.

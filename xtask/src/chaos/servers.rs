@@ -34,9 +34,9 @@ const STANDBY: &str = "walreceiver";
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// What PostgreSQL, or Redis, is doing.
+/// What the primary is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+enum Standing {
     /// It works.
     Up,
     /// It was killed or stopped.

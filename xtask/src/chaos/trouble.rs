@@ -265,8 +265,7 @@ mod tests {
 
     #[test]
     fn the_short_run_means_to_break_everything_that_can_be_broken() {
-        let breakable = Breakable { nodes: SHORT.nodes, has_schedule: false, has_old_nodes: false };
-        let mut trouble = Trouble::new(SHORT.seed, Arc::default(), breakable);
+        let mut trouble = Trouble::new(SHORT.seed, Arc::default(), SHORT.breakable());
         let (mut at, mut kinds) = (Duration::ZERO, Vec::new());
         while at < SHORT.trouble {
             kinds.push(trouble.draw().kind);
