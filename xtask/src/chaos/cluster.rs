@@ -124,7 +124,6 @@ impl Cluster {
                 && let State::Up(process) = &self.nodes[at].state
                 && process.signal(Signal::TERM)?
             {
-                self.broke(FaultKind::Upgrade, at, "is replaced by the new program");
                 self.addresses.set(at, None);
                 self.change(at, |process| State::Stopping(process, Instant::now()));
             }
@@ -391,6 +390,7 @@ impl Cluster {
     /// Has a node be the new program from its next start on, which is as soon as it has stopped.
     pub fn replace(&mut self, at: usize) {
         self.nodes[at].become_new();
+        self.broke(FaultKind::Upgrade, at, "is replaced by the new program");
     }
 
     /// Mends damaged rows if it is time to and PostgreSQL answers.

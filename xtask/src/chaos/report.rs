@@ -88,7 +88,20 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
     let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
     println!("  ended: {}", statuses.join(", "));
+    if let Some((gap_us, since)) = longest_silence(history) {
+        let before = history.faults.iter().rfind(|fault| fault.at <= since);
+        let before = before.map_or("nothing", |fault| &fault.what);
+        println!("  the longest time without an acknowledgement: {:.1} s, after: {before}", gap_us as f64 / 1e6);
+    }
     println!("  all work had settled {settled:.1} s after the faults stopped; the run took {took:.1} s\n");
+}
+
+/// The longest time in which no submission was acknowledged, in microseconds, and when it began.
+fn longest_silence(history: &History) -> Option<(u64, u64)> {
+    let acknowledged = history.answers.iter().filter(|answer| answer.said.acknowledged().is_some());
+    let mut times: Vec<u64> = acknowledged.map(|answer| answer.at).collect();
+    times.sort_unstable();
+    times.windows(2).map(|pair| (pair[1] - pair[0], pair[0])).max()
 }
 
 /// How many lines of all logs contain these words.

@@ -76,13 +76,10 @@ impl Kind {
         matches!(self, Kind::Flush | Kind::ScheduleKill | Kind::ScheduleSlow)
     }
 
-    /// Whether a program of the release before can stand it: it has its machine's time only, knows no rows that are set
-    /// aside, and does not recognise another directory.
-    fn is_new(self) -> bool {
-        matches!(
-            self,
-            Kind::Clock | Kind::BadRows | Kind::Unmount | Kind::ReadOnly | Kind::LoseStandby | Kind::Failover
-        )
+    /// Whether a program of schema version 3 cannot stand it: it has its machine's time only, sets no row aside, and does not
+    /// recognise another directory.
+    fn is_too_new(self) -> bool {
+        matches!(self, Kind::Clock | Kind::BadRows | Kind::Unmount)
     }
 }
 
@@ -241,7 +238,7 @@ impl Trouble {
         let Breakable { has_schedule, has_old_nodes, .. } = self.breakable;
         let weights = WEIGHTS
             .iter()
-            .filter(|(kind, _)| (has_schedule || !kind.is_of_schedule()) && (!has_old_nodes || !kind.is_new()));
+            .filter(|(kind, _)| (has_schedule || !kind.is_of_schedule()) && (!has_old_nodes || !kind.is_too_new()));
         let total: u32 = weights.clone().map(|(_, weight)| weight).sum();
         let mut drawn = self.random.u32(..total);
         for (kind, weight) in weights {
