@@ -40,6 +40,12 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
         history.arrivals.iter().map(|arrival| (arrival.task.as_str(), arrival.attempt)).collect();
     let unsent = history.end.kept.iter().flat_map(|(id, kept)| kept.attempts.iter().map(move |attempt| (id, attempt)));
     let unsent = unsent.filter(|(id, attempt)| !sent.contains(&(id.as_str(), attempt.attempt_number))).count();
+    let by_task = history.arrivals_by_task();
+    let never_sent = history
+        .end
+        .kept
+        .iter()
+        .filter(|(id, kept)| kept.task.status == "EXHAUSTED" && !by_task.contains_key(id.as_str()));
     let takeovers = history.end.kept.values().flat_map(|kept| kept.attempts.windows(2));
     let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
     let replays = history.end.kept.values().map(|kept| kept.task.run as usize - 1).sum();
@@ -72,6 +78,7 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
         ("attempts logged", attempts().count()),
         ("attempts cut off (unknown)", unknown),
         ("attempts logged that never arrived", unsent),
+        ("tasks EXHAUSTED that never arrived", never_sent.count()),
         ("takeovers after one", takeovers),
         ("sends that a pause held up beyond their lease", held_up_by_a_pause(history)),
         ("replays", replays),

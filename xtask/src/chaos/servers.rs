@@ -171,6 +171,11 @@ impl Servers {
     /// Takes back what was set otherwise.
     pub fn reset(&mut self) {
         self.set(None);
+        if self.is_up() {
+            // Commits that hang go on when the standby says next what it has, which it does at once when there is something
+            // new. Without this, or if it fails, that takes a second.
+            sql::column(&self.url(), "SELECT pg_logical_emit_message(true, 'chaos', '')").ok();
+        }
     }
 
     /// Brings the primary back, or promotes the standby in its place.
