@@ -96,9 +96,14 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
     let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
     println!("  ended: {}", statuses.join(", "));
     if let Some((gap_us, since)) = longest_silence(history) {
-        let before = history.faults.iter().rfind(|fault| fault.at <= since);
-        let before = before.map_or("nothing", |fault| &fault.what);
-        println!("  the longest time without an acknowledgement: {:.1} s, after: {before}", gap_us as f64 / 1e6);
+        println!(
+            "  the longest time without an acknowledgement: {:.1} s; what was broken from a second before it on:",
+            gap_us as f64 / 1e6
+        );
+        let from = since.saturating_sub(1_000_000);
+        for fault in history.faults.iter().filter(|fault| (from..=since + gap_us).contains(&fault.at)) {
+            println!("    {:>5.1} s  {}", (fault.at as f64 - since as f64) / 1e6, fault.what);
+        }
     }
     println!("  all work had settled {settled:.1} s after the faults stopped; the run took {took:.1} s\n");
 }
