@@ -66,13 +66,16 @@ enum Command {
     /// Break several nodes and the PostgreSQL under them, and prove that they kept their promises
     ///
     /// At random under load, nodes are killed, stopped and made to stand still past their leases;
-    /// PostgreSQL is killed, stopped and made to stand still; connections are cut, also after their
-    /// answers were lost. Then all is well again, and everything must settle by itself. A ledger
-    /// outside judges the invariants by their numbers in ARCHITECTURE.md.
+    /// PostgreSQL is killed, stopped, made to stand still and failed over to its standby; rows are
+    /// damaged; connections are cut, also after their answers were lost; the directory of large bodies
+    /// is swapped for an empty one. Then all is well again, and everything must settle by itself. A
+    /// ledger outside judges the invariants by their numbers in ARCHITECTURE.md.
     ///
     /// Examples:
     ///   cargo xtask chaos --nodes 3
     ///   cargo xtask chaos --nodes 3 --seconds 180 --seed 7 --debug-binary
+    ///   cargo xtask chaos --nodes 3 --schedule redis
+    ///   cargo xtask chaos --nodes 3 --old-binary FILE   # an upgrade under load, from that program
     #[command(verbatim_doc_comment)]
     Chaos(chaos::Arguments),
     /// Besiege the service within bounds, on loopback, and show that others are served and nothing is lost

@@ -1,10 +1,11 @@
-//! A TCP proxy that loses what it should carry.
+//! A TCP proxy that loses what it should carry, or carries it late.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -34,6 +35,8 @@ struct Faults {
     lose_answers: AtomicBool,
     lose_requests: AtomicBool,
     lost: AtomicU64,
+    /// How long each part of an answer is kept back, in milliseconds.
+    answers_after_ms: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -99,16 +102,23 @@ impl Proxy {
         self.faults.lose_requests.store(true, Ordering::Release);
     }
 
+    /// From now on each part of an answer is kept back for this long, as by a server that is busy. Nothing is lost.
+    pub fn delay_answers(&self, delay: Duration) {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.faults.answers_after_ms.store(millis, Ordering::Release);
+    }
+
     /// How many bytes have been lost since the start: tells when an answer is.
     pub fn lost_bytes(&self) -> u64 {
         self.faults.lost.load(Ordering::Acquire)
     }
 
-    /// Carries everything again and accepts connections. A connection that has lost something in its middle is of no
+    /// Carries everything again, at once, and accepts connections. A connection that has lost something in its middle is of no
     /// use any more: [`cut_all`](Proxy::cut_all) comes first.
     pub fn restore(&self) {
         self.faults.lose_answers.store(false, Ordering::Release);
         self.faults.lose_requests.store(false, Ordering::Release);
+        self.delay_answers(Duration::ZERO);
         self.refuse(false);
     }
 
@@ -184,19 +194,29 @@ async fn carry(client: TcpStream, target: SocketAddr, faults: Arc<Faults>) -> io
     server.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let requests = pump(from_client, to_server, &faults.lose_requests, &faults.lost);
-    let answers = pump(from_server, to_client, &faults.lose_answers, &faults.lost);
+    let at_once = AtomicU64::new(0);
+    let requests = pump(from_client, to_server, (&faults.lose_requests, &at_once), &faults.lost);
+    let answers = pump(from_server, to_client, (&faults.lose_answers, &faults.answers_after_ms), &faults.lost);
     tokio::try_join!(requests, answers)?;
     Ok(())
 }
 
 /// Carries one direction until its end, which is passed on.
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lose: &AtomicBool, lost: &AtomicU64) -> io::Result<()> {
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    (lose, after_ms): (&AtomicBool, &AtomicU64),
+    lost: &AtomicU64,
+) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {
         let length = from.read(&mut buffer).await?;
         if length == 0 {
             return to.shutdown().await;
+        }
+        let delay = Duration::from_millis(after_ms.load(Ordering::Acquire));
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
         if lose.load(Ordering::Acquire) {
             lost.fetch_add(length as u64, Ordering::AcqRel);

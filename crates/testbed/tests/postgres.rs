@@ -166,6 +166,24 @@ async fn simple(client: &Client, query: &str) -> String {
     row.unwrap()
 }
 
+#[tokio::test]
+async fn a_promoted_standby_has_what_a_synchronous_commit_wrote_and_can_be_started_again() {
+    let options = Options { fsync: false, settings: &[("max_connections", "150")], files: &[] };
+    let primary = Postgres::start_with(options);
+    primary.set(&[("synchronous_standby_names", "walreceiver")]);
+    let standby = primary.start_standby_with(options);
+    let database = primary.fresh_database();
+    connect(database.url()).await.batch_execute("CREATE TABLE kept ()").await.unwrap();
+    primary.kill();
+    standby.promote();
+    standby.set(&[]);
+    let url = database.url().replace(&format!(":{}/", primary.port()), &format!(":{}/", standby.port()));
+    connect(&url).await.batch_execute("SELECT FROM kept; CREATE TABLE more ()").await.unwrap();
+    standby.kill();
+    standby.start_again();
+    connect(&url).await.batch_execute("SELECT FROM more").await.unwrap();
+}
+
 #[test]
 fn a_paused_server_is_gone_after_its_drop() {
     let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });

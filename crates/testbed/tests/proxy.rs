@@ -4,6 +4,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use redrive_testbed::{Proxy, Redis, wait_until};
 
@@ -54,6 +55,20 @@ fn a_lost_request_never_reaches_the_server() {
     proxy.cut_all();
     assert_cut(stream);
     assert_eq!(redis.call(&["GET", "n"]), "");
+}
+
+#[test]
+fn a_delayed_answer_comes_late_and_whole() {
+    const DELAY: Duration = Duration::from_millis(50);
+    let (_redis, proxy) = redis_and_proxy();
+    let mut stream = TcpStream::connect(proxy.address()).unwrap();
+    proxy.delay_answers(DELAY);
+    let begin = Instant::now();
+    ask(&mut stream, "INCR n\r\n", ":1\r\n");
+    assert!(begin.elapsed() >= DELAY, "{:?}", begin.elapsed());
+    assert_eq!(proxy.lost_bytes(), 0);
+    proxy.restore();
+    ask(&mut stream, "INCR n\r\n", ":2\r\n");
 }
 
 #[test]

@@ -24,6 +24,8 @@ const REMEMBERED: usize = 50;
 /// How long an attempt may take: short, so that leases run out within seconds.
 const ATTEMPT_TIMEOUT_MS: std::ops::Range<u64> = 500..1_000;
 const LARGEST_BATCH: usize = 10;
+/// How many submissions of a hundred have a body that is kept apart from its task.
+const LARGE_PERCENT: u32 = 4;
 
 /// What all callers share.
 pub struct Callers {
@@ -39,6 +41,21 @@ pub struct Callers {
     pub stop: AtomicBool,
     /// The number of the next submission.
     pub next: AtomicU64,
+}
+
+impl Callers {
+    /// A submission that nobody made before.
+    pub fn draw(&self, random: &mut Rng) -> Submission {
+        let number = self.next.fetch_add(1, Ordering::AcqRel);
+        let key = format!("chaos-{}-{number}", self.seed);
+        let timeout = random.u64(ATTEMPT_TIMEOUT_MS);
+        let mut submission = Submission::draw(key, self.target, timeout, random);
+        if random.u32(..100) < LARGE_PERCENT {
+            submission = submission.large(random);
+        }
+        self.ledger.write().asked.insert(submission.key.clone(), vec![submission.asked.clone()]);
+        submission
+    }
 }
 
 /// Runs `count` callers until they are told to stop.
@@ -115,14 +132,8 @@ impl Caller {
         Ok(())
     }
 
-    /// A submission that nobody made before.
     fn draw(&mut self) -> Submission {
-        let number = self.shared.next.fetch_add(1, Ordering::AcqRel);
-        let key = format!("chaos-{}-{number}", self.shared.seed);
-        let timeout = self.random.u64(ATTEMPT_TIMEOUT_MS);
-        let submission = Submission::draw(key, self.shared.target, timeout, &mut self.random);
-        self.shared.ledger.write().asked.insert(submission.key.clone(), vec![submission.asked.clone()]);
-        submission
+        self.shared.draw(&mut self.random)
     }
 
     /// Another request under the same key; says which of those under the key it is.
@@ -290,14 +301,18 @@ impl Caller {
 }
 
 /// Submits until there is an answer.
-async fn submit(
+pub(super) async fn submit(
     shared: &Callers,
     line: &mut Line,
     random: &mut Rng,
     submission: &Submission,
     variant: usize,
 ) -> Result<Said> {
+    let refused = line.refused;
     let answer = line.call(&shared.nodes, random, ("POST", "/retry-tasks", &submission.document)).await?;
+    if submission.is_large() {
+        shared.ledger.write().large_refused += line.refused - refused;
+    }
     match answer.status {
         200 | 201 => Ok(acknowledged(&shared.ledger, submission, variant, answer.status, answer.document()?)),
         422 => {

@@ -1,16 +1,18 @@
 //! The nodes and what they stand on: breaking each of it, and mending it again.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use redrive_testbed::{Postgres, Redis};
 use rustix::process::Signal;
 
 use super::addresses::Addresses;
+use super::bad_rows::BadRows;
+use super::bodies::Bodies;
 use super::history::{FaultKind, Ledger, Pause};
 use super::node::{Node, Plan, State};
+use super::schedule::Schedule;
+use super::servers::Servers;
 use crate::clock::now_us;
 use crate::process::Process;
 
@@ -20,7 +22,11 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 const UP_LIMIT: Duration = Duration::from_secs(90);
 /// By how much clocks are wrong, in seconds.
 const HOUR: i64 = 3_600;
-/// The pause between two looks at that.
+/// How long the last damaged rows may take to be mended, PostgreSQL having just come back.
+const ROWS_MENDED_WITHIN: Duration = Duration::from_secs(30);
+/// The pause between two tries of that.
+const MEND_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// The pause between two looks at nodes that start.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What can be broken and has to be mended.
@@ -36,24 +42,31 @@ pub enum Thing {
     Settings,
     /// A node's clock.
     Clock(usize),
+    /// Rows in the database.
+    Rows,
+    /// The directory of large bodies.
+    Bodies,
     /// Redis.
     Schedule,
 }
 
-/// What PostgreSQL, or Redis, is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Up,
-    Down,
-    Paused,
+/// What nodes stand on.
+pub struct Ground {
+    /// PostgreSQL and its standby.
+    pub servers: Servers,
+    /// Rows in it that are damaged.
+    pub rows: BadRows,
+    /// The directory of large bodies.
+    pub bodies: Bodies,
+    /// Redis, if they have one.
+    pub schedule: Option<Schedule>,
 }
 
 /// Everything that runs.
 pub struct Cluster {
-    postgres: Postgres,
-    server: Standing,
-    redis: Option<Redis>,
-    schedule: Standing,
+    ground: Ground,
+    /// When to try to mend damaged rows, if it is time to.
+    mend_rows_at: Option<Instant>,
     nodes: Vec<Node>,
     /// Whether each node is to be started again once it is down.
     wanted: Vec<bool>,
@@ -62,30 +75,22 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Nodes over these servers, started and serving.
+    /// Nodes on this ground, started and serving.
     pub fn start(
-        postgres: Postgres,
-        redis: Option<Redis>,
+        ground: Ground,
         plan: &Plan,
         addresses: Arc<Addresses>,
         ledger: Arc<Ledger>,
         size: usize,
     ) -> Result<Self> {
-        let server = SocketAddr::from(([127, 0, 0, 1], postgres.port()));
-        // The first one's clock is right, the second one's an hour ahead, the third one's an hour behind.
-        let off = |number: usize| [0, HOUR, -HOUR][(number - 1) % 3];
+        let server = ground.servers.address();
+        // The first one's clock is right, the second one's an hour ahead, the third one's an hour behind. The release
+        // before knew its machine's clock only.
+        let wrong = if plan.old_redrive.is_some() { 0 } else { HOUR };
+        let off = |number: usize| [0, wrong, -wrong][(number - 1) % 3];
         let node = |number| Node::new(format!("chaos-{number}"), server, plan, off(number));
         let nodes = (1..=size).map(node).collect::<Result<_>>()?;
-        let mut cluster = Cluster {
-            postgres,
-            server: Standing::Up,
-            redis,
-            schedule: Standing::Up,
-            nodes,
-            wanted: vec![true; size],
-            addresses,
-            ledger,
-        };
+        let mut cluster = Cluster { ground, mend_rows_at: None, nodes, wanted: vec![true; size], addresses, ledger };
         cluster.wait_until_all_serve()?;
         Ok(cluster)
     }
@@ -95,14 +100,16 @@ impl Cluster {
         self.nodes.len()
     }
 
-    /// Whether there is a Redis to break.
-    pub fn has_schedule(&self) -> bool {
-        self.redis.is_some()
+    /// The URL of the nodes' database, at whichever server it is now.
+    pub fn database_url(&self) -> String {
+        self.ground.servers.url()
     }
 
     /// Looks after every node: what has come up, ended, or has to be started again.
     pub fn tend(&mut self) -> Result<()> {
         self.look_for_deaths()?;
+        self.ground.servers.tend()?;
+        self.mend_rows();
         for at in 0..self.nodes.len() {
             if let State::Starting(process) = &self.nodes[at].state {
                 if let Some(address) = Node::listens(process) {
@@ -112,6 +119,13 @@ impl Cluster {
                     // It could not reach PostgreSQL, and whoever looks after processes starts it again.
                     self.nodes[at].state = State::Down;
                 }
+            }
+            if self.nodes[at].is_outdated()
+                && let State::Up(process) = &self.nodes[at].state
+                && process.signal(Signal::TERM)?
+            {
+                self.addresses.set(at, None);
+                self.change(at, |process| State::Stopping(process, Instant::now()));
             }
             if self.wanted[at] && matches!(self.nodes[at].state, State::Down) {
                 self.nodes[at].start()?;
@@ -150,7 +164,18 @@ impl Cluster {
     pub fn mend_all(&mut self) -> Result<()> {
         self.mend(Thing::Server)?;
         self.mend(Thing::Settings)?;
+        self.ground.servers.wait_for_standby()?;
+        self.mend(Thing::Bodies)?;
         self.mend(Thing::Schedule)?;
+        self.mend(Thing::Rows)?;
+        let begin = Instant::now();
+        while self.mend_rows_at.is_some() {
+            if begin.elapsed() > ROWS_MENDED_WITHIN {
+                bail!("damaged rows could not be mended within {ROWS_MENDED_WITHIN:?}");
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+            self.mend_rows();
+        }
         for at in 0..self.nodes.len() {
             self.mend(Thing::Link(at))?;
             self.mend(Thing::Node(at))?;
@@ -190,22 +215,17 @@ impl Cluster {
                 proxy.cut_all();
                 proxy.restore();
             }
-            Thing::Server => {
-                match self.server {
-                    Standing::Up => {}
-                    Standing::Down => self.postgres.start_again(),
-                    Standing::Paused => self.postgres.resume(),
-                }
-                self.server = Standing::Up;
-            }
-            Thing::Settings => self.postgres.set(&[]),
+            Thing::Server => self.ground.servers.mend(),
+            Thing::Settings => self.ground.servers.reset(),
             // A clock that was set stays as it is.
             Thing::Clock(_) => {}
+            // Now if PostgreSQL answers, or else as soon as it does.
+            Thing::Rows => self.mend_rows_at = Some(Instant::now()),
+            Thing::Bodies => self.ground.bodies.mount()?,
             Thing::Schedule => {
-                if let (Some(redis), Standing::Down) = (&self.redis, self.schedule) {
-                    redis.start_again();
+                if let Some(schedule) = &mut self.ground.schedule {
+                    schedule.mend();
                 }
-                self.schedule = Standing::Up;
             }
         }
         Ok(())
@@ -252,40 +272,62 @@ impl Cluster {
 
     /// Kills PostgreSQL as if its machine were lost.
     pub fn kill_server(&mut self) -> bool {
-        self.postgres.kill();
-        self.ledger.broke(FaultKind::ServerRestart, "PostgreSQL was killed".to_owned());
-        self.server = Standing::Down;
-        true
+        let is_done = self.ground.servers.kill();
+        self.broke_if(is_done, FaultKind::ServerRestart, "PostgreSQL was killed")
     }
 
     /// Stops PostgreSQL at once.
     pub fn stop_server(&mut self) -> bool {
-        self.postgres.stop_immediate();
-        self.ledger.broke(FaultKind::ServerRestart, "PostgreSQL was stopped at once".to_owned());
-        self.server = Standing::Down;
-        true
+        let is_done = self.ground.servers.stop();
+        self.broke_if(is_done, FaultKind::ServerRestart, "PostgreSQL was stopped at once")
     }
 
     /// Makes PostgreSQL stand still.
     pub fn pause_server(&mut self) -> bool {
-        self.postgres.pause();
-        self.ledger.broke(FaultKind::ServerPause, "PostgreSQL stands still".to_owned());
-        self.server = Standing::Paused;
-        true
+        let is_done = self.ground.servers.pause();
+        self.broke_if(is_done, FaultKind::ServerPause, "PostgreSQL stands still")
+    }
+
+    /// Kills PostgreSQL for good and leads the nodes to its standby, which takes no writes until it is promoted.
+    pub fn fail_over(&mut self) -> bool {
+        let Some(standby) = self.ground.servers.fail_over() else { return false };
+        for node in &self.nodes {
+            node.proxy.lead_to(standby);
+            node.proxy.cut_all();
+        }
+        self.broke_if(true, FaultKind::Failover, "PostgreSQL was killed for good, and its standby takes its place")
     }
 
     /// Has PostgreSQL refuse writes, as a standby does that has not been promoted yet.
     pub fn make_read_only(&mut self) -> bool {
-        self.postgres.set(&[("default_transaction_read_only", "on")]);
-        self.ledger.broke(FaultKind::ReadOnly, "PostgreSQL takes no writes".to_owned());
-        true
+        self.ground.servers.make_read_only();
+        self.broke_if(true, FaultKind::ReadOnly, "PostgreSQL takes no writes")
     }
 
     /// Has PostgreSQL's commits wait for a standby that is not there.
     pub fn lose_standby(&mut self) -> bool {
-        self.postgres.set(&[("synchronous_standby_names", "gone")]);
-        self.ledger.broke(FaultKind::StandbyLost, "PostgreSQL's commits wait for a standby".to_owned());
-        true
+        self.ground.servers.lose_standby();
+        self.broke_if(true, FaultKind::StandbyLost, "PostgreSQL's commits wait for a standby")
+    }
+
+    /// Damages rows of tasks that were planted for it, if PostgreSQL answers.
+    pub fn damage_rows(&mut self, seed: u64) -> bool {
+        let Ground { servers, rows, .. } = &mut self.ground;
+        if !servers.is_up() || !rows.is_empty() {
+            return false;
+        }
+        match rows.damage(&servers.url(), seed) {
+            Ok(done) => done.into_iter().for_each(|what| self.ledger.broke(FaultKind::BadRow, what)),
+            // PostgreSQL did not answer: whatever was done is mended.
+            Err(error) => eprintln!("rows could not be damaged: {error:#}"),
+        }
+        !self.ground.rows.is_empty()
+    }
+
+    /// Swaps the directory of large bodies for an empty one.
+    pub fn unmount_bodies(&mut self) -> Result<bool> {
+        self.ground.bodies.unmount()?;
+        Ok(self.broke_if(true, FaultKind::Unmount, "the directory of large bodies is an empty one"))
     }
 
     /// Sets a node's clock, also while it runs.
@@ -326,19 +368,46 @@ impl Cluster {
 
     /// Empties Redis.
     pub fn flush_schedule(&mut self) -> bool {
-        let Some(redis) = &self.redis else { return false };
-        redis.call(&["FLUSHALL"]);
-        self.ledger.broke(FaultKind::ScheduleLost, "Redis was emptied".to_owned());
-        true
+        let Some(schedule) = &self.ground.schedule else { return false };
+        schedule.flush();
+        self.broke_if(true, FaultKind::ScheduleLost, "Redis was emptied")
     }
 
     /// Kills Redis, which has nothing when it comes back.
     pub fn kill_schedule(&mut self) -> bool {
-        let Some(redis) = &self.redis else { return false };
-        redis.kill();
-        self.ledger.broke(FaultKind::ScheduleLost, "Redis was killed".to_owned());
-        self.schedule = Standing::Down;
-        true
+        let Some(schedule) = &mut self.ground.schedule else { return false };
+        schedule.kill();
+        self.broke_if(true, FaultKind::ScheduleLost, "Redis was killed")
+    }
+
+    /// Keeps back each of Redis's answers for this long.
+    pub fn slow_schedule(&mut self, delay: Duration) -> bool {
+        let Some(schedule) = &self.ground.schedule else { return false };
+        schedule.slow_down(delay);
+        self.broke_if(true, FaultKind::ScheduleSlow, &format!("Redis answers {delay:?} late"))
+    }
+
+    /// Has a node be the new program from its next start on, which is as soon as it has stopped.
+    pub fn replace(&mut self, at: usize) {
+        self.nodes[at].become_new();
+        self.broke(FaultKind::Upgrade, at, "is replaced by the new program");
+    }
+
+    /// Mends damaged rows if it is time to and PostgreSQL answers.
+    fn mend_rows(&mut self) {
+        let Ground { servers, rows, .. } = &mut self.ground;
+        if self.mend_rows_at.is_some_and(|at| at <= Instant::now()) && servers.is_up() {
+            let is_mended = rows.mend(&servers.url());
+            self.mend_rows_at = (!is_mended).then(|| Instant::now() + MEND_AGAIN_AFTER);
+        }
+    }
+
+    /// Writes down something that was done to what all nodes share; says whether it was.
+    fn broke_if(&self, is_done: bool, kind: FaultKind, what: &str) -> bool {
+        if is_done {
+            self.ledger.broke(kind, what.to_owned());
+        }
+        is_done
     }
 
     fn broke(&self, kind: FaultKind, at: usize, what: &str) {

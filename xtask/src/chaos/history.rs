@@ -29,6 +29,8 @@ pub struct History {
     pub replays_asked: BTreeMap<String, Vec<u64>>,
     /// Everything that was broken.
     pub faults: Vec<Fault>,
+    /// How often the submission of a large body was answered 503.
+    pub large_refused: u64,
     /// How long each node stood still.
     pub pauses: Vec<Pause>,
     /// Nodes that ended although nobody had ended them, with what they said.
@@ -159,6 +161,12 @@ pub enum FaultKind {
     ReadOnly,
     /// PostgreSQL's commits waited for a standby that was not there.
     StandbyLost,
+    /// PostgreSQL was killed for good, and its standby promoted.
+    Failover,
+    /// A row was damaged.
+    BadRow,
+    /// The directory of large bodies was swapped for an empty one.
+    Unmount,
     /// A node's clock was set.
     Clock,
     /// A node's connections to PostgreSQL were cut.
@@ -167,6 +175,10 @@ pub enum FaultKind {
     Loss,
     /// The schedule in Redis was emptied, or Redis was killed.
     ScheduleLost,
+    /// Redis answered late.
+    ScheduleSlow,
+    /// A node was replaced by one of the new program.
+    Upgrade,
 }
 
 /// A node stood still.

@@ -24,6 +24,8 @@ pub struct Line {
     open: Option<(SocketAddr, Api)>,
     /// The node that failed last.
     avoid: Option<SocketAddr>,
+    /// How often the answer was "come back later" (503).
+    pub refused: u64,
 }
 
 impl Line {
@@ -41,7 +43,10 @@ impl Line {
         loop {
             let said = match tokio::time::timeout(ANSWER_LIMIT, self.ask(nodes, random, (method, path, body))).await {
                 Ok(Ok(answer)) if answer.status != 503 => return Ok(answer),
-                Ok(Ok(answer)) => answer.describe(),
+                Ok(Ok(answer)) => {
+                    self.refused += 1;
+                    answer.describe()
+                }
                 Ok(Err(error)) => format!("{error:#}"),
                 Err(_) => format!("nothing within {ANSWER_LIMIT:?}"),
             };

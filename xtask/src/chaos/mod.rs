@@ -6,14 +6,21 @@
 //! the machine's own, so a seed gives a run of the same kind rather than the same run.
 
 mod addresses;
+mod bad_rows;
+mod bodies;
 mod caller;
 mod cluster;
 mod collect;
 mod history;
 mod line;
 mod node;
+mod planter;
 mod report;
+mod rolling;
 mod rules;
+mod schedule;
+mod servers;
+mod sql;
 mod story;
 mod takeovers;
 mod trouble;
@@ -28,17 +35,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use redrive_testbed::{Postgres, Redis};
 
 use crate::binaries::{self, Profile};
 use crate::http::Server;
 use crate::witness::{Alert, FaultyTarget, UnsentAttempts, Verdict, alerts};
 use addresses::Addresses;
+use bad_rows::{BadRows, Planted};
+use bodies::Bodies;
 use caller::Callers;
-use cluster::Cluster;
+use cluster::{Cluster, Ground};
 use history::{History, Ledger};
+use rolling::Rolling;
+use servers::Servers;
 use takeovers::{LastTakeover, SlowTakeovers};
-use trouble::Trouble;
+use trouble::{Breakable, Trouble};
 
 /// How often nodes and faults are seen to.
 const TICK: Duration = Duration::from_millis(10);
@@ -49,9 +59,6 @@ const REST: Duration = Duration::from_secs(600);
 /// How long the last alerts may take: one that was in doubt is looked for every minute, and not before it is half a minute
 /// old.
 const ALERTS_WITHIN: Duration = Duration::from_secs(120);
-/// PostgreSQL's connections: the nodes' pools, those that have just been cut, and our own.
-const SETTINGS: [(&str, &str); 1] = [("max_connections", "200")];
-
 /// Callers at once, unless it is said otherwise.
 const CALLERS: usize = 24;
 
@@ -83,10 +90,13 @@ pub struct Arguments {
     /// What the nodes find due work by, besides their own memory
     #[arg(long)]
     schedule: Option<Schedule>,
+    /// Begin with this program of the release before on all nodes, and replace one after the other
+    #[arg(long, value_name = "FILE")]
+    old_binary: Option<PathBuf>,
 }
 
 /// A chaos run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// How many nodes there are.
     pub nodes: usize,
@@ -98,6 +108,8 @@ pub struct Options {
     pub callers: usize,
     /// What the nodes find due work by.
     pub schedule: Option<Schedule>,
+    /// What the nodes are at first, if they are upgraded one after the other.
+    pub old_binary: Option<PathBuf>,
     /// Whether to wait for the alerts of dead letters that were in doubt.
     pub wait_for_alerts: bool,
     /// Which build is broken.
@@ -110,9 +122,10 @@ pub struct Options {
 pub const SHORT: Options = Options {
     nodes: 3,
     trouble: Duration::from_secs(20),
-    seed: 8,
+    seed: 293,
     callers: CALLERS,
     schedule: None,
+    old_binary: None,
     // A minute and a half is too long; the crash run judges the alerts.
     wait_for_alerts: false,
     profile: Profile::Dev,
@@ -125,8 +138,14 @@ impl Options {
     pub fn command(&self) -> String {
         let schedule = if self.schedule.is_some() { " --schedule redis" } else { "" };
         let binary = if self.profile == Profile::Dev { " --debug-binary" } else { "" };
+        let old = self.old_binary.as_ref().map_or_else(String::new, |old| format!(" --old-binary {}", old.display()));
         let (nodes, seconds, seed) = (self.nodes, self.trouble.as_secs(), self.seed);
-        format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}")
+        format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}{old}")
+    }
+
+    fn breakable(&self) -> Breakable {
+        let (has_schedule, has_old_nodes) = (self.schedule.is_some(), self.old_binary.is_some());
+        Breakable { nodes: self.nodes, has_schedule, has_old_nodes }
     }
 }
 
@@ -138,6 +157,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
         seed: arguments.seed.unwrap_or_else(crate::clock::now_us),
         callers: arguments.callers,
         schedule: arguments.schedule,
+        old_binary: arguments.old_binary.clone(),
         wait_for_alerts: true,
         profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
         build: &["-p", "redrive"],
@@ -185,19 +205,8 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     let slow = SlowTakeovers::new(Arc::clone(&faults), Arc::clone(&last_takeover));
     let target = Server::start("target", Arc::new(slow))?;
 
-    let postgres =
-        Postgres::start_with(redrive_testbed::postgres::Options { fsync: true, settings: &SETTINGS, files: &[] });
-    let redis = options.schedule.map(|Schedule::Redis| Redis::start());
-    let database = postgres.fresh_database();
-    let plan = node::Plan {
-        redrive,
-        dir: dir.to_owned(),
-        database: database.name().to_owned(),
-        schedule: redis.as_ref().map(Redis::url),
-        wrong_clock: wrong_clock::compile(dir)?,
-    };
-    let nodes = Arc::new(Addresses::new(options.nodes));
-    let mut cluster = Cluster::start(postgres, redis, &plan, Arc::clone(&nodes), Arc::clone(&ledger), options.nodes)?;
+    let (planted, nodes) = (Arc::new(Planted::default()), Arc::new(Addresses::new(options.nodes)));
+    let mut cluster = start(options, redrive, dir, &planted, &nodes, &ledger)?;
     let callers = Arc::new(Callers {
         nodes: Arc::clone(&nodes),
         target: target.address(),
@@ -207,9 +216,11 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
         next: AtomicU64::new(0),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let calling = runtime.spawn(caller::run(Arc::clone(&callers), options.callers));
+    let (calling, planting) =
+        (caller::run(Arc::clone(&callers), options.callers), planter::run(Arc::clone(&callers), planted));
+    let calling = runtime.spawn(async { tokio::try_join!(calling, planting).map(drop) });
 
-    let trouble = Trouble::new(options.seed, last_takeover);
+    let trouble = Trouble::new(options.seed, last_takeover, options.breakable());
     make_trouble(options, trouble, &mut cluster, &ledger, || calling.is_finished())?;
     faults.heal();
     callers.stop.store(true, Ordering::Release);
@@ -218,7 +229,7 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
         let all = nodes.all();
         let settled = collect::settle(*all.first().context("no node listens")?).await?;
         let mut history = std::mem::take(&mut *ledger.write());
-        history.end = collect::collect(&all, database.url(), &history).await?;
+        history.end = collect::collect(&all, &cluster.database_url(), &history).await?;
         anyhow::Ok((history, settled))
     })?;
     if options.wait_for_alerts {
@@ -228,11 +239,38 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     history.deaths.append(&mut ledger.write().deaths);
 
     let violations = rules::check(&history);
-    report::figures(&history, settled, begin.elapsed());
+    report::figures(&history, &node::logs(dir)?, settled, begin.elapsed());
     let logs = history.end.kept.iter().map(|(id, kept)| (id.as_str(), kept.attempts.as_slice()));
     let unsent = UnsentAttempts::of(logs, &history.arrivals);
     report::verdicts(&history, &violations, unsent, dir)?;
     Ok((violations.len(), unsent))
+}
+
+/// Starts everything that can be broken.
+fn start(
+    options: &Options,
+    redrive: PathBuf,
+    dir: &Path,
+    planted: &Arc<Planted>,
+    nodes: &Arc<Addresses>,
+    ledger: &Arc<Ledger>,
+) -> Result<Cluster> {
+    let ground = Ground {
+        servers: Servers::start(),
+        rows: BadRows::new(Arc::clone(planted)),
+        bodies: Bodies::new(dir)?,
+        schedule: options.schedule.map(|Schedule::Redis| schedule::Schedule::start()),
+    };
+    let plan = node::Plan {
+        redrive,
+        old_redrive: options.old_binary.clone(),
+        dir: dir.to_owned(),
+        database: ground.servers.database().to_owned(),
+        bodies: ground.bodies.url(),
+        schedule: ground.schedule.as_ref().map(schedule::Schedule::url),
+        wrong_clock: wrong_clock::compile(dir)?,
+    };
+    Cluster::start(ground, &plan, Arc::clone(nodes), Arc::clone(ledger), options.nodes)
 }
 
 /// Breaks things for as long as it was asked for, then mends everything.
@@ -243,18 +281,23 @@ fn make_trouble(
     ledger: &Ledger,
     is_over: impl Fn() -> bool,
 ) -> Result<()> {
+    let mut rolling = options.old_binary.as_ref().map(|_| Rolling::start(cluster, options.trouble)).transpose()?;
     let begin = Instant::now();
     let mut said = begin;
     while begin.elapsed() < options.trouble && !is_over() {
         cluster.tend()?;
         trouble.tick(cluster)?;
+        if let Some(rolling) = &mut rolling {
+            rolling.tick(cluster);
+        }
         if said.elapsed() >= PROGRESS_EVERY {
             said = Instant::now();
             report::progress(begin.elapsed(), ledger);
         }
         std::thread::sleep(TICK);
     }
-    cluster.mend_all()
+    cluster.mend_all()?;
+    rolling.map_or(Ok(()), |rolling| rolling.finish(cluster))
 }
 
 /// The alerts in all logs, once every dead letter has one or the time for that is over.

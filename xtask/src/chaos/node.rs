@@ -28,10 +28,14 @@ const GREETING: &str = "listens on http://";
 pub struct Plan {
     /// The binary.
     pub redrive: PathBuf,
+    /// The binary of the release before, which every node is at first.
+    pub old_redrive: Option<PathBuf>,
     /// Where the logs go.
     pub dir: PathBuf,
     /// The user and the database in PostgreSQL's URL.
     pub database: String,
+    /// The URL of the directory of large bodies.
+    pub bodies: String,
     /// The URL of a Redis that has the schedule.
     pub schedule: Option<String>,
     /// The library that makes clocks wrong.
@@ -64,23 +68,41 @@ pub struct Node {
     pub clock: WrongClock,
     plan: Plan,
     lives: u32,
+    /// Whether it was started as the old program.
+    is_old: bool,
+    /// Whether it is to be the new one from its next start on.
+    becomes_new: bool,
 }
 
 impl Node {
     /// A node that has not been started yet, whose machine's clock is off by this many seconds.
     pub fn new(name: String, postgres: SocketAddr, plan: &Plan, off_seconds: i64) -> Result<Self> {
         let clock = WrongClock::new(&plan.wrong_clock, plan.dir.join(format!("{name}.clock")), off_seconds)?;
-        Ok(Node { name, proxy: Proxy::start(postgres), state: State::Down, clock, plan: plan.clone(), lives: 0 })
+        let (proxy, plan, becomes_new) = (Proxy::start(postgres), plan.clone(), plan.old_redrive.is_none());
+        Ok(Node { name, proxy, state: State::Down, clock, plan, lives: 0, is_old: false, becomes_new })
+    }
+
+    /// From its next start on it is the new program.
+    pub fn become_new(&mut self) {
+        self.becomes_new = true;
+    }
+
+    /// Whether it is the old program and is to be the new one.
+    pub fn is_outdated(&self) -> bool {
+        self.is_old && self.becomes_new
     }
 
     /// Starts it, with a log of its own for this life.
     pub fn start(&mut self) -> Result<()> {
         self.lives += 1;
-        let mut command = binaries::redrive(&self.plan.redrive);
+        let old = self.plan.old_redrive.as_ref().filter(|_| !self.becomes_new);
+        self.is_old = old.is_some();
+        let mut command = binaries::redrive(old.unwrap_or(&self.plan.redrive));
         command.arg("serve").args(["--listen", "127.0.0.1:0", "--node", &self.name]);
         command.args(["--store", &format!("postgres://redrive@{}/{}", self.proxy.address(), self.plan.database)]);
         command.args(["--lease-margin", &format!("{LEASE_MARGIN_MS}ms"), "--shutdown-grace", SHUTDOWN_GRACE]);
         command.args(["--lane-concurrency", &LANE_CONCURRENCY.to_string()]);
+        command.args(["--blobs", &self.plan.bodies]);
         if let Some(url) = &self.plan.schedule {
             command.args(["--schedule", url]);
         }

@@ -17,6 +17,9 @@ const SHOWN: usize = 10;
 /// The most tasks whose whole history is shown.
 const STORIES: usize = 3;
 
+/// What a node logs of a row that it cannot understand, once in each of its lives.
+const SET_ASIDE: &str = "set aside what this program cannot understand";
+
 /// One line of progress.
 pub fn progress(elapsed: Duration, ledger: &Ledger) {
     let history = ledger.write();
@@ -30,13 +33,19 @@ pub fn progress(elapsed: Duration, ledger: &Ledger) {
 }
 
 /// The whole run in figures.
-pub fn figures(history: &History, settled: Duration, took: Duration) {
+pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, took: Duration) {
     let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
     let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
     let sent: BTreeSet<(&str, u32)> =
         history.arrivals.iter().map(|arrival| (arrival.task.as_str(), arrival.attempt)).collect();
     let unsent = history.end.kept.iter().flat_map(|(id, kept)| kept.attempts.iter().map(move |attempt| (id, attempt)));
     let unsent = unsent.filter(|(id, attempt)| !sent.contains(&(id.as_str(), attempt.attempt_number))).count();
+    let by_task = history.arrivals_by_task();
+    let never_sent = history
+        .end
+        .kept
+        .iter()
+        .filter(|(id, kept)| kept.task.status == "EXHAUSTED" && !by_task.contains_key(id.as_str()));
     let takeovers = history.end.kept.values().flat_map(|kept| kept.attempts.windows(2));
     let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
     let replays = history.end.kept.values().map(|kept| kept.task.run as usize - 1).sum();
@@ -51,10 +60,17 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
         ("PostgreSQL paused", history.count(FaultKind::ServerPause)),
         ("PostgreSQL read-only", history.count(FaultKind::ReadOnly)),
         ("PostgreSQL without its synchronous standby", history.count(FaultKind::StandbyLost)),
+        ("PostgreSQL failed over to its standby", history.count(FaultKind::Failover)),
+        ("rows damaged", history.count(FaultKind::BadRow)),
+        ("rows that a node set aside", count_of(logs, SET_ASIDE)),
+        ("directories of large bodies unmounted", history.count(FaultKind::Unmount)),
+        ("submissions of a large body answered 503", history.large_refused as usize),
         ("clocks of nodes set", history.count(FaultKind::Clock)),
         ("connections of a node cut", history.count(FaultKind::Cut)),
         ("the same after answers or requests were lost", history.count(FaultKind::Loss)),
         ("schedules in Redis lost", history.count(FaultKind::ScheduleLost)),
+        ("times that Redis was slow", history.count(FaultKind::ScheduleSlow)),
+        ("nodes upgraded", history.count(FaultKind::Upgrade)),
         ("tasks acknowledged", acknowledged),
         ("acknowledgements of a repeated submission", history.answers.len() - refused - acknowledged),
         ("other requests under a key refused", refused),
@@ -62,6 +78,7 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
         ("attempts logged", attempts().count()),
         ("attempts cut off (unknown)", unknown),
         ("attempts logged that never arrived", unsent),
+        ("tasks EXHAUSTED that never arrived", never_sent.count()),
         ("takeovers after one", takeovers),
         ("sends that a pause held up beyond their lease", held_up_by_a_pause(history)),
         ("replays", replays),
@@ -78,7 +95,30 @@ pub fn figures(history: &History, settled: Duration, took: Duration) {
     let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
     println!("  ended: {}", statuses.join(", "));
+    if let Some((gap_us, since)) = longest_silence(history) {
+        println!(
+            "  the longest time without an acknowledgement: {:.1} s; what was broken from a second before it on:",
+            gap_us as f64 / 1e6
+        );
+        let from = since.saturating_sub(1_000_000);
+        for fault in history.faults.iter().filter(|fault| (from..=since + gap_us).contains(&fault.at)) {
+            println!("    {:>5.1} s  {}", (fault.at as f64 - since as f64) / 1e6, fault.what);
+        }
+    }
     println!("  all work had settled {settled:.1} s after the faults stopped; the run took {took:.1} s\n");
+}
+
+/// The longest time in which no submission was acknowledged, in microseconds, and when it began.
+fn longest_silence(history: &History) -> Option<(u64, u64)> {
+    let acknowledged = history.answers.iter().filter(|answer| answer.said.acknowledged().is_some());
+    let mut times: Vec<u64> = acknowledged.map(|answer| answer.at).collect();
+    times.sort_unstable();
+    times.windows(2).map(|pair| (pair[1] - pair[0], pair[0])).max()
+}
+
+/// How many lines of all logs contain these words.
+fn count_of(logs: &[(String, String)], words: &str) -> usize {
+    logs.iter().flat_map(|(_, log)| log.lines()).filter(|line| line.contains(words)).count()
 }
 
 /// Which invariants were kept, and what broke the others.

@@ -1,7 +1,8 @@
 //! What goes wrong, when, and when it is mended again: drawn from the seed.
 //!
-//! One thread does it all. Each fault takes hold of one thing (a node, a node's way to PostgreSQL, PostgreSQL, Redis) until
-//! it is mended, and several hold at once. Not here: what a fault does to a node, which is in `cluster`.
+//! One thread does it all. Each fault takes hold of one thing (a node, a node's way to PostgreSQL, PostgreSQL, rows in it,
+//! the directory of large bodies, Redis) until it is mended, and several hold at once. Not here: what a fault does to a node,
+//! which is in `cluster`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,15 @@ const CLOCKS: [i64; 6] = [0, 5, -5, 90, 3_600, -3_600];
 const LOSS_MS: std::ops::Range<u64> = 20..600;
 /// How long nothing gets through at all.
 const REFUSAL_MS: std::ops::Range<u64> = 100..2_500;
+/// How long a primary is gone and its standby not promoted.
+const FAILOVER_MS: std::ops::Range<u64> = 0..1_500;
+/// How long rows are damaged. Nodes take them back within 15 s after that.
+const BAD_ROWS_MS: std::ops::Range<u64> = 2_000..8_000;
+/// How long the directory of large bodies is an empty one.
+const UNMOUNT_MS: std::ops::Range<u64> = 200..3_000;
+/// How long Redis is slow, and by how much.
+const SCHEDULE_SLOW_MS: std::ops::Range<u64> = 500..5_000;
+const SCHEDULE_DELAY_MS: std::ops::Range<u64> = 50..1_500;
 /// How long Redis is away.
 const SCHEDULE_DOWN_MS: std::ops::Range<u64> = 0..3_000;
 
@@ -47,6 +57,9 @@ enum Kind {
     ServerPause,
     ReadOnly,
     LoseStandby,
+    Failover,
+    BadRows,
+    Unmount,
     Clock,
     Cut,
     LoseAnswers,
@@ -54,10 +67,24 @@ enum Kind {
     Refuse,
     Flush,
     ScheduleKill,
+    ScheduleSlow,
+}
+
+impl Kind {
+    /// Whether it needs a Redis to break.
+    fn is_of_schedule(self) -> bool {
+        matches!(self, Kind::Flush | Kind::ScheduleKill | Kind::ScheduleSlow)
+    }
+
+    /// Whether a program of schema version 3 cannot stand it: it has its machine's time only, sets no row aside, and does not
+    /// recognise another directory.
+    fn is_too_new(self) -> bool {
+        matches!(self, Kind::Clock | Kind::BadRows | Kind::Unmount)
+    }
 }
 
 /// How often each happens, in relation to the others.
-const WEIGHTS: [(Kind, u32); 15] = [
+const WEIGHTS: [(Kind, u32); 19] = [
     (Kind::Kill, 20),
     (Kind::Pause, 20),
     (Kind::Stop, 10),
@@ -66,6 +93,9 @@ const WEIGHTS: [(Kind, u32); 15] = [
     (Kind::ServerPause, 7),
     (Kind::ReadOnly, 5),
     (Kind::LoseStandby, 5),
+    (Kind::Failover, 6),
+    (Kind::BadRows, 10),
+    (Kind::Unmount, 7),
     (Kind::Clock, 10),
     (Kind::Cut, 10),
     (Kind::LoseAnswers, 10),
@@ -73,6 +103,7 @@ const WEIGHTS: [(Kind, u32); 15] = [
     (Kind::Refuse, 5),
     (Kind::Flush, 10),
     (Kind::ScheduleKill, 6),
+    (Kind::ScheduleSlow, 8),
 ];
 
 /// One fault.
@@ -86,6 +117,21 @@ struct Strike {
     is_sly: bool,
     /// What a clock is set to.
     off_seconds: i64,
+    /// By how much Redis is slow.
+    delay: Duration,
+    /// What decides which rows are damaged, and how.
+    rows_seed: u64,
+}
+
+/// What can be broken in a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Breakable {
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// Whether there is a Redis.
+    pub has_schedule: bool,
+    /// Whether there are nodes of the release before.
+    pub has_old_nodes: bool,
 }
 
 /// Draws faults, and mends them when their time is over.
@@ -94,6 +140,7 @@ pub struct Trouble {
     next: Instant,
     holds: Vec<Hold>,
     last_takeover: Arc<LastTakeover>,
+    breakable: Breakable,
 }
 
 /// Something is broken.
@@ -106,8 +153,8 @@ struct Hold {
 
 impl Trouble {
     /// Trouble that begins now.
-    pub fn new(seed: u64, last_takeover: Arc<LastTakeover>) -> Self {
-        Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new(), last_takeover }
+    pub fn new(seed: u64, last_takeover: Arc<LastTakeover>, breakable: Breakable) -> Self {
+        Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new(), last_takeover, breakable }
     }
 
     /// Does what is due.
@@ -128,7 +175,7 @@ impl Trouble {
     }
 
     fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
-        let Strike { kind, node, thing, span, is_sly, off_seconds } = self.draw(cluster.size(), cluster.has_schedule());
+        let Strike { kind, node, thing, span, is_sly, off_seconds, delay, rows_seed } = self.draw();
         if self.holds.iter().any(|hold| hold.thing == thing) {
             return Ok(());
         }
@@ -141,6 +188,9 @@ impl Trouble {
             Kind::ServerPause => cluster.pause_server(),
             Kind::ReadOnly => cluster.make_read_only(),
             Kind::LoseStandby => cluster.lose_standby(),
+            Kind::Failover => cluster.fail_over(),
+            Kind::BadRows => cluster.damage_rows(rows_seed),
+            Kind::Unmount => cluster.unmount_bodies()?,
             Kind::Clock => cluster.set_clock(node, off_seconds)?,
             Kind::Cut => cluster.cut(node),
             Kind::LoseAnswers => cluster.lose_answers(node),
@@ -148,6 +198,7 @@ impl Trouble {
             Kind::Refuse => cluster.refuse(node),
             Kind::Flush => cluster.flush_schedule(),
             Kind::ScheduleKill => cluster.kill_schedule(),
+            Kind::ScheduleSlow => cluster.slow_schedule(delay),
         };
         if has_struck {
             let now = Instant::now();
@@ -157,9 +208,9 @@ impl Trouble {
     }
 
     /// The next fault. All of it is drawn whether or not it can be used, so that what follows hangs on the seed alone.
-    fn draw(&mut self, nodes: usize, has_schedule: bool) -> Strike {
-        let kind = self.draw_kind(has_schedule);
-        let node = self.random.usize(..nodes);
+    fn draw(&mut self) -> Strike {
+        let kind = self.draw_kind();
+        let node = self.random.usize(..self.breakable.nodes);
         let (thing, span) = match kind {
             Kind::Kill | Kind::Stop => (Thing::Node(node), DOWN_MS),
             Kind::Pause => (Thing::Node(node), PAUSE_MS),
@@ -169,18 +220,25 @@ impl Trouble {
             Kind::ServerKill | Kind::ServerImmediateStop => (Thing::Server, SERVER_DOWN_MS),
             Kind::ServerPause => (Thing::Server, SERVER_PAUSE_MS),
             Kind::ReadOnly | Kind::LoseStandby => (Thing::Settings, SETTINGS_MS),
+            Kind::Failover => (Thing::Server, FAILOVER_MS),
+            Kind::BadRows => (Thing::Rows, BAD_ROWS_MS),
+            Kind::Unmount => (Thing::Bodies, UNMOUNT_MS),
             Kind::Clock => (Thing::Clock(node), 0..1),
             Kind::Flush => (Thing::Schedule, 0..1),
             Kind::ScheduleKill => (Thing::Schedule, SCHEDULE_DOWN_MS),
+            Kind::ScheduleSlow => (Thing::Schedule, SCHEDULE_SLOW_MS),
         };
         let (span, is_sly) = (self.span(span), self.random.bool() && kind == Kind::Pause);
         let off_seconds = CLOCKS[self.random.usize(..CLOCKS.len())];
-        Strike { kind, node, thing, span, is_sly, off_seconds }
+        let (delay, rows_seed) = (self.span(SCHEDULE_DELAY_MS), self.random.u64(..));
+        Strike { kind, node, thing, span, is_sly, off_seconds, delay, rows_seed }
     }
 
-    fn draw_kind(&mut self, has_schedule: bool) -> Kind {
-        let weights =
-            WEIGHTS.iter().filter(|(kind, _)| has_schedule || !matches!(kind, Kind::Flush | Kind::ScheduleKill));
+    fn draw_kind(&mut self) -> Kind {
+        let Breakable { has_schedule, has_old_nodes, .. } = self.breakable;
+        let weights = WEIGHTS
+            .iter()
+            .filter(|(kind, _)| (has_schedule || !kind.is_of_schedule()) && (!has_old_nodes || !kind.is_too_new()));
         let total: u32 = weights.clone().map(|(_, weight)| weight).sum();
         let mut drawn = self.random.u32(..total);
         for (kind, weight) in weights {
@@ -204,13 +262,13 @@ mod tests {
 
     #[test]
     fn the_short_run_means_to_break_everything_that_can_be_broken() {
-        let mut trouble = Trouble::new(SHORT.seed, Arc::default());
+        let mut trouble = Trouble::new(SHORT.seed, Arc::default(), SHORT.breakable());
         let (mut at, mut kinds) = (Duration::ZERO, Vec::new());
         while at < SHORT.trouble {
-            kinds.push(trouble.draw(SHORT.nodes, false).kind);
+            kinds.push(trouble.draw().kind);
             at += trouble.span(NEXT_FAULT_MS);
         }
-        for (kind, _) in WEIGHTS.iter().filter(|(kind, _)| !matches!(kind, Kind::Flush | Kind::ScheduleKill)) {
+        for (kind, _) in WEIGHTS.iter().filter(|(kind, _)| !kind.is_of_schedule()) {
             assert!(kinds.contains(kind), "no {kind:?} in {kinds:?}");
         }
     }

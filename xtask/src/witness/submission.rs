@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::fingerprint::hash_of;
 
+/// A body that is over 64 KiB is kept apart from its task.
+const LARGE: std::ops::Range<usize> = 66_000..100_000;
 const METHODS: [&str; 3] = ["POST", "PUT", "PATCH"];
 /// So that several lanes are at work.
 pub const DEPENDENCIES: [&str; 4] = ["north", "east", "south", "west"];
@@ -75,19 +77,56 @@ impl Submission {
         Submission { document: document.to_string(), asked: Asked { max_attempts: 1, ..self.asked }, ..self }
     }
 
+    /// The same with a large body.
+    pub fn large(self, random: &mut Rng) -> Self {
+        let length = random.usize(LARGE);
+        let body: String = std::iter::repeat_with(|| random.alphanumeric()).take(length).collect();
+        let asked = Asked { body_hash: hash_of(body.as_bytes()), ..self.asked.clone() };
+        Submission { document: self.with("body", Value::from(body)), asked, ..self }
+    }
+
+    /// Whether its body is large.
+    pub fn is_large(&self) -> bool {
+        self.document.len() > LARGE.start
+    }
+
+    /// The same, to be sent after this many milliseconds.
+    pub fn after_ms(self, delay_ms: u64) -> Self {
+        Submission { document: self.with("delayMs", Value::from(delay_ms)), ..self }
+    }
+
+    /// The document with another value of a field.
+    fn with(&self, field: &str, value: Value) -> String {
+        let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
+        document[field] = value;
+        document.to_string()
+    }
+
     /// Another request under the same key: all but the body is the same.
     pub fn other(&self, random: &mut Rng) -> Self {
         let body = format!("another body, {}", random.u64(..));
-        let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
-        document["body"] = Value::from(body.as_str());
         let asked = Asked { body_hash: hash_of(body.as_bytes()), ..self.asked.clone() };
-        Submission { key: self.key.clone(), document: document.to_string(), asked }
+        Submission { key: self.key.clone(), document: self.with("body", Value::from(body)), asked }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_submission_is_known_by_its_body() {
+        let mut random = Rng::with_seed(1);
+        let small = Submission::draw("key".to_owned(), "127.0.0.1:9".parse().unwrap(), 1_000, &mut random);
+        assert!(!small.is_large());
+        let asked = small.asked.clone();
+        let large = small.large(&mut random).after_ms(7);
+        let document: Value = serde_json::from_str(&large.document).unwrap();
+        assert!(large.is_large() && document["body"].as_str().unwrap().len() >= LARGE.start);
+        assert_eq!(document["delayMs"], 7);
+        assert_eq!(large.asked.body_hash, hash_of(document["body"].as_str().unwrap().as_bytes()));
+        assert_eq!(Asked { body_hash: asked.body_hash, ..large.asked }, asked);
+    }
 
     #[test]
     fn a_submission_with_one_attempt_differs_in_nothing_else() {

@@ -21,6 +21,10 @@ const ROLE: &str = "redrive";
 /// The database to connect to in order to make others.
 const ADMIN_DATABASE: &str = "postgres";
 
+/// Followed by "connections", or by "read-only connections" of a standby. A standby that was promoted says the first when
+/// it is started again.
+const READY: &str = "database system is ready to accept ";
+
 /// What is different about a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
@@ -60,16 +64,26 @@ impl Postgres {
         let data = home.path().join("data");
         make_cluster(&programs, &home, account);
         options.files.iter().for_each(|(name, content)| put_file(&data.join(name), content, account));
-        Postgres::run(home, settings_of(&options), "database system is ready to accept connections")
+        Postgres::run(home, settings_of(&options))
     }
 
     /// A hot standby that follows this server: it answers reads and refuses writes, until it is [promoted](Self::promote).
     pub fn start_standby(&self) -> Self {
+        self.start_standby_with(Options { fsync: false, ..Options::default() })
+    }
+
+    /// The same with `options`. Settings that were [given](Self::set) to this server are copied; the standby's
+    /// `max_connections` must not be less than this server's.
+    pub fn start_standby_with(&self, options: Options<'_>) -> Self {
         let account = program::account_for_servers();
-        let home = Home::new(Place::Memory, account, Farewell::Quit);
+        let place = if options.fsync { Place::Disk } else { Place::Memory };
+        let home = Home::new(place, account, Farewell::Quit);
         copy_cluster(self.port(), &home, account);
-        let options = Options { fsync: false, ..Options::default() };
-        Postgres::run(home, settings_of(&options), "database system is ready to accept read-only connections")
+        options
+            .files
+            .iter()
+            .for_each(|(name, content)| put_file(&home.path().join("data").join(name), content, account));
+        Postgres::run(home, settings_of(&options))
     }
 
     /// Makes a standby a server of its own that takes writes; returns when it does.
@@ -83,7 +97,7 @@ impl Postgres {
     }
 
     /// Starts a server on the files in `home`.
-    fn run(home: Home, settings: Vec<String>, ready: &'static str) -> Self {
+    fn run(home: Home, settings: Vec<String>) -> Self {
         let (programs, account) = (program::postgres_directory(), program::account_for_servers());
         let data = home.path().join("data");
         let command = move |port: u16| {
@@ -95,7 +109,7 @@ impl Postgres {
             program::run_as(&mut command, account);
             command
         };
-        let plan = Plan { name: "PostgreSQL", command: Box::new(command), ready, farewell: Signal::QUIT };
+        let plan = Plan { name: "PostgreSQL", command: Box::new(command), ready: READY, farewell: Signal::QUIT };
         Postgres { server: Server::start(plan, home) }
     }
 

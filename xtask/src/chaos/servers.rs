@@ -1,0 +1,236 @@
+//! PostgreSQL and its synchronous standby: killed, paused, set otherwise, failed over.
+//!
+//! A commit is answered once the standby has it, from the first one on and whichever server is the primary: so a failover
+//! may lose nothing that was acknowledged. After a failover the new primary gets a standby of its own, which takes some
+//! seconds; until then its commits hang, and nothing else is done to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use redrive_testbed::Postgres;
+use redrive_testbed::postgres::Options;
+
+use super::sql;
+
+const OPTIONS: Options<'static> = Options {
+    fsync: true,
+    settings: &[
+        // The nodes' pools, those that have just been cut, and our own.
+        ("max_connections", "200"),
+        // So that a standby finds what it missed while it was cut off, and comes back soon.
+        ("wal_keep_size", "256MB"),
+        ("wal_retrieve_retry_interval", "100ms"),
+        ("wal_receiver_status_interval", "1s"),
+    ],
+    files: &[],
+};
+const SYNCHRONOUS: &str = "synchronous_standby_names";
+/// The name that a standby gives itself. (With `*`, the copy of the files for a new standby would count as one.)
+const STANDBY: &str = "walreceiver";
+/// How long a standby may take to have everything, before a failover to it is given up.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+/// What the primary is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It works.
+    Up,
+    /// It was killed or stopped.
+    Down,
+    /// It stands still.
+    Paused,
+    /// It was killed, and its standby is not promoted yet.
+    FailedOver,
+}
+
+/// The primary and its standby.
+pub struct Servers {
+    primary: Arc<Postgres>,
+    standing: Standing,
+    standby: Standby,
+    /// The database that the nodes use.
+    database: String,
+    /// What is set otherwise for a while.
+    setting: Option<(&'static str, &'static str)>,
+}
+
+enum Standby {
+    Follows(Postgres),
+    BeingMade(JoinHandle<Postgres>),
+    /// Only while it becomes the primary.
+    Promoted,
+}
+
+impl Servers {
+    /// A primary with an empty database and a standby that follows it.
+    pub fn start() -> Self {
+        let primary = Arc::new(Postgres::start_with(OPTIONS));
+        primary.set(&[(SYNCHRONOUS, STANDBY)]);
+        let standby = Standby::Follows(primary.start_standby_with(OPTIONS));
+        let database = primary.fresh_database().name().to_owned();
+        Servers { primary, standing: Standing::Up, standby, database, setting: None }
+    }
+
+    /// The name of the nodes' database.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The URL of the nodes' database at the primary.
+    pub fn url(&self) -> String {
+        format!("postgres://redrive@{}/{}", address_of(&self.primary), self.database)
+    }
+
+    /// Where the primary is.
+    pub fn address(&self) -> SocketAddr {
+        address_of(&self.primary)
+    }
+
+    /// Whether statements have a chance.
+    pub fn is_up(&self) -> bool {
+        self.standing == Standing::Up
+    }
+
+    /// Looks whether a standby that was being made follows now.
+    pub fn tend(&mut self) -> Result<()> {
+        if matches!(&self.standby, Standby::BeingMade(making) if making.is_finished()) {
+            self.wait_for_standby()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the primary has its standby.
+    pub fn wait_for_standby(&mut self) -> Result<()> {
+        self.standby = match std::mem::replace(&mut self.standby, Standby::Promoted) {
+            Standby::BeingMade(making) => match making.join() {
+                Ok(standby) => Standby::Follows(standby),
+                Err(_) => bail!("the new standby could not be made"),
+            },
+            standby => standby,
+        };
+        Ok(())
+    }
+
+    /// Kills the primary as if its machine were lost; says whether it did.
+    pub fn kill(&mut self) -> bool {
+        let may = self.may_be_broken();
+        if may {
+            self.primary.kill();
+            self.standing = Standing::Down;
+        }
+        may
+    }
+
+    /// Stops the primary at once; says whether it did.
+    pub fn stop(&mut self) -> bool {
+        let may = self.may_be_broken();
+        if may {
+            self.primary.stop_immediate();
+            self.standing = Standing::Down;
+        }
+        may
+    }
+
+    /// Makes the primary stand still; says whether it did.
+    pub fn pause(&mut self) -> bool {
+        let may = self.may_be_broken();
+        if may {
+            self.primary.pause();
+            self.standing = Standing::Paused;
+        }
+        may
+    }
+
+    /// Kills the primary for good; says where its standby is, which takes no writes yet. Nothing happens if there is no
+    /// standby, or if it lags: what a primary had written before it was killed and started again, it shows without waiting
+    /// for the standby.
+    pub fn fail_over(&mut self) -> Option<SocketAddr> {
+        let Standby::Follows(standby) = &self.standby else { return None };
+        if !self.is_up() || !self.has_caught_up() {
+            return None;
+        }
+        self.primary.kill();
+        self.standing = Standing::FailedOver;
+        Some(address_of(standby))
+    }
+
+    /// Has the primary take no writes, as a standby.
+    pub fn make_read_only(&mut self) {
+        self.set(Some(("default_transaction_read_only", "on")));
+    }
+
+    /// Has commits wait for a standby that is not there.
+    pub fn lose_standby(&mut self) {
+        self.set(Some((SYNCHRONOUS, "gone")));
+    }
+
+    /// Takes back what was set otherwise.
+    pub fn reset(&mut self) {
+        self.set(None);
+        if self.is_up() {
+            // Commits that hang go on when the standby says next what it has, which it does at once when there is something
+            // new. Without this, or if it fails, that takes a second.
+            sql::column(&self.url(), "SELECT pg_logical_emit_message(true, 'chaos', '')").ok();
+        }
+    }
+
+    /// Brings the primary back, or promotes the standby in its place.
+    pub fn mend(&mut self) {
+        match self.standing {
+            Standing::Up => {}
+            Standing::Down => self.primary.start_again(),
+            Standing::Paused => self.primary.resume(),
+            Standing::FailedOver => self.promote(),
+        }
+        self.standing = Standing::Up;
+    }
+
+    fn promote(&mut self) {
+        let Standby::Follows(standby) = std::mem::replace(&mut self.standby, Standby::Promoted) else { return };
+        standby.promote();
+        // The one before goes, with its files.
+        self.primary = Arc::new(standby);
+        self.set(self.setting);
+        let primary = Arc::clone(&self.primary);
+        self.standby = Standby::BeingMade(std::thread::spawn(move || primary.start_standby_with(OPTIONS)));
+    }
+
+    fn set(&mut self, setting: Option<(&'static str, &'static str)>) {
+        self.setting = setting;
+        let mut settings = vec![(SYNCHRONOUS, STANDBY)];
+        // Of two lines with one name the last holds.
+        settings.extend(setting);
+        self.primary.set(&settings);
+    }
+
+    /// Whether the primary works, and nobody copies its files.
+    fn may_be_broken(&self) -> bool {
+        self.is_up() && matches!(self.standby, Standby::Follows(_))
+    }
+
+    /// Whether the standby has all that the primary has written until now.
+    fn has_caught_up(&self) -> bool {
+        let url = self.url();
+        let Ok(written) = sql::column(&url, "SELECT pg_current_wal_insert_lsn()") else { return false };
+        let written = sql::literal(written.first().and_then(Option::as_deref));
+        let has = format!(
+            "SELECT 1 FROM pg_stat_replication WHERE application_name = '{STANDBY}' AND flush_lsn >= {written}"
+        );
+        let begin = Instant::now();
+        while begin.elapsed() < CAUGHT_UP_WITHIN {
+            match sql::column(&url, &has) {
+                Ok(rows) if rows.is_empty() => std::thread::sleep(LOOK_AGAIN_AFTER),
+                rows => return rows.is_ok(),
+            }
+        }
+        false
+    }
+}
+
+fn address_of(server: &Postgres) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], server.port()))
+}
