@@ -39,6 +39,9 @@ pub struct Options {
     pub floors_last: Duration,
     /// How long after a write the counts are added up, and tables analysed that have outgrown what PostgreSQL knows of them.
     pub upkeep_after: Duration,
+    /// How often rows that were set aside are looked at: this program may understand them by now. A look at an empty table costs one
+    /// probe of its index.
+    pub take_back_every: Duration,
     /// Whether to bring the schema up to date on opening; otherwise an old one is an error that says what to run.
     pub migrate: bool,
 }
@@ -61,6 +64,7 @@ impl Options {
             plans_last: Duration::from_secs(1),
             floors_last: Duration::from_secs(5),
             upkeep_after: Duration::from_secs(10),
+            take_back_every: Duration::from_secs(15),
             migrate: true,
         }
     }

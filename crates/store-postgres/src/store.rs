@@ -141,7 +141,8 @@ impl PostgresStore {
             background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
         }
         background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
-        let taking_back = take_back_again_and_again(pool.clone(), news.clone(), floors.clone());
+        let taking_back =
+            take_back_again_and_again(pool.clone(), options.take_back_every, news.clone(), floors.clone());
         background.spawn(vitals.clone().watch("take back", taking_back));
         let mut writing = Writing::new();
         let submits = Submits { node: node.clone(), floors: floors.clone() };

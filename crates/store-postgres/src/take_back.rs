@@ -11,9 +11,6 @@ use crate::news::News;
 use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
 
-/// The pause between two looks. A look at an empty table costs one probe of its index.
-const EVERY: Duration = Duration::from_secs(15);
-
 /// The most steps at a start: what is behind them is looked at later.
 const STEPS_AT_START: usize = 50;
 
@@ -40,10 +37,10 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
 }
 
 /// Runs for as long as it is let. Each look goes on where the one before ended.
-pub(crate) async fn take_back_again_and_again(pool: Pool, news: Arc<News>, floors: Arc<Floors>) {
+pub(crate) async fn take_back_again_and_again(pool: Pool, every: Duration, news: Arc<News>, floors: Arc<Floors>) {
     let mut after = Place::default();
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(every).await;
         let from = after.clone();
         let taken_back = call!(pool, |connection| take_back(connection, &from, Which::NotRefused));
         // What was taken back may wait for long already; of a look that failed nobody knows.

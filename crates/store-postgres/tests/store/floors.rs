@@ -117,3 +117,21 @@ async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_whe
         workload::run(&*opened.store, seed, 1_000).await;
     }
 }
+
+/// It was set aside when the floor was below it, and is taken back when the floor is above it.
+#[tokio::test]
+async fn what_is_taken_back_is_found_before_the_floor_and_looked_for() {
+    let options =
+        |options| Options { floors_last: NEVER, take_back_every: Duration::from_millis(5), is_pooled: true, ..options };
+    let opened = open_with("one", options).await;
+    let (store, client) = (&*opened.store, plain(opened.database.url()).await);
+    keep(store, [task(2).due(at(10))]).await;
+    let headers = |text: &str| format!("UPDATE redrive.tasks SET headers = {text} WHERE id = '{}'", id(2));
+    client.batch_execute(&headers("'none'")).await.unwrap();
+    assert_eq!(claim(store, billing(), 5, at(20)).await.len(), 0);
+    claim_late(store).await;
+    assert_eq!(claim(store, billing(), 5, at(62_000)).await.len(), 0);
+    client.batch_execute(&headers("NULL")).await.unwrap();
+    assert_eq!(claim_until_found(store).await, [id(2)]);
+    assert!(store.shared().unwrap().may_have_missed(at(0)).await.unwrap(), "its lane may be unknown");
+}
