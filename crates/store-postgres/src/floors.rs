@@ -8,11 +8,15 @@
 //! without any news is found once the hint is too old ([`Options::floors_last`]): then a look starts at the beginning again.
 //! For due work that is as late as the look around finds it.
 //!
+//! A look that starts at the beginning also clears the way: PostgreSQL marks the entries that it walked past and that nobody can
+//! see any more. So it is made as often as it may without taking much of the time: the longer it took, the longer a floor lasts.
+//!
 //! Not here: which floor follows from what a look found. That is beside the look, in `ops/`.
 //!
 //! [`Options::floors_last`]: crate::Options::floors_last
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +33,9 @@ const REMEMBERED: usize = 10_000;
 /// How many times as long as the floor of a lane the others last: a minute with the default setting. Of what they could hide
 /// another process knows, or it came into being with a commit that took as long.
 const OTHERS_LAST: u32 = 12;
+
+/// How many times as long as a look from the beginning took its floor is used: such looks take a hundredth of the time.
+const TIMES_AS_LONG: u32 = 100;
 
 /// Where a look starts that starts at the beginning.
 pub(crate) const BEGINNING: i64 = i64::MIN;
@@ -55,7 +62,7 @@ impl Index {
 
 /// All floors of a process.
 pub(crate) struct Floors {
-    last: Duration,
+    last: RangeInclusive<Duration>,
     state: Mutex<State>,
 }
 
@@ -72,11 +79,13 @@ struct Floor {
     place: i64,
     /// When the look began that started at the beginning. Those that started at a floor make it no younger.
     since: Instant,
+    /// When the next one starts at the beginning.
+    until: Instant,
 }
 
 impl Floors {
-    /// Floors that are used for this long.
-    pub(crate) fn new(last: Duration) -> Arc<Self> {
+    /// Floors that are used for this long: the longer, the longer a look from the beginning took.
+    pub(crate) fn new(last: RangeInclusive<Duration>) -> Arc<Self> {
         Arc::new(Floors { last, state: Mutex::default() })
     }
 
@@ -128,21 +137,21 @@ impl Floors {
         let from: BTreeMap<Index, Floor> = along
             .into_iter()
             .map(|index| {
-                let is_usable = |floor: &&Floor| begun.duration_since(floor.since) < self.lasts(&index);
-                let known = state.floors.get(&index).filter(is_usable).copied();
-                (index, known.unwrap_or(Floor { place: BEGINNING, since: begun }))
+                let known = state.floors.get(&index).filter(|floor| begun < floor.until).copied();
+                (index, known.unwrap_or(Floor { place: BEGINNING, since: begun, until: begun }))
             })
             .collect();
         state.begun += 1;
         let number = state.begun;
         state.looks.insert(number, from.keys().map(|index| (index.clone(), i64::MAX)).collect());
         drop(state);
-        Look { floors: self, number, from }
+        Look { floors: self, number, begun, from }
     }
 
     fn remember(&self, state: &mut State, index: Index, floor: Floor) {
         if state.floors.len() >= REMEMBERED && !state.floors.contains_key(&index) {
-            state.floors.retain(|index, floor| floor.since.elapsed() < self.lasts(index));
+            let now = Instant::now();
+            state.floors.retain(|_, floor| now < floor.until);
             if state.floors.len() >= REMEMBERED {
                 state.floors.clear();
             }
@@ -150,10 +159,13 @@ impl Floors {
         state.floors.insert(index, floor);
     }
 
-    fn lasts(&self, index: &Index) -> Duration {
+    /// How long a floor lasts that was found from the beginning within this time.
+    fn lasts(&self, index: &Index, took: Duration) -> Duration {
+        let (least, most) = (*self.last.start(), *self.last.end());
+        let lasts = (took * TIMES_AS_LONG).clamp(least, most);
         match index {
-            Index::Due(..) => self.last,
-            Index::Leases | Index::Overdue | Index::FirstDeadline => self.last * OTHERS_LAST,
+            Index::Due(..) => lasts,
+            Index::Leases | Index::Overdue | Index::FirstDeadline => lasts * OTHERS_LAST,
         }
     }
 
@@ -166,6 +178,7 @@ impl Floors {
 pub(crate) struct Look<'a> {
     floors: &'a Floors,
     number: u64,
+    begun: Instant,
     from: BTreeMap<Index, Floor>,
 }
 
@@ -190,7 +203,11 @@ impl Look<'_> {
         let Some(noted) = noted else { return };
         let is_newer = state.floors.get(&index).is_some_and(|known| known.since > from.since);
         if !is_newer {
-            self.floors.remember(&mut state, index, Floor { place: place.min(noted), since: from.since });
+            let until = match from.since == self.begun {
+                true => from.since + self.floors.lasts(&index, self.begun.elapsed()),
+                false => from.until,
+            };
+            self.floors.remember(&mut state, index, Floor { place: place.min(noted), since: from.since, until });
         }
     }
 }
@@ -261,7 +278,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_claim_starts_where_the_one_before_ended_or_at_what_was_noted_since() {
-        let (floors, a, b) = (Floors::new(LAST), room("a"), room("b"));
+        let (floors, a, b) = (Floors::new(LAST..=LAST), room("a"), room("b"));
         claim(&floors, &a, 100);
         assert_eq!((floor(&floors, &a), floor(&floors, &b)), (100, BEGINNING));
         note(&floors, &a, 120);
@@ -276,7 +293,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_noted_while_a_claim_is_under_way_is_not_passed_by_its_answer() {
-        let (floors, a) = (Floors::new(LAST), room("a"));
+        let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
         for known in [None, Some(50)] {
             floors.forget_all();
             known.into_iter().for_each(|known| claim(&floors, &a, known));
@@ -298,7 +315,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lane_is_looked_at_from_the_beginning_now_and_then_however_often_it_is_claimed_from() {
-        let (floors, a) = (Floors::new(LAST), room("a"));
+        let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
         let second = Duration::from_secs(1);
         let begun = look(&floors, &[&a]);
         tokio::time::advance(second).await;
@@ -315,8 +332,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_floor_lasts_the_longer_the_longer_it_took_to_find() {
+        let (least, a) = (Duration::from_millis(100), room("a"));
+        // how long a look from the beginning takes, how long its floor is used
+        for (took, lasts) in [(0, 100), (1, 100), (2, 200), (30, 3_000), (700, 5_000)]
+            .map(|(took, lasts)| (Duration::from_millis(took), Duration::from_millis(lasts)))
+        {
+            let floors = Floors::new(least..=LAST);
+            let begun = look(&floors, &[&a]);
+            tokio::time::advance(took).await;
+            begun.answer(Index::of(&a), 100);
+            let almost = lasts.saturating_sub(took).saturating_sub(Duration::from_millis(1));
+            tokio::time::advance(almost).await;
+            assert_eq!(floor(&floors, &a), 100, "{took:?}");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(floor(&floors, &a), BEGINNING, "{took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_answer_that_started_at_an_older_floor_does_not_replace_a_newer_one() {
-        let (floors, a) = (Floors::new(LAST), room("a"));
+        let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
         claim(&floors, &a, 100);
         let old = look(&floors, &[&a]);
         tokio::time::advance(LAST).await;
@@ -327,7 +363,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_claim_did_not_answer_is_forgotten() {
-        let (floors, a, b) = (Floors::new(LAST), room("a"), room("b"));
+        let (floors, a, b) = (Floors::new(LAST..=LAST), room("a"), room("b"));
         claim(&floors, &a, 100);
         claim(&floors, &b, 100);
         let both = look(&floors, &[&a, &b]);
@@ -338,7 +374,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_nobody_knows_the_outcome_of_has_all_forgotten() {
-        let (floors, a) = (Floors::new(LAST), room("a"));
+        let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
         let timed_out = || Err::<(), _>(Failure::TimedOut(LAST));
         // outcome, where the next claim starts
         for (outcome, expected) in [
@@ -362,7 +398,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_lanes_are_remembered() {
-        let floors = Floors::new(LAST);
+        let floors = Floors::new(LAST..=LAST);
         let rooms: Vec<_> = (0..REMEMBERED + 1).map(|n| room(&format!("d{n}"))).collect();
         rooms.iter().for_each(|room| claim(&floors, room, 100));
         assert_eq!(floors.state().floors.len(), 1, "none was too old");
@@ -371,7 +407,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_that_is_noted_lowers_both_looks_for_deadlines_and_those_last_longer() {
-        let floors = Floors::new(LAST);
+        let floors = Floors::new(LAST..=LAST);
         let along = || [Index::Overdue, Index::FirstDeadline, Index::Leases];
         let set = floors.look(along());
         along().into_iter().for_each(|index| set.answer(index, 100));

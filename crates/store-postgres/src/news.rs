@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn hear(payload: &str) -> Vec<Announcement> {
-        let news = News::new("two", Floors::new(QUIET_FOR));
+        let news = News::new("two", Floors::new(QUIET_FOR..=QUIET_FOR));
         news.pass_on(payload);
         let mut heard = news.heard.try_lock().unwrap();
         std::iter::from_fn(|| heard.try_recv().ok()).collect()
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_heard_in_notifications_that_postgres_takes() {
-        let news = News::new("one", Floors::new(QUIET_FOR));
+        let news = News::new("one", Floors::new(QUIET_FOR..=QUIET_FOR));
         let lane = |n: u64| Lane {
             tenant: TenantId::default_tenant(),
             dependency: Dependency::try_new(format!("https://{n}.example")).unwrap(),

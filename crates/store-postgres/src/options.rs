@@ -1,6 +1,7 @@
 //! Settings of the store, each with a bound.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ pub struct Options {
     /// How long a session uses a plan that PostgreSQL made: for how long the tables may have become much larger since.
     pub plans_last: Duration,
     /// How long a claim may start where the one before it ended. What another process wrote before that place, and did not
-    /// announce, is found after this time.
-    pub floors_last: Duration,
+    /// announce, is found after this time. The shorter, the quicker such a claim is from the beginning.
+    pub floors_last: RangeInclusive<Duration>,
     /// How long after a write the counts are added up, and tables analysed that have outgrown what PostgreSQL knows of them.
     pub upkeep_after: Duration,
     /// How often rows that were set aside are looked at: this program may understand them by now. A look at an empty table costs one
@@ -62,7 +63,7 @@ impl Options {
             batch_lock_timeout: Duration::from_millis(250),
             connect_timeout: Duration::from_secs(5),
             plans_last: Duration::from_secs(1),
-            floors_last: Duration::from_secs(5),
+            floors_last: Duration::from_millis(100)..=Duration::from_secs(5),
             upkeep_after: Duration::from_secs(10),
             take_back_every: Duration::from_secs(15),
             migrate: true,

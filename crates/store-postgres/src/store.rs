@@ -129,7 +129,7 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Ways { pool, going, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
-        let floors = Floors::new(options.floors_last);
+        let floors = Floors::new(options.floors_last.clone());
         let news = News::new(node.as_str(), floors.clone());
         let aside = Arc::new(Aside::new(node.as_str()));
         take_back_at_start(&pool).await;

@@ -13,7 +13,9 @@ use crate::support::{NEVER, Opened, neighbour, open_with, plain, until_listening
 
 /// A store that has claimed a task that is due late: so its next claim starts there. It hears no news.
 async fn deaf(floors_last: Duration) -> Opened {
-    let opened = open_with("one", |options| Options { floors_last, is_pooled: true, ..options }).await;
+    let opened =
+        open_with("one", |options| Options { floors_last: floors_last..=floors_last, is_pooled: true, ..options })
+            .await;
     claim_late(&opened.store).await;
     opened
 }
@@ -62,7 +64,7 @@ async fn what_another_process_wrote_is_found_without_news_after_a_look_around() 
 
 #[tokio::test]
 async fn what_another_process_wrote_is_found_as_soon_as_there_is_news_of_it() {
-    let opened = open_with("one", |options| Options { floors_last: NEVER, ..options }).await;
+    let opened = open_with("one", |options| Options { floors_last: NEVER..=NEVER, ..options }).await;
     claim_late(&opened.store).await;
     until_listening(&opened, 1).await;
     let _other = write_early(&opened).await;
@@ -113,7 +115,7 @@ async fn leases_and_deadlines_of_another_process_are_found_after_looks_that_foun
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_where_the_one_before_ended() {
     for seed in 1..4 {
-        let opened = open_with("one", |options| Options { floors_last: NEVER, ..options }).await;
+        let opened = open_with("one", |options| Options { floors_last: NEVER..=NEVER, ..options }).await;
         workload::run(&*opened.store, seed, 1_000).await;
     }
 }
@@ -121,8 +123,12 @@ async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_whe
 /// It was set aside when the floor was below it, and is taken back when the floor is above it.
 #[tokio::test]
 async fn what_is_taken_back_is_found_before_the_floor_and_looked_for() {
-    let options =
-        |options| Options { floors_last: NEVER, take_back_every: Duration::from_millis(5), is_pooled: true, ..options };
+    let options = |options| Options {
+        floors_last: NEVER..=NEVER,
+        take_back_every: Duration::from_millis(5),
+        is_pooled: true,
+        ..options
+    };
     let opened = open_with("one", options).await;
     let (store, client) = (&*opened.store, plain(opened.database.url()).await);
     keep(store, [task(2).due(at(10))]).await;

@@ -32,7 +32,11 @@ async fn database() -> (Database, Client) {
 }
 
 async fn open(database: &Database, name: &str, floors_last: Duration) -> PostgresStore {
-    let options = Options { floors_last, upkeep_after: NEVER, ..Options::new(database.url(), node(name)) };
+    let options = Options {
+        floors_last: floors_last..=floors_last,
+        upkeep_after: NEVER,
+        ..Options::new(database.url(), node(name))
+    };
     PostgresStore::open(options).await.unwrap()
 }
 
