@@ -351,8 +351,13 @@ impl Handle {
             return work.await;
         }
         let (answer, answered) = oneshot::channel();
+        let shared = self.shared.clone();
         self.shared.spawner.spawn(Box::pin(async move {
-            if answer.send(work.await).is_err() {
+            let outcome = work.await;
+            if outcome.is_err() {
+                shared.may_be_missed.note();
+            }
+            if answer.send(outcome).is_err() {
                 tracing::debug!("a caller went away before its answer");
             }
         }));

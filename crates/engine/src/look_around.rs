@@ -17,6 +17,8 @@ use crate::shared::{Phase, Shared};
 
 /// The wait before the lanes are read again that the store would not show.
 const PAUSE: Duration = Duration::from_millis(250);
+/// For how long after the start all lanes are read: what the process before has sent may still be committed.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// Whether something may have become due without this process knowing: the next look is at all lanes.
 #[derive(Debug, Default)]
@@ -39,7 +41,9 @@ type Place = Option<(Lane, Class)>;
 /// Looks until the engine drains: at the start and whenever the lanes were lost; on a shared store for ever, at a slow pace.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let (mut place, mut is_whole) = (None, true);
+    let begun = shared.clock.elapsed();
     loop {
+        is_whole |= shared.clock.elapsed().saturating_sub(begun) < YOUNG;
         let outcome = look(&shared, &mut place, &mut is_whole).await;
         let again = match &outcome {
             Ok(()) => {
@@ -65,7 +69,14 @@ async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result
     if let Some(neighbours) = shared.store.shared() {
         // Asked before the look: what is missed during it is found by the next one.
         *is_whole |= shared.may_be_missed.take();
-        *is_whole |= neighbours.may_have_missed(shared.clock.now()).await?;
+        *is_whole |= match neighbours.may_have_missed(shared.clock.now()).await {
+            Ok(has_missed) => has_missed,
+            // Nothing is known, so everything is read.
+            Err(error) => {
+                shared.store_failed("asking what was missed", &error);
+                true
+            }
+        };
     }
     if *is_whole {
         *place = None;

@@ -77,6 +77,7 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Se
 /// What would follow if the settlement has taken effect after all. Each step is harmless if it has not: the lane is asked
 /// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
 fn follow_up_in_doubt(shared: &Shared, claimed: &Claimed, settlement: &Settlement) {
+    shared.may_be_missed.note();
     match &settlement.next {
         Next::RetryAt { at, .. } => waits_again(shared, &claimed.task, settlement, *at),
         Next::End { status, .. } if status.is_dead_letter() => shared.alerts.doubt(),

@@ -93,7 +93,13 @@ impl Begun {
                 }
                 Submission::Created(Box::new(task))
             }
-            Submitted::Replayed(task) => Submission::Replayed(task),
+            Submitted::Replayed(task) => {
+                // The call that kept it may have failed, so that nobody knows of it.
+                if task.status == Status::Pending {
+                    shared.note_due(&task);
+                }
+                Submission::Replayed(task)
+            }
             Submitted::KeyReused(id) => Submission::KeyReused(id),
             Submitted::KeyUnreadable(id) => Submission::KeyUnreadable(id),
             Submitted::PolicyGone => Submission::PolicyGone,

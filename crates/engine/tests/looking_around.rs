@@ -33,7 +33,8 @@ async fn waiting_node() -> (World, World, Arc<Neighbours>) {
         write(&writer, number, DAY).await;
     }
     let node = World::over(store, PausedClock::start(), options()).await;
-    pass(1).await;
+    // For its first minute it looks at everything.
+    pass(13).await;
     (node, writer, neighbours)
 }
 
@@ -80,6 +81,15 @@ async fn a_call_that_failed_may_have_done_something_so_all_lanes_are_looked_at()
     // The rescuer fails, and the look behind that is at everything.
     pass(2).await;
     assert_eq!((status(&node, id).await, node.store.failures_left("expired")), (Status::Succeeded, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_find_out_what_it_missed_looks_at_all_lanes() {
+    let (node, writer, neighbours) = waiting_node().await;
+    let id = write(&writer, 0, Duration::ZERO).await;
+    neighbours.fail(true);
+    pass(1).await;
+    assert_eq!(status(&node, id).await, Status::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,14 +3,23 @@
 //! Notifications come in the order of their commits. So a process says something to itself now and then: if it hears that, and
 //! has listened without a break since the time before, it has heard everything in between.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What this process knows of its own hearing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ear {
     has_missed: AtomicBool,
     said: AtomicU64,
     heard: AtomicU64,
+}
+
+impl Default for Ear {
+    /// Its numbers begin anywhere: those of another process with the same name are others.
+    fn default() -> Self {
+        let first = RandomState::new().hash_one(()) >> 1;
+        Ear { has_missed: AtomicBool::new(false), said: AtomicU64::new(first), heard: AtomicU64::new(first) }
+    }
 }
 
 impl Ear {
@@ -26,7 +35,9 @@ impl Ear {
 
     /// A probe has come back.
     pub(crate) fn heard_probe(&self, number: u64) {
-        self.heard.fetch_max(number, Ordering::AcqRel);
+        if number <= self.said.load(Ordering::Acquire) {
+            self.heard.fetch_max(number, Ordering::AcqRel);
+        }
     }
 
     /// Whether something may have been missed since the last call, or the last probe has not come back.

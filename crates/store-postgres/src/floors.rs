@@ -152,7 +152,7 @@ impl Floors {
         if state.floors.len() >= REMEMBERED && !state.floors.contains_key(&index) {
             let now = Instant::now();
             state.floors.retain(|_, floor| now < floor.until);
-            if state.floors.len() >= REMEMBERED {
+            if state.floors.len() > REMEMBERED / 2 {
                 state.floors.clear();
             }
         }

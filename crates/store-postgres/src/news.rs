@@ -99,6 +99,33 @@ struct Unsaid {
     cancels: BTreeSet<(TenantId, TaskId)>,
 }
 
+impl Unsaid {
+    fn put(&mut self, (key, due): ((Lane, Class), Timestamp)) {
+        let known = self.lanes.entry(key).or_insert(due);
+        *known = due.min(*known);
+    }
+
+    /// Whether it was told of a moment ago, as due no later.
+    fn is_known(&self, key: &(Lane, Class), due: Timestamp) -> bool {
+        self.said.get(key).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due)
+    }
+
+    /// Another process has told of it.
+    fn told(&mut self, key: (Lane, Class), due: Timestamp) {
+        if self.lanes.get(&key).is_some_and(|known| *known >= due) {
+            self.lanes.remove(&key);
+        }
+        self.said.insert(key, (Instant::now(), due));
+    }
+}
+
+/// One notification, and what is in it.
+struct Saying {
+    text: String,
+    lanes: Vec<((Lane, Class), Timestamp)>,
+    cancels: Vec<(TenantId, TaskId)>,
+}
+
 impl News {
     pub(crate) fn new(node: &str, floors: Arc<Floors>) -> Arc<Self> {
         let (hear, heard) = mpsc::channel(UNHEARD);
@@ -117,13 +144,12 @@ impl News {
     pub(crate) fn tell(&self, lane: &Lane, class: Class, due: Timestamp) {
         let key = (lane.clone(), class);
         let mut unsaid = self.unsaid();
-        let is_known = unsaid.said.get(&key).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due);
-        if is_known || unsaid.lanes.get(&key).is_some_and(|known| *known <= due) {
-            return;
+        // What does not fit is found by looking.
+        if unsaid.lanes.len() < REMEMBERED || unsaid.lanes.contains_key(&key) {
+            unsaid.put((key, due));
+            drop(unsaid);
+            self.ring.notify_one();
         }
-        unsaid.lanes.insert(key, due);
-        drop(unsaid);
-        self.ring.notify_one();
     }
 
     /// A cancel of this task was committed while an attempt of it was in flight.
@@ -152,14 +178,35 @@ impl News {
     /// Says what there is to say, for as long as it is let.
     pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
         loop {
-            self.ring.notified().await;
+            let is_left = !self.unsaid().lanes.is_empty();
+            let rung = self.ring.notified();
+            match is_left {
+                // Their quiet time comes to its end.
+                true => drop(tokio::time::timeout(QUIET_FOR / 4, rung).await),
+                false => rung.await,
+            }
             tokio::time::sleep(SAY_EVERY).await;
-            while let Some(text) = self.next_cancels().or_else(|| self.next_lanes()) {
-                if let Err(failure) = call!(pool, |connection| notify(connection, &text)) {
+            while let Some(saying) = self.next_cancels().or_else(|| self.next_lanes()) {
+                if let Err(failure) = call!(pool, |connection| notify(connection, &saying.text)) {
                     tracing::debug!(%failure, "telling other processes the news");
+                    self.not_said(saying);
+                    tokio::time::sleep(QUIET_FOR).await;
+                    break;
                 }
             }
         }
+    }
+
+    /// It is said another time.
+    fn not_said(&self, Saying { lanes, cancels, .. }: Saying) {
+        let mut unsaid = self.unsaid();
+        for (key, due) in lanes {
+            unsaid.said.remove(&key);
+            unsaid.put((key, due));
+        }
+        unsaid.cancels.extend(cancels);
+        drop(unsaid);
+        self.ring.notify_one();
     }
 
     /// Says something that this process itself should hear.
@@ -170,36 +217,45 @@ impl News {
     }
 
     /// As many cancels as fit into one notification.
-    fn next_cancels(&self) -> Option<String> {
+    fn next_cancels(&self) -> Option<Saying> {
         let mut unsaid = self.unsaid();
-        let mut text = Text::default();
+        let (mut text, mut cancels) = (Text::default(), Vec::new());
         while let Some((tenant, id)) = unsaid.cancels.pop_first() {
             let what = What::CancelRequested { task: id.to_string() };
             if !text.push(self.item(&tenant, what)) {
                 unsaid.cancels.insert((tenant, id));
                 break;
             }
+            cancels.push((tenant, id));
         }
-        text.finish()
+        text.finish().map(|text| Saying { text, lanes: Vec::new(), cancels })
     }
 
     /// As many classes of lanes as fit into one notification.
-    fn next_lanes(&self) -> Option<String> {
+    fn next_lanes(&self) -> Option<Saying> {
         let mut unsaid = self.unsaid();
-        let mut text = Text::default();
+        let (mut text, mut lanes, mut later) = (Text::default(), Vec::new(), BTreeMap::new());
         while let Some(((lane, class), due)) = unsaid.lanes.pop_first() {
+            let key = (lane, class);
+            if unsaid.is_known(&key, due) {
+                later.insert(key, due);
+                continue;
+            }
+            let (lane, class) = key;
             let dependency = lane.dependency.to_string();
             let what = What::Due { dependency, due: due.as_millis(), class: Some(class.code()) };
             if !text.push(self.item(&lane.tenant, what)) {
                 unsaid.lanes.insert((lane, class), due);
                 break;
             }
-            unsaid.said.insert((lane, class), (Instant::now(), due));
+            unsaid.said.insert((lane.clone(), class), (Instant::now(), due));
+            lanes.push(((lane, class), due));
         }
+        unsaid.lanes.append(&mut later);
         if unsaid.said.len() > REMEMBERED {
             unsaid.said.retain(|_, (said, _)| said.elapsed() < QUIET_FOR);
         }
-        text.finish()
+        text.finish().map(|text| Saying { text, lanes, cancels: Vec::new() })
     }
 
     fn item(&self, tenant: &TenantId, what: What) -> String {
@@ -258,6 +314,7 @@ impl News {
             Ok(items) => items,
             Err(error) => {
                 tracing::debug!(%error, "a notification that cannot be understood");
+                self.ear.missed();
                 return;
             }
         };
@@ -270,20 +327,25 @@ impl News {
                 continue;
             }
             for news in item.read() {
+                if let Announcement::Due(LaneDue { lane, class, next_due: Some(due) }) = &news {
+                    self.unsaid().told((lane.clone(), *class), *due);
+                }
                 self.hear(news);
             }
         }
     }
 
-    /// Passes one item on; what nobody takes is looked for.
-    pub(crate) fn hear(&self, news: Announcement) {
+    /// Passes one item on; what nobody takes is looked for. Says whether it was taken.
+    pub(crate) fn hear(&self, news: Announcement) -> bool {
         // Before it is heard, and asked for.
         if let Announcement::Due(due) = &news {
             self.floors.note_all(std::slice::from_ref(due));
         }
-        if self.hear.try_send(news).is_err() {
+        let is_taken = self.hear.try_send(news).is_ok();
+        if !is_taken {
             self.ear.missed();
         }
+        is_taken
     }
 }
 
@@ -389,7 +451,7 @@ mod tests {
             news.tell_cancel(TenantId::default_tenant(), id(n));
         }
         let (mut dues, mut cancels) = (0, 0);
-        while let Some(text) = news.next_cancels().or_else(|| news.next_lanes()) {
+        while let Some(Saying { text, .. }) = news.next_cancels().or_else(|| news.next_lanes()) {
             assert!(text.len() <= MAX_TEXT, "{}", text.len());
             let heard = hear(&text);
             let is_due = |heard: &Announcement| matches!(heard, Announcement::Due(due) if due.class == Class::Retry);
@@ -398,5 +460,44 @@ mod tests {
             cancels += heard.iter().filter(|heard| !is_due(heard)).count();
         }
         assert_eq!((dues, cancels), (200, 200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_again_too_soon_is_said_when_the_quiet_time_is_over() {
+        let (news, lane) = (News::new("one", Floors::new(QUIET_FOR..=QUIET_FOR)), lane_of("a"));
+        news.tell(&lane, Class::First, Timestamp::from_millis(7));
+        assert!(news.next_lanes().is_some());
+        // Whoever heard of it may have found nothing more, and forgotten it.
+        news.tell(&lane, Class::First, Timestamp::from_millis(8));
+        assert!(news.next_lanes().is_none());
+        tokio::time::advance(QUIET_FOR).await;
+        assert!(news.next_lanes().is_some());
+        assert!(news.next_lanes().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_said_is_said_again() {
+        let (news, lane) = (News::new("one", Floors::new(QUIET_FOR..=QUIET_FOR)), lane_of("a"));
+        news.tell(&lane, Class::First, Timestamp::from_millis(7));
+        news.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(7, 7));
+        for say in [News::next_cancels, News::next_lanes] {
+            let saying = say(&news).unwrap();
+            assert!(say(&news).is_none());
+            news.not_said(saying);
+            assert!(say(&news).is_some());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_another_process_has_told_is_not_told_again_at_once() {
+        let (news, lane) = (News::new("two", Floors::new(QUIET_FOR..=QUIET_FOR)), lane_of("a"));
+        news.tell(&lane, Class::First, Timestamp::from_millis(7));
+        news.pass_on(r#"[{"n":"one","t":"default","d":"a","at":7,"c":0}]"#);
+        assert!(news.next_lanes().is_none());
+        assert!(news.unsaid().lanes.is_empty());
+    }
+
+    fn lane_of(dependency: &str) -> Lane {
+        Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(dependency).unwrap() }
     }
 }

@@ -12,6 +12,28 @@ use crate::ops;
 use crate::pool::{call, read, transact};
 use crate::store::PostgresStore;
 
+/// How often notes are taken in one look: each time up to 10,000.
+const TAKES: usize = 20;
+
+impl PostgresStore {
+    /// Takes notes of what was enqueued without notifying, as long as there are some. Says whether not all of them were heard.
+    async fn hear_untold(&self) -> Result<bool, Error> {
+        let mut is_incomplete = false;
+        for _ in 0..TAKES {
+            let untold = call!(self.going, |connection| ops::untold::take(connection))
+                .map_err(|failure| failure.into_error("taking notes of what was enqueued"))?;
+            for lane in untold.lanes {
+                is_incomplete |= !self.news.hear(News::Due(lane));
+            }
+            is_incomplete |= untold.is_damaged;
+            if !untold.is_more {
+                return Ok(is_incomplete);
+            }
+        }
+        Ok(true)
+    }
+}
+
 #[async_trait]
 impl Shared for PostgresStore {
     async fn heard(&self) -> Vec<News> {
@@ -21,15 +43,15 @@ impl Shared for PostgresStore {
     async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
         // Asked first: what is missed from here on is noticed by the next call.
         let has_missed = self.news.ear.has_missed();
-        let outcome = call!(self.going, |connection| async {
+        let is_incomplete = self.hear_untold().await?;
+        let others = call!(self.going, |connection| async {
             self.news.probe(connection).await?;
-            Ok((ops::nodes::others(connection, &self.node).await?, ops::untold::take(connection).await?))
-        });
-        let (others, untold) = outcome.map_err(|failure| failure.into_error("asking what was missed"))?;
-        untold.lanes.into_iter().for_each(|lane| self.news.hear(News::Due(lane)));
+            ops::nodes::others(connection, &self.node).await
+        })
+        .map_err(|failure| failure.into_error("asking after the other processes"))?;
         let others = others.iter().map(|other| (&other.id, &other.beat, other.seen_at));
         let has_gone = self.departures.lock().unwrap_or_else(PoisonError::into_inner).look(others, now);
-        Ok(has_missed || has_gone || untold.is_incomplete)
+        Ok(has_missed || has_gone || is_incomplete)
     }
 
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {

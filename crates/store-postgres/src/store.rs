@@ -34,9 +34,6 @@ use crate::pool::{Pool, call, read, transact};
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
-/// Of how many lanes others are told after a claim that left something.
-const TOLD_PER_CLAIM: usize = 64;
-
 /// A store in a PostgreSQL database that other processes use as well.
 pub struct PostgresStore {
     pub(crate) pool: Pool,
@@ -120,6 +117,10 @@ impl Work for Settles {
             self.floors.note_all(&[due]);
             self.floors.note_deadline(deadline);
         }
+        // One that was in doubt may have been settled all the same, and wait.
+        if answers.contains(&Settled::LeaseLost) {
+            self.floors.forget_all();
+        }
         Ok(answers)
     }
 }
@@ -182,7 +183,7 @@ impl PostgresStore {
     /// Tells the others of what a claim has left, though it is due: there is more of it than this process gets done.
     fn tell_of_left(&self, lanes: &[LaneDue], due_by: Timestamp) {
         let is_due = |lane: &&LaneDue| lane.next_due.is_some_and(|due| due <= due_by);
-        for lane in lanes.iter().filter(is_due).take(TOLD_PER_CLAIM) {
+        for lane in lanes.iter().filter(is_due) {
             self.news.tell(&lane.lane, lane.class, lane.next_due.unwrap_or(due_by));
         }
     }

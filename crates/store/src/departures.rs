@@ -12,7 +12,7 @@ use crate::{Heartbeat, NodeId};
 
 /// By how much a sign of life may be late, beside half of the time between two of them.
 const LATE: Duration = Duration::from_secs(1);
-/// Whoever has been silent for this long writes nothing any more.
+/// Whoever has been silent or gone for this long writes nothing any more.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
 /// The processes that were there when they were last looked at.
@@ -20,11 +20,13 @@ const GONE_AFTER: Duration = Duration::from_secs(60);
 pub struct Departures {
     /// By when each started.
     known: BTreeMap<NodeId, Timestamp>,
+    /// Until when what one of them sent before it went may still be committed.
+    unsettled_until: Timestamp,
 }
 
 impl Departures {
-    /// Looks at the other processes: each with what it said last, and when. Says whether one of them has gone since the last
-    /// look, was started anew, or is there and claims nothing.
+    /// Looks at the other processes: each with what it said last, and when. Says whether one of them has gone or was started anew
+    /// within the last minute, or is there and claims nothing.
     pub fn look<'a>(
         &mut self,
         others: impl IntoIterator<Item = (&'a NodeId, &'a Heartbeat, Timestamp)>,
@@ -37,12 +39,16 @@ impl Departures {
             if silent_for > GONE_AFTER.max(2 * beat.every) {
                 continue;
             }
-            is_leaving |= !beat.claims || silent_for > beat.every + beat.every / 2 + LATE;
+            // A process of the version before says only that it drains.
+            is_leaving |= !beat.claims || beat.is_draining || silent_for > beat.every + beat.every / 2 + LATE;
             there.insert(id.clone(), beat.started_at);
         }
         let has_gone = self.known.iter().any(|(id, started_at)| there.get(id) != Some(started_at));
         self.known = there;
-        has_gone || is_leaving
+        if has_gone {
+            self.unsettled_until = now.after(GONE_AFTER);
+        }
+        is_leaving || now < self.unsettled_until
     }
 }
 
@@ -82,22 +88,30 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_or_was_started_anew_is_noticed_once() {
+    fn who_has_left_or_was_started_anew_is_noticed_until_it_can_write_nothing_more() {
         let mut departures = Departures::default();
         let both = [("a", beat(0), 0), ("b", beat(0), 0)];
         assert!(!look(&mut departures, &both, 1));
-        assert!(look(&mut departures, &both[..1], 2));
-        assert!(!look(&mut departures, &both[..1], 3));
-        assert!(look(&mut departures, &[("a", beat(3), 3)], 4));
-        assert!(!look(&mut departures, &[("a", beat(3), 3)], 5));
+        assert!(look(&mut departures, &both[..1], 2), "one has left");
+        assert!(look(&mut departures, &[("a", beat(0), 60)], 61));
+        assert!(!look(&mut departures, &[("a", beat(0), 60)], 62));
+        assert!(look(&mut departures, &[("a", beat(63), 63)], 64), "one was started anew");
+        assert!(look(&mut departures, &[("a", beat(63), 120)], 123));
+        assert!(!look(&mut departures, &[("a", beat(63), 120)], 124));
+    }
+
+    #[test]
+    fn who_drains_is_noticed_though_it_says_nothing_of_claims() {
+        let mut departures = Departures::default();
+        assert!(look(&mut departures, &[("a", Heartbeat { is_draining: true, ..beat(0) }, 0)], 1));
     }
 
     #[test]
     fn who_falls_silent_is_noticed_until_it_can_write_nothing_more() {
         let mut departures = Departures::default();
         let silent = [("a", beat(0), 0)];
-        let noticed = [5, 8, 9, 30, 60, 61, 66].map(|now| look(&mut departures, &silent, now));
-        assert_eq!(noticed, [false, false, true, true, true, true, false]);
+        let noticed = [5, 8, 9, 30, 60, 61, 120, 121].map(|now| look(&mut departures, &silent, now));
+        assert_eq!(noticed, [false, false, true, true, true, true, true, false]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Neighbours {
         self.missed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the store's clock cannot be read.
+    /// Whether the store's clock cannot be read, and nobody be asked.
     pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::Relaxed);
     }
@@ -50,6 +50,9 @@ impl Shared for Neighbours {
     }
 
     async fn may_have_missed(&self, _: Timestamp) -> Result<bool, Error> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable("nobody can be asked".into()));
+        }
         Ok(self.missed.swap(false, Ordering::Relaxed))
     }
 

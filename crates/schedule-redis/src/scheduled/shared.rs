@@ -17,6 +17,12 @@ impl Shared for Scheduled {
         self.state.news.heard().await
     }
 
+    /// All lanes are read every time: that is how the index is compared with the store. The store is asked all the same, so that
+    /// it takes its notes.
+    async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
+        self.inner()?.may_have_missed(now).await.map(|_| true)
+    }
+
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         self.inner()?.beat(beat, now).await
     }

@@ -74,10 +74,10 @@ SELECT node, started_at, version, address, in_flight, is_draining, claims, clock
 FROM redrive.nodes
 WHERE node <> $1";
 
-/// Everybody else.
+/// Everybody else. What cannot be understood is left out, and is an error of its own in the list for people.
 pub(crate) async fn others(connection: &Connection, node: &NodeId) -> Result<Vec<Other>, Failure> {
     let rows = connection.query(OTHERS, &[(&node.as_str(), Type::TEXT)]).await?;
-    rows.iter().map(|row| read(&mut Cells::of(row))).collect()
+    Ok(rows.iter().filter_map(|row| read(&mut Cells::of(row)).ok()).collect())
 }
 
 fn read(cells: &mut Cells<'_>) -> Result<Other, Failure> {

@@ -22,8 +22,10 @@ SELECT tenant, dependency, min(due_at), count(*) FROM taken GROUP BY tenant, dep
 #[derive(Default)]
 pub(crate) struct Untold {
     pub(crate) lanes: Vec<LaneDue>,
-    /// Some could not be understood, or there are more.
-    pub(crate) is_incomplete: bool,
+    /// Some could not be understood.
+    pub(crate) is_damaged: bool,
+    /// There may be more.
+    pub(crate) is_more: bool,
 }
 
 /// Takes the notes: from now on this process is the one that knows.
@@ -38,11 +40,11 @@ pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
                 untold.lanes.push(lane);
                 notes += count;
             }
-            Err(failure) if failure.is_about_a_value() => untold.is_incomplete = true,
+            Err(failure) if failure.is_about_a_value() => untold.is_damaged = true,
             Err(failure) => return Err(failure),
         }
     }
-    untold.is_incomplete |= notes >= MOST;
+    untold.is_more = notes >= MOST;
     Ok(untold)
 }
 

@@ -134,13 +134,26 @@ async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
     for _ in 0..3 {
         assert!(may_have_missed(&opened.store, seconds(23)).await, "it claims nothing");
     }
-    two.beat(Heartbeat { started_at: seconds(24), ..beat() }, seconds(24)).await.unwrap();
+    let anew = Heartbeat { started_at: seconds(24), ..beat() };
+    two.beat(anew.clone(), seconds(24)).await.unwrap();
     assert!(may_have_missed(&opened.store, seconds(25)).await, "started anew");
-    until_nothing_is_missed(&opened.store, seconds(25)).await;
+    two.beat(anew.clone(), seconds(84)).await.unwrap();
+    assert!(may_have_missed(&opened.store, seconds(84)).await, "what it sent before may be committed now");
+    until_nothing_is_missed(&opened.store, seconds(86)).await;
 
     two.leave().await.unwrap();
-    assert!(may_have_missed(&opened.store, seconds(26)).await, "it has left");
-    until_nothing_is_missed(&opened.store, seconds(26)).await;
+    assert!(may_have_missed(&opened.store, seconds(87)).await, "it has left");
+    until_nothing_is_missed(&opened.store, seconds(160)).await;
+}
+
+#[tokio::test]
+async fn a_process_that_says_what_makes_no_sense_keeps_nobody_from_looking() {
+    let opened = open("one").await;
+    let other = neighbour(&opened, "two").await;
+    other.shared().unwrap().beat(beat(), at(0)).await.unwrap();
+    let client = plain(opened.database.url()).await;
+    client.batch_execute("UPDATE redrive.nodes SET every_ms = -1").await.unwrap();
+    until_nothing_is_missed(&opened.store, at(0)).await;
 }
 
 #[tokio::test]
