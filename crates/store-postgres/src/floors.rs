@@ -6,7 +6,7 @@
 //!
 //! It is a hint, kept in memory. What this process writes or hears of lowers it. What another process writes below it
 //! without any news is found once the hint is too old ([`Options::floors_last`]): then a look starts at the beginning again.
-//! For due work that is as late as the look around finds it.
+//! Whoever wrote it knows of it meanwhile.
 //!
 //! A look that starts at the beginning also clears the way: PostgreSQL marks the entries that it walked past and that nobody can
 //! see any more. So it is made as often as it may without taking much of the time: the longer it took, the longer a floor lasts.
