@@ -43,8 +43,8 @@ pub fn run(field: &Field) -> Result<Outcome> {
             run.wait_for_answer(("POST", "/retry-tasks", document), LIMIT, |answer| answer.status == 507)?;
         run.check(is_507, format!("{name} on a full disk: {}", shown(&answer)));
     }
-    let (is_red, answer) = run.wait_for_answer(("GET", "/readyz", ""), LIMIT, |answer| answer.status != 200)?;
-    run.check(is_red && answer.contains("full"), format!("/readyz on a full disk: {}", shown(&answer)));
+    let (is_red, answer) = run.wait_for_answer(("GET", "/readyz", ""), LIMIT, |answer| answer.status == 503)?;
+    run.check(is_red && answer.contains("no space left"), format!("/readyz on a full disk: {}", shown(&answer)));
     run.go_on_for(HOLD)?;
     std::fs::remove_file(&filler).context("making space")?;
     for (name, call, status) in [

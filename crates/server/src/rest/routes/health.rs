@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use redrive_engine::bodies::BodyError;
 use redrive_store::Error;
 
 use crate::failure::Failure;
@@ -55,14 +56,24 @@ pub(crate) static READY: Route = Route {
         headers: &[],
         content: Content::Json(of::<Health>),
     }],
-    problems: &[&kind::UNAVAILABLE, &kind::STORAGE_FULL],
+    problems: &[&kind::UNAVAILABLE],
     example: Example { target: "/readyz", headers: &[], answer: r#"{ "status": "ok" }"# },
     handler: |call| Box::pin(ready(call)),
 };
 
 async fn ready(call: Call) -> Result<Reply, Refusal> {
-    let set_aside = in_time(check_ready(call.app(), NAMED)).await?;
+    let set_aside = in_time(check_ready(call.app(), NAMED)).await.map_err(unavailable)?;
     Reply::json(200, &Health::beside(set_aside, call.app().engine.clock_state()))
+}
+
+/// One status says that it is not ready, whatever the reason: probes look at nothing else.
+fn unavailable(failure: Failure) -> Failure {
+    match failure {
+        Failure::Store(full @ Error::Full(_)) | Failure::Bodies(BodyError::Store(full @ Error::Full(_))) => {
+            Error::Unavailable(full.to_string()).into()
+        }
+        failure => failure,
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "whoever asks has a machine's clock as well")]
@@ -74,6 +85,16 @@ async fn in_time<T>(check: impl Future<Output = Result<T, Failure>>) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_space_means_not_available_like_everything_else() {
+        let full = || Error::Full("disk".to_owned());
+        for failure in [Failure::from(full()), Failure::from(BodyError::Store(full()))] {
+            let told = unavailable(failure);
+            assert!(matches!(&told, Failure::Store(Error::Unavailable(_))), "{told:?}");
+            assert!(told.to_string().contains("no space left"), "{told}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_does_not_answer_is_not_ready_after_five_seconds() {
