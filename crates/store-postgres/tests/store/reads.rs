@@ -303,7 +303,8 @@ const ENQUEUE_AGAIN: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'a
 type Reader = (String, Call, Arc<PostgresStore>);
 
 /// One store for each call, with one session, whose plans last this long. Tables are not analysed meanwhile, and rows that are set
-/// aside not looked at: on a slow machine that would happen in the middle of a test.
+/// aside not looked at: on a slow machine that would happen in the middle of a test. Every call starts at the beginning, or what it
+/// finds would depend on how long ago the one before was.
 async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
     let mut readers = Vec::new();
     for (n, call) in calls().into_iter().enumerate() {
@@ -313,6 +314,7 @@ async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
             plans_last,
             upkeep_after: NEVER,
             take_back_every: NEVER,
+            floors_last: Duration::ZERO..=Duration::ZERO,
             ..Options::new(database.url(), node(&name))
         };
         readers.push((name, call, Arc::new(PostgresStore::open(options).await.unwrap())));
