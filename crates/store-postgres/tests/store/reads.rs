@@ -45,7 +45,7 @@ const EMPTY_ROUNDS: i64 = 8;
 /// The rows that it reads for each one that it asks for then, and the pages: one of each index of its tables whenever it is
 /// planned.
 const ROWS_FOR_NOTHING: i64 = 4;
-const PAGES_FOR_NOTHING: i64 = 10;
+const PAGES_FOR_NOTHING: i64 = 16;
 
 /// A call, and about how many rows it asks for. It is made with an empty database, and with a full one.
 struct Call {
