@@ -1,6 +1,6 @@
 //! Fills the lanes from the store.
 //!
-//! All of them at the start, and whenever something may have become due that nobody told this process of. In between, on a
+//! All of them at the start, and whenever something may have become due that this process does not know of. In between, on a
 //! shared store, a page at a time, round and round: what slipped through everything else is found then. So the cost of a
 //! process with nothing to do hangs on the size of a page, not on how many lanes wait. A page that shows due work that was
 //! not known here is followed by the next one at once: there may be more of it than the others get done.

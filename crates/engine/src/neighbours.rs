@@ -1,6 +1,6 @@
 //! The other processes over a shared store: hearing what they say, and letting them know of this one.
 //!
-//! What is heard here only saves time. Whoever may have missed something looks at the store (`look_around`).
+//! What is heard here only saves time. A process that may have missed something looks at the store (`look_around`).
 
 use std::sync::Arc;
 

@@ -94,7 +94,7 @@ impl Begun {
                 Submission::Created(Box::new(task))
             }
             Submitted::Replayed(task) => {
-                // The call that kept it may have failed, so that nobody knows of it.
+                // The call that kept it may have failed before its lane was told.
                 if task.status == Status::Pending {
                     shared.note_due(&task);
                 }

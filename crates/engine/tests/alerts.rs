@@ -170,7 +170,7 @@ async fn what_another_process_left_without_its_alert_is_found_on_a_shared_store(
     };
     world.store.settle(vec![end]).await.unwrap();
     world.clock.sleep(Duration::from_secs(29)).await;
-    assert_eq!(log.alerts().len(), 0, "whoever ended it may be about to say so");
+    assert_eq!(log.alerts().len(), 0, "the node that ended it may be about to say so");
     all_confirmed(&world, Duration::from_secs(90)).await;
     world.clock.sleep(Duration::from_secs(3600)).await;
     let alerts = log.alerts();

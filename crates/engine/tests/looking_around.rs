@@ -1,4 +1,4 @@
-//! What a node over a shared store reads to find work that nobody told it of.
+//! What a node over a shared store reads to find work that it was not told of.
 
 #![allow(clippy::disallowed_methods, reason = "a test is its own caller, on a task of its own")]
 
@@ -38,7 +38,7 @@ async fn waiting_node() -> (World, World, Arc<Neighbours>) {
     (node, writer, neighbours)
 }
 
-/// A task in this lane that is due in a while, and that nobody is told of.
+/// A task in this lane that is due in a while, without news of it.
 async fn write(writer: &World, number: usize, wait: Duration) -> TaskId {
     let mut draft = writer.draft(&format!("{number}-{}", wait.as_secs()), Spec::default()).await;
     draft.lane = lane(&format!("lane-{number:02}"));

@@ -9,7 +9,7 @@
 //! | `batch` | whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
 //! | `floors` | where claims and looks along the queue start, past rows that died but could not be removed |
-//! | `news` | LISTEN and NOTIFY: waking other processes |
+//! | `news/` | LISTEN and NOTIFY: waking other processes, and whether all of it was heard |
 //! | `shares` | how the connections are shared out |
 //! | `take_back` | brings back rows that were set aside and can be understood now |
 //! | `upkeep` | keeps the counts small and the planner informed |
@@ -19,8 +19,8 @@
 //! knows. A submit then asks again by its key, and finds out; of a settlement or a claim the caller finds out by its
 //! token, or when the lease runs out.
 //!
-//! Not here: any decision about retrying, any clock. Times come from the callers, whose clocks must agree to well within
-//! a lease's margin.
+//! Not here: any decision about retrying, any clock. Times come from the callers, who take them from the database
+//! (`Shared::time`).
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,6 @@ mod batch;
 mod codec;
 pub mod connect;
 mod connection;
-mod ear;
 mod failure;
 mod fence;
 mod floors;

@@ -22,8 +22,7 @@ pub trait Shared: Send + Sync + 'static {
     /// Whether something may have become due since the last call, or since this process began, that no live process knows of
     /// or that this one was not told: news was lost, or another process has gone with what only it knew. What it costs does
     /// not grow with the work that waits. A process that is told so reads all [lanes](crate::Store::pending_lanes).
-    async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
-        let _ = now;
+    async fn may_have_missed(&self, _now: Timestamp) -> Result<bool, Error> {
         Ok(true)
     }
 

@@ -117,30 +117,24 @@ impl Servers {
 
     /// Kills the primary as if its machine were lost; says whether it did.
     pub fn kill(&mut self) -> bool {
-        let may = self.may_be_broken();
-        if may {
-            self.primary.kill();
-            self.standing = Standing::Down;
-        }
-        may
+        self.break_by(Postgres::kill, Standing::Down)
     }
 
     /// Stops the primary at once; says whether it did.
     pub fn stop(&mut self) -> bool {
-        let may = self.may_be_broken();
-        if may {
-            self.primary.stop_immediate();
-            self.standing = Standing::Down;
-        }
-        may
+        self.break_by(Postgres::stop_immediate, Standing::Down)
     }
 
     /// Makes the primary stand still; says whether it did.
     pub fn pause(&mut self) -> bool {
+        self.break_by(Postgres::pause, Standing::Paused)
+    }
+
+    fn break_by(&mut self, act: fn(&Postgres), standing: Standing) -> bool {
         let may = self.may_be_broken();
         if may {
-            self.primary.pause();
-            self.standing = Standing::Paused;
+            act(&self.primary);
+            self.standing = standing;
         }
         may
     }

@@ -322,8 +322,23 @@ async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
     readers
 }
 
+/// Waits until every session of the readers has said what it read so far: PostgreSQL has it do so once it was idle for 10 s.
+/// Else that would be counted as read by another call.
+async fn until_reported(client: &Client) {
+    let rest = "SELECT max(extract(epoch FROM state_change - clock_timestamp()))::float8 + 11 FROM pg_stat_activity
+                WHERE application_name LIKE 'redrive reader-%' AND datname = current_database()";
+    loop {
+        let rest: Option<f64> = client.query_one(rest, &[]).await.unwrap().get(0);
+        match rest.filter(|rest| *rest > 0.0) {
+            Some(rest) => client.query_one("SELECT pg_sleep($1)", &[&rest]).await.unwrap(),
+            None => return,
+        };
+    }
+}
+
 /// Has each call made in these rounds and holds it to what it asks for, each time.
 async fn hold_to_what_is_asked_for(client: &Client, readers: Vec<Reader>, rounds: &[Round]) {
+    until_reported(client).await;
     let mut wrong = Vec::new();
     for (name, call, store) in readers {
         let before = reads(client).await;

@@ -1,0 +1,252 @@
+//! News between processes: LISTEN and NOTIFY on one channel.
+//!
+//! A NOTIFY makes commits queue up behind one another, so it is sent rarely and by itself, never inside the transactions
+//! that carry the load: classes of lanes in which something became due that this process did not claim at once are gathered
+//! for [`SAY_EVERY`], and one that was told of is not told of again for [`QUIET_FOR`]. A process that has heard of one asks about
+//! it until it is empty. What gets lost is noticed ([`Ear`]), and found by a look at all lanes.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `mod` | saying, listening, and passing on |
+//! | `unsaid` | what is still to be said, and how soon again |
+//! | `item` | what a notification looks like |
+//! | `ear` | whether all that was said has been heard |
+
+mod ear;
+mod item;
+mod unsaid;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
+use redrive_store::{LaneDue, News as Announcement};
+use tokio::sync::{Notify, mpsc};
+use tokio_postgres::AsyncMessage;
+use tokio_postgres::types::Type;
+
+use crate::connect::{Address, Driven};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::floors::Floors;
+use crate::pool::{Pool, call};
+use ear::Ear;
+use item::Item;
+use unsaid::{QUIET_FOR, Saying, Unsaid};
+
+/// The channel; also in the function `redrive.enqueue`.
+const CHANNEL: &str = "redrive_due";
+/// How long news is gathered.
+const SAY_EVERY: Duration = Duration::from_millis(50);
+/// The pause before a listener that lost its connection tries again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+/// The most news that waits to be heard; what does not fit is found by looking.
+const UNHEARD: usize = 1_024;
+
+/// Both ends of the news.
+pub(crate) struct News {
+    node: String,
+    floors: Arc<Floors>,
+    unsaid: Mutex<Unsaid>,
+    ring: Notify,
+    heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
+    hear: mpsc::Sender<Announcement>,
+    pub(crate) ear: Ear,
+}
+
+impl News {
+    pub(crate) fn new(node: &str, floors: Arc<Floors>) -> Arc<Self> {
+        let (hear, heard) = mpsc::channel(UNHEARD);
+        Arc::new(News {
+            node: node.to_owned(),
+            floors,
+            unsaid: Mutex::default(),
+            ring: Notify::new(),
+            heard: tokio::sync::Mutex::new(heard),
+            hear,
+            ear: Ear::default(),
+        })
+    }
+
+    /// Something of this class of a lane is due, and this process did not claim it at once.
+    pub(crate) fn tell(&self, lane: &Lane, class: Class, due: Timestamp) {
+        self.unsaid().tell((lane.clone(), class), due);
+        self.ring.notify_one();
+    }
+
+    /// A cancel of this task was committed while an attempt of it was in flight.
+    pub(crate) fn tell_cancel(&self, tenant: TenantId, id: TaskId) {
+        self.unsaid().tell_cancel(tenant, id);
+        self.ring.notify_one();
+    }
+
+    fn unsaid(&self) -> MutexGuard<'_, Unsaid> {
+        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What others said: waits for the first, then takes all there is.
+    pub(crate) async fn heard(&self) -> Vec<Announcement> {
+        let mut heard = self.heard.lock().await;
+        let mut all = Vec::new();
+        heard.recv_many(&mut all, UNHEARD).await;
+        all
+    }
+
+    /// Says what there is to say, for as long as it is let.
+    pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
+        loop {
+            let is_left = self.unsaid().has_lanes();
+            let rung = self.ring.notified();
+            match is_left {
+                // Their quiet time comes to its end.
+                true => drop(tokio::time::timeout(QUIET_FOR / 4, rung).await),
+                false => rung.await,
+            }
+            tokio::time::sleep(SAY_EVERY).await;
+            while let Some(saying) = self.next_saying() {
+                if let Err(failure) = call!(pool, |connection| notify(connection, &saying.text)) {
+                    tracing::debug!(%failure, "telling other processes the news");
+                    self.unsaid().put_back(saying);
+                    tokio::time::sleep(QUIET_FOR).await;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn next_saying(&self) -> Option<Saying> {
+        self.unsaid().next(&self.node)
+    }
+
+    /// Says something that this process itself should hear.
+    pub(crate) async fn probe(&self, connection: &Connection) -> Result<(), Failure> {
+        let item = Item::probe(&self.node, self.ear.next_probe());
+        notify(connection, &format!("[{}]", item.text())).await
+    }
+
+    /// Listens, on a connection of its own, for as long as it is let.
+    pub(crate) async fn listen(self: Arc<Self>, address: Address) {
+        loop {
+            if let Err(failure) = self.listen_once(&address).await {
+                tracing::warn!(%failure, "listening for other processes' news failed, trying again");
+            }
+            tokio::time::sleep(LISTEN_AGAIN).await;
+        }
+    }
+
+    async fn listen_once(&self, address: &Address) -> Result<(), Failure> {
+        let (client, driven) = address.connect_for_writing().await?;
+        let listen = format!("LISTEN {CHANNEL}");
+        let listening = client.batch_execute(&listen);
+        self.drive(listening, driven).await
+    }
+
+    /// Moves bytes until the connection ends, and passes on what comes in.
+    async fn drive(
+        &self,
+        listening: impl Future<Output = Result<(), tokio_postgres::Error>>,
+        mut driven: Driven,
+    ) -> Result<(), Failure> {
+        let mut listening = Box::pin(listening);
+        let mut is_listening = false;
+        loop {
+            let message = poll_fn(|context| {
+                if !is_listening && let std::task::Poll::Ready(outcome) = Pin::as_mut(&mut listening).poll(context) {
+                    is_listening = true;
+                    // What was said before is lost.
+                    self.ear.missed();
+                    if let Err(error) = outcome {
+                        return std::task::Poll::Ready(Some(Err(error)));
+                    }
+                }
+                driven.poll_message(context)
+            })
+            .await;
+            match message {
+                Some(Ok(AsyncMessage::Notification(notification))) => self.pass_on(notification.payload()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error.into()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn pass_on(&self, payload: &str) {
+        let items: Vec<Item> = match serde_json::from_str(payload) {
+            Ok(items) => items,
+            Err(error) => {
+                tracing::debug!(%error, "a notification that cannot be understood");
+                self.ear.missed();
+                return;
+            }
+        };
+        for item in items {
+            if item.is_from(&self.node) {
+                item.probe_number().into_iter().for_each(|number| self.ear.heard_probe(number));
+                continue;
+            }
+            for news in item.read() {
+                if let Announcement::Due(LaneDue { lane, class, next_due: Some(due) }) = &news {
+                    self.unsaid().told((lane.clone(), *class), *due);
+                }
+                self.hear(news);
+            }
+        }
+    }
+
+    /// Passes one item on; what nobody takes is looked for. Says whether it was taken.
+    pub(crate) fn hear(&self, news: Announcement) -> bool {
+        // Before it is heard, and asked for.
+        if let Announcement::Due(due) = &news {
+            self.floors.note_all(std::slice::from_ref(due));
+        }
+        let is_taken = self.hear.try_send(news).is_ok();
+        if !is_taken {
+            self.ear.missed();
+        }
+        is_taken
+    }
+}
+
+async fn notify(connection: &Connection, text: &str) -> Result<(), Failure> {
+    connection.query("SELECT pg_notify($1, $2)", &[(&CHANNEL, Type::TEXT), (&text, Type::TEXT)]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::Dependency;
+
+    use super::*;
+
+    fn due(class: Class) -> Announcement {
+        let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("b").unwrap() };
+        Announcement::Due(LaneDue { lane, class, next_due: Some(Timestamp::from_millis(7)) })
+    }
+
+    fn hear(payload: &str) -> Vec<Announcement> {
+        let news = News::new("two", Floors::new(QUIET_FOR..=QUIET_FOR));
+        news.pass_on(payload);
+        let mut heard = news.heard.try_lock().unwrap();
+        std::iter::from_fn(|| heard.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn what_the_version_before_and_enqueue_announce_is_understood() {
+        for (payload, expected) in [
+            (r#"[{"n":"one","t":"default","d":"b","at":7,"c":1}]"#, vec![due(Class::Retry)]),
+            (r#"[{"n":"two","t":"default","d":"b","at":7,"c":1}]"#, vec![]),
+            // Of the version before.
+            (r#"[{"n":"one","t":"default","d":"b","at":7}]"#, vec![due(Class::First), due(Class::Retry)]),
+            // Of redrive.enqueue.
+            (r#"[{"t":"default","d":"b","at":7}]"#, vec![due(Class::First)]),
+            // Of a later version.
+            (r#"[{"n":"one","t":"default","d":"b","at":7,"c":9}]"#, vec![]),
+            (r#"[{"n":"one","t":"default","x":"no task"}]"#, vec![]),
+            ("[{}]", vec![]),
+        ] {
+            assert_eq!(hear(payload), expected, "{payload}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What is still to be said, and how soon something may be said again.
+//!
+//! Cancels go out in notifications of their own: processes of an earlier version understand none that has one in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
+use tokio::time::Instant;
+
+use super::item::{Item, Text};
+
+/// How long a lane that was told of is not told of again.
+pub(super) const QUIET_FOR: Duration = Duration::from_secs(1);
+/// The most cancels that wait to be told. The attempt that one is about ends by itself.
+const CANCELS: usize = 10_000;
+/// The most classes of lanes that wait to be told, and that are remembered as told.
+const REMEMBERED: usize = 10_000;
+
+type Key = (Lane, Class);
+
+/// What is still to be said.
+#[derive(Default)]
+pub(super) struct Unsaid {
+    lanes: BTreeMap<Key, Timestamp>,
+    /// Those that were told of: when, and as due when.
+    said: BTreeMap<Key, (Instant, Timestamp)>,
+    cancels: BTreeSet<(TenantId, TaskId)>,
+}
+
+/// One notification, and what is in it.
+pub(super) struct Saying {
+    pub(super) text: String,
+    lanes: Vec<(Key, Timestamp)>,
+    cancels: Vec<(TenantId, TaskId)>,
+}
+
+impl Unsaid {
+    /// Something of this class of a lane is due then. What does not fit is found by looking.
+    pub(super) fn tell(&mut self, key: Key, due: Timestamp) {
+        if self.lanes.len() < REMEMBERED || self.lanes.contains_key(&key) {
+            self.put(key, due);
+        }
+    }
+
+    pub(super) fn tell_cancel(&mut self, tenant: TenantId, id: TaskId) {
+        if self.cancels.len() < CANCELS {
+            self.cancels.insert((tenant, id));
+        }
+    }
+
+    /// Another process has told of it.
+    pub(super) fn told(&mut self, key: Key, due: Timestamp) {
+        if self.lanes.get(&key).is_some_and(|known| *known >= due) {
+            self.lanes.remove(&key);
+        }
+        self.remember(key, due);
+    }
+
+    /// Whether lanes wait to be told of, some of them for the end of their quiet time.
+    pub(super) fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// As much as fits into one notification, of what may be said now.
+    pub(super) fn next(&mut self, node: &str) -> Option<Saying> {
+        self.next_cancels(node).or_else(|| self.next_lanes(node))
+    }
+
+    /// It could not be said: it is said another time.
+    pub(super) fn put_back(&mut self, Saying { lanes, cancels, .. }: Saying) {
+        for (key, due) in lanes {
+            self.said.remove(&key);
+            self.put(key, due);
+        }
+        self.cancels.extend(cancels);
+    }
+
+    fn next_cancels(&mut self, node: &str) -> Option<Saying> {
+        let (mut text, mut cancels) = (Text::default(), Vec::new());
+        while let Some((tenant, id)) = self.cancels.pop_first() {
+            if !text.push(&Item::cancel(node, &tenant, id)) {
+                self.cancels.insert((tenant, id));
+                break;
+            }
+            cancels.push((tenant, id));
+        }
+        text.finish().map(|text| Saying { text, lanes: Vec::new(), cancels })
+    }
+
+    fn next_lanes(&mut self, node: &str) -> Option<Saying> {
+        let (mut text, mut lanes, mut later) = (Text::default(), Vec::new(), BTreeMap::new());
+        while let Some((key, due)) = self.lanes.pop_first() {
+            if self.is_known(&key, due) {
+                later.insert(key, due);
+                continue;
+            }
+            if !text.push(&Item::due(node, &key.0, key.1, due)) {
+                self.lanes.insert(key, due);
+                break;
+            }
+            self.remember(key.clone(), due);
+            lanes.push((key, due));
+        }
+        self.lanes.append(&mut later);
+        text.finish().map(|text| Saying { text, lanes, cancels: Vec::new() })
+    }
+
+    fn put(&mut self, key: Key, due: Timestamp) {
+        let known = self.lanes.entry(key).or_insert(due);
+        *known = due.min(*known);
+    }
+
+    /// Whether it was told of a moment ago, as due no later.
+    fn is_known(&self, key: &Key, due: Timestamp) -> bool {
+        self.said.get(key).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due)
+    }
+
+    fn remember(&mut self, key: Key, due: Timestamp) {
+        if self.said.len() >= REMEMBERED {
+            self.said.retain(|_, (said, _)| said.elapsed() < QUIET_FOR);
+            if self.said.len() > REMEMBERED / 2 {
+                self.said.clear();
+            }
+        }
+        self.said.insert(key, (Instant::now(), due));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::Dependency;
+
+    use super::super::item::MAX_TEXT;
+    use super::*;
+
+    fn key(dependency: &str) -> Key {
+        let dependency = Dependency::try_new(dependency).unwrap();
+        (Lane { tenant: TenantId::default_tenant(), dependency }, Class::First)
+    }
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn what_is_told_fits_into_notifications_that_postgres_takes() {
+        let mut unsaid = Unsaid::default();
+        for n in 0..200 {
+            unsaid.tell(key(&format!("https://{n}.example")), at(n));
+            unsaid.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(n, 7));
+        }
+        let (mut dues, mut cancels) = (0, 0);
+        while let Some(saying) = unsaid.next("one") {
+            assert!(saying.text.len() <= MAX_TEXT, "{}", saying.text.len());
+            assert!(saying.lanes.is_empty() || saying.cancels.is_empty(), "one kind in each: {}", saying.text);
+            (dues, cancels) = (dues + saying.lanes.len(), cancels + saying.cancels.len());
+        }
+        assert_eq!((dues, cancels), (200, 200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_again_too_soon_is_said_when_the_quiet_time_is_over() {
+        let mut unsaid = Unsaid::default();
+        unsaid.tell(key("a"), at(7));
+        assert!(unsaid.next("one").is_some());
+        // Another process may have found nothing more meanwhile, and forgotten it.
+        unsaid.tell(key("a"), at(8));
+        assert!(unsaid.next("one").is_none() && unsaid.has_lanes());
+        tokio::time::advance(QUIET_FOR).await;
+        assert!(unsaid.next("one").is_some());
+        assert!(unsaid.next("one").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_said_is_said_again() {
+        let mut unsaid = Unsaid::default();
+        unsaid.tell(key("a"), at(7));
+        unsaid.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(7, 7));
+        for _ in 0..3 {
+            let said = [unsaid.next("one").unwrap(), unsaid.next("one").unwrap()];
+            assert!(unsaid.next("one").is_none());
+            said.into_iter().for_each(|saying| unsaid.put_back(saying));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_another_process_has_told_is_not_told_again_at_once() {
+        let mut unsaid = Unsaid::default();
+        unsaid.tell(key("a"), at(7));
+        unsaid.told(key("a"), at(7));
+        assert!(unsaid.next("one").is_none() && !unsaid.has_lanes());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_only_hears_remembers_no_more_than_it_may() {
+        let mut unsaid = Unsaid::default();
+        for n in 0..3 * REMEMBERED {
+            unsaid.told(key(&format!("https://{n}.example")), at(7));
+            assert!(unsaid.said.len() <= REMEMBERED);
+        }
+        for n in 0..3 * REMEMBERED {
+            unsaid.tell(key(&format!("https://{n}.other")), at(7));
+        }
+        assert_eq!(unsaid.lanes.len(), REMEMBERED);
+    }
+}
