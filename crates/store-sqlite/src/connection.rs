@@ -16,7 +16,7 @@ const STATEMENTS: usize = 128;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Each reader's part of the page cache.
-const READER_CACHE_PART: usize = 8;
+const READER_CACHE_PART: usize = 4;
 
 /// Measured: see the example `life_cycles`.
 const PAGE_BYTES: u32 = 4096;

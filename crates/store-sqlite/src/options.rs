@@ -12,7 +12,7 @@ pub struct Options {
     pub directory: PathBuf,
     /// Threads that read, each with its own connection.
     pub readers: usize,
-    /// Page cache of the writer; each reader has an eighth of it.
+    /// Page cache of the writer; each reader has a quarter of it.
     pub cache_bytes: usize,
     /// How many idempotency keys are kept in memory before they are moved to the index on disk; up to twice as many
     /// are held while that is under way. A restart reads as many tasks to find them again.
@@ -31,7 +31,7 @@ impl Options {
         Options {
             directory: directory.into(),
             readers: 4,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 16 * 1024 * 1024,
             recent_keys: 500_000,
             wal_limit_bytes: 64 * 1024 * 1024,
             checkpoint_after: Duration::from_millis(50),

@@ -8,16 +8,6 @@ use crate::admission::pace::FIRST_SLOTS;
 use crate::admission::quota::{TENANT_WEIGHT, share};
 use crate::schedule::LaneId;
 
-/// Attempts that take so long are kept from starting at one moment in many lanes.
-const LONG: Duration = Duration::from_secs(1);
-/// The most that a lane's starts are moved for that.
-const WIDEST: Duration = Duration::from_secs(2);
-
-/// A number from 0 to 1 for each lane, far from those of the lanes with the numbers before (multiples of the golden ratio).
-fn fraction(lane: LaneId) -> f64 {
-    (lane as f64 * 0.618_033_988_749_895).fract()
-}
-
 impl Slots {
     /// How many tasks may be claimed into slots now; never zero.
     pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
@@ -65,17 +55,17 @@ impl Slots {
     pub(super) fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
         let entry = &self.lanes[lane];
         let spacing = self.spacing(lane, now);
-        if spacing.is_zero() {
-            return Ok(usize::MAX);
-        }
-        match now.checked_sub(entry.next_start) {
-            None => Err(Held::Paced(entry.next_start)),
+        let of_lane = match now.checked_sub(entry.next_start) {
+            _ if spacing.is_zero() => usize::MAX,
+            None => return Err(Held::Paced(entry.next_start)),
             // A lane that was looked at late may catch up a little.
             Some(late) => {
                 let due = usize::try_from(late.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(usize::MAX);
-                Ok(due.min(entry.most_held / 8) + 1)
+                due.min(entry.most_held / 8) + 1
             }
-        }
+        };
+        let of_all = if entry.pool == Pool::Slow { self.flow.starts(now) } else { usize::MAX };
+        if of_all == 0 { Err(Held::Flow) } else { Ok(of_lane.min(of_all)) }
     }
 
     pub(super) fn spacing(&self, lane: LaneId, now: Duration) -> Duration {
@@ -86,27 +76,14 @@ impl Slots {
         }
     }
 
-    /// Moves the starts of a lane whose attempts take long away from those of other such lanes, once. Lanes that were given
-    /// their backlogs at one moment would otherwise end, be settled, be claimed and start again at one moment for ever. Only
-    /// an attempt that began when the lane was slow says that: in a burst that this machine is too slow for, all take long.
-    pub(super) fn spread(&mut self, lane: LaneId, took: Duration, now: Duration) {
-        let entry = &mut self.lanes[lane];
-        if entry.pool != Pool::Slow {
-            entry.is_spread = false;
-        } else if took >= LONG && !entry.is_spread && now.saturating_sub(took) >= entry.changed_at {
-            entry.is_spread = true;
-            let by = (took / 2).min(WIDEST).mul_f64(fraction(lane));
-            // In whole milliseconds: no clock is asked for less.
-            let by = Duration::from_millis(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
-            entry.next_start = entry.next_start.max(now + by);
-        }
-    }
-
     /// Slots that were taken for attempts of a slow lane are given back, and the attempts were not made.
     pub(super) fn not_started(&mut self, lane: LaneId, slots: usize, now: Duration) {
         let spacing = self.spacing(lane, now) * u32::try_from(slots).unwrap_or(u32::MAX);
         let entry = &mut self.lanes[lane];
         entry.next_start = entry.next_start.saturating_sub(spacing);
+        if entry.pool == Pool::Slow {
+            self.flow.give_back(slots);
+        }
     }
 
     /// Lets the lane be looked at again at this time.

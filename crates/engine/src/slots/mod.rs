@@ -26,6 +26,7 @@ use redrive_core::planted::{self, Bug};
 use tokio::sync::oneshot;
 
 use crate::admission::Pool;
+use crate::admission::flow::Flow;
 use crate::admission::horizon::Horizon;
 use crate::admission::pace::{AttemptEnd, Pace, SLOW_AFTER};
 use crate::admission::quota::{Quota, share};
@@ -63,6 +64,8 @@ pub(crate) enum Held {
     Memory,
     /// It is slow, and its next start is at this elapsed time, so that its attempts do not all start at one moment.
     Paced(Duration),
+    /// It is slow, and so are others: they do not all start at one moment.
+    Flow,
 }
 
 /// How many tasks a lane may claim now.
@@ -96,6 +99,9 @@ pub(crate) struct Slots {
     ageing: BTreeSet<(Duration, LaneId)>,
     /// Slow lanes that may start another attempt then.
     paced: BTreeSet<(Duration, LaneId)>,
+    /// How fast slow lanes start, and when those that stand in line for that are looked at again.
+    flow: Flow,
+    flows_at: Option<Duration>,
     /// Tasks of all lanes that are claimed, or about to be, without a slot.
     unsent: usize,
     /// The pool whose line is offered first what becomes free next; they take turns.
@@ -132,10 +138,6 @@ struct LaneSlots {
     /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
     most_held: usize,
     next_start: Duration,
-    /// When it came into its pool.
-    changed_at: Duration,
-    /// Its starts have been moved away from those of other slow lanes.
-    is_spread: bool,
     /// When it is looked at again, if it is held back until its next start.
     paced_until: Option<Duration>,
 }
@@ -152,6 +154,8 @@ impl Slots {
             resting: BTreeMap::new(),
             ageing: BTreeSet::new(),
             paced: BTreeSet::new(),
+            flow: Flow::new(bounds.slots / 2),
+            flows_at: None,
             unsent: 0,
             first_pool: Pool::Fast,
             served: Vec::new(),
@@ -175,8 +179,6 @@ impl Slots {
             ages_at: None,
             most_held: 0,
             next_start: Duration::ZERO,
-            changed_at: Duration::ZERO,
-            is_spread: false,
             paced_until: None,
         };
         if self.tenants.len() <= tenant {
@@ -323,7 +325,9 @@ impl Slots {
         let took = now.saturating_sub(began);
         let rest = self.lanes[lane].pace.record(took, end, now);
         self.classify(lane, now);
-        self.spread(lane, took, now);
+        if self.lanes[lane].pool == Pool::Slow {
+            self.flow.record(took + rest);
+        }
         if rest.is_zero() {
             self.release(lane, 1, now);
         } else {
@@ -376,6 +380,10 @@ impl Slots {
             self.lanes[lane].paced_until = None;
             self.serve(lane, now);
         }
+        if self.flows_at.take_if(|at| *at <= now).is_some() {
+            self.offer_in_line(true, now);
+            self.offer_in_line(false, now);
+        }
         while let Some((ages_at, lane)) = self.ageing.first().copied()
             && ages_at <= now
         {
@@ -389,7 +397,7 @@ impl Slots {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
         let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());
         let paced = self.paced.first().map(|(until, _)| *until);
-        [rested, aged, paced].into_iter().flatten().min()
+        [rested, aged, paced, self.flows_at].into_iter().flatten().min()
     }
 
     /// A lane that may have more room than before, each at most once per change.
@@ -440,7 +448,7 @@ impl Slots {
         }
         entry.pool = pool;
         let (held, bytes) = (entry.held, entry.bytes);
-        (entry.most_held, entry.next_start, entry.changed_at) = (held, now, now);
+        (entry.most_held, entry.next_start) = (held, now);
         let tenant = &mut self.tenants[entry.tenant];
         for (of_tenant, quota, amount) in
             [(&mut tenant.slots, &mut self.slots, held), (&mut tenant.bytes, &mut self.bytes, bytes)]
@@ -491,6 +499,9 @@ impl Slots {
         let catch_up = spacing * u32::try_from(entry.most_held / 8).unwrap_or(u32::MAX);
         let starts = spacing * u32::try_from(slots).unwrap_or(u32::MAX);
         entry.next_start = entry.next_start.max(now.saturating_sub(catch_up)) + starts;
+        if entry.pool == Pool::Slow {
+            self.flow.take(slots, now);
+        }
         self.tenants[entry.tenant].slots[entry.pool as usize] += slots;
         self.slots.take(entry.pool, slots);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redrive_core::planted::{self, Bug};
 
 use super::{Held, Slots};
+use crate::admission::Pool;
 use crate::schedule::LaneId;
 
 /// The most lanes of one line that are offered what has become free and cannot take it. The next offer goes on behind them:
@@ -15,7 +16,10 @@ impl Slots {
     /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
     pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
         match self.more(lane, now) {
-            Err(Held::Pool | Held::Tenant | Held::Memory) => {
+            Err(held @ (Held::Pool | Held::Tenant | Held::Memory | Held::Flow)) => {
+                if held == Held::Flow {
+                    self.flows_at = Some(self.flow.next_portion());
+                }
                 let entry = &self.lanes[lane];
                 let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
                 self.line.join(lane, entry.tenant, entry.pool, is_starved);
@@ -67,6 +71,8 @@ impl Slots {
         for pool in [self.first_pool, self.first_pool.next(), self.first_pool.next().next()] {
             let mut refused = 0;
             let most = self.line.tenants(pool, to_starved).min(REFUSALS);
+            // Slow lanes that are let go now start together.
+            let mut starts = if pool == Pool::Slow { self.flow.starts(now) } else { usize::MAX };
             while refused < most && self.slots.unheld() > 0 {
                 let Some(lane) = self.line.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
@@ -76,8 +82,13 @@ impl Slots {
                 if self.lanes[lane].pool != pool {
                     continue;
                 }
+                if starts == 0 {
+                    self.flows_at = Some(self.flow.next_portion());
+                    break;
+                }
                 match self.more(lane, now) {
                     Ok(_) => {
+                        starts -= 1;
                         self.line.leave(lane);
                         if !planted::is(Bug::TenantsTakeNoTurns) {
                             self.line.pass(pool, to_starved);
