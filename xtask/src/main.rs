@@ -46,7 +46,7 @@ enum Command {
     ///
     /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
     /// worlds, the planted bugs, a small crash run, a few steps of the siege and a small chaos run, and stops at the first failure.
-    Test,
+    Test(test::Arguments),
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///
     /// Examples:
@@ -119,7 +119,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Test => test::run(),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Bench(options) => bench::run(&options),
         Command::Crash(arguments) => crash::run_as_command(&arguments),
         Command::Siege(arguments) => siege::run_as_command(&arguments),

@@ -36,13 +36,34 @@ const CRASH: crash::Options = crash::Options {
 /// The most time that the crash run may take.
 const CRASH_LIMIT: Duration = Duration::from_secs(180);
 
+/// The tests that `--quick` leaves out: those that start servers or the real binary, and the simulator.
+const NOT_QUICK: &str = "not (package(redrive-sim) + package(redrive-fuzz) + package(redrive-store-postgres) \
+                         + package(redrive-schedule-redis) + package(redrive-testbed) + package(redrive-outbox) + package(xtask) \
+                         + binary(cli))";
+
+/// The arguments of `cargo xtask test`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// For the inner loop, in under two minutes once built: format, clippy, and the tests that start no server and no binary
+    #[arg(long)]
+    quick: bool,
+}
+
 /// Runs all steps and stops at the first that fails.
-pub fn run() -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
+    if arguments.quick {
+        run_quick()?;
+        println!(
+            "the quick steps passed in {:.1} s; `cargo xtask test` runs the others",
+            started.elapsed().as_secs_f64()
+        );
+        return Ok(());
+    }
     tools::install_missing()?;
 
-    Step::cargo(&["fmt", "--all", "--check"]).run()?;
-    Step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]).run()?;
+    check_format()?;
+    lint()?;
     run_tests()?;
     if tools::has_cargo_command("deny") {
         // Not `advisories`: they need the network, and a new one would fail a change that has nothing to do with it.
@@ -69,6 +90,25 @@ pub fn run() -> Result<()> {
 
     println!("all steps passed in {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Format, clippy, and the tests that start no server.
+fn run_quick() -> Result<()> {
+    check_format()?;
+    lint()?;
+    if tools::has_cargo_command("nextest") {
+        return Step::cargo(&["nextest", "run", "--workspace", "--all-features", "-E", NOT_QUICK]).run();
+    }
+    println!("──▶ cargo nextest is not installed, which could pick tests: only those inside the crates are run");
+    Step::cargo(&["test", "--workspace", "--all-features", "--lib", "--exclude", "redrive-store-postgres"]).run()
+}
+
+fn check_format() -> Result<()> {
+    Step::cargo(&["fmt", "--all", "--check"]).run()
+}
+
+fn lint() -> Result<()> {
+    Step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]).run()
 }
 
 /// All tests, over one PostgreSQL server.

@@ -1,30 +1,28 @@
-//! How fast the slow lanes together may start attempts.
+//! A rate limit on the starts of all slow lanes together.
 //!
-//! A thousand lanes that were given their backlogs at one moment start at one moment, and end, are settled, are claimed and
-//! start again at one moment, for ever: every few seconds the healthy lanes wait until all of that is done. To hold back each
-//! lane by itself does not help, because the slot that it leaves free goes to the next one in line, at that same moment. So
-//! the slow lanes have one clock for all their starts. It goes twice as fast as their slots can turn over: it binds what
-//! would start at one moment, and nothing else.
+//! Lanes that receive their backlogs at the same time start, end, settle and claim at the same time, every few seconds, and
+//! healthy lanes wait meanwhile. A delay per lane does not help: the slot that a delayed lane leaves free goes to the next
+//! lane in line at that same moment. So the limit is one for the whole slow pool. It is twice the rate at which the pool's
+//! slots can turn over, so that it binds bursts only.
 
 use std::time::Duration;
 
 use redrive_core::Latency;
 
-/// Attempts that are shorter than this, on the mean, may start as they like: in a burst that the machine is too slow for, all
-/// of them take long.
+/// No limit while attempts are shorter than this on average: a burst that overloads this machine makes healthy lanes slow, too.
 const LONG: Duration = Duration::from_secs(1);
-/// What may start in so much time may start at once: a claim of one task costs nearly as much as one of twenty.
+/// Starts are granted in portions of this length: a claim of one task costs nearly as much as a claim of twenty.
 const PORTION: Duration = Duration::from_millis(20);
 
-/// The longest from one start to the next: a hundred a second do nobody any harm.
+/// The longest time between two starts: 100 starts per second cost other lanes nothing.
 const WIDEST: Duration = Duration::from_millis(10);
 
-/// The clock of the slow lanes' starts. Times are of the clock that never jumps.
+/// Rate limit of the slow pool's starts. Times are monotonic.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Slots that slow lanes may hold.
     capacity: u32,
-    /// What an attempt keeps a slot for, its rest included.
+    /// How long an attempt holds a slot, its rest included.
     slot_time: Latency,
     /// Starts are booked up to this time.
     booked: Duration,
@@ -37,9 +35,9 @@ impl Flow {
         Flow { capacity, slot_time: Latency::default(), booked: Duration::ZERO }
     }
 
-    /// Takes in an attempt that kept its slot for `kept`.
-    pub(crate) fn record(&mut self, kept: Duration) {
-        self.slot_time.record(kept);
+    /// Records an attempt that held its slot for `held`.
+    pub(crate) fn record(&mut self, held: Duration) {
+        self.slot_time.record(held);
     }
 
     /// How many may start now.
@@ -60,12 +58,12 @@ impl Flow {
         self.booked + PORTION
     }
 
-    /// So many start.
+    /// Counts starts.
     pub(crate) fn take(&mut self, starts: usize, now: Duration) {
         self.booked = self.booked.max(now.saturating_sub(PORTION)) + self.time_of(starts);
     }
 
-    /// So many that were taken did not start.
+    /// Takes starts back that were counted and not made.
     pub(crate) fn give_back(&mut self, starts: usize) {
         self.booked = self.booked.saturating_sub(self.time_of(starts));
     }
@@ -87,9 +85,9 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn after(kept: Duration) -> Flow {
+    fn after(held: Duration) -> Flow {
         let mut flow = Flow::new(2_000);
-        flow.record(kept);
+        flow.record(held);
         flow
     }
 

@@ -7,19 +7,21 @@
 //! | file | its job |
 //! | --- | --- |
 //! | `mod` | what each lane holds, has claimed and has on the wire |
+//! | `lane` | one lane's entry |
 //! | `limits` | how many more a lane may take, and why no more: the rules of `admission`, asked with what is counted here |
 //! | `offers` | who gets what becomes free |
 //! | `line` | the order of those who wait |
 //!
 //! Not here: what is due (`schedule`).
 
+mod lane;
 mod limits;
 mod line;
 mod offers;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::planted::{self, Bug};
@@ -28,9 +30,10 @@ use tokio::sync::oneshot;
 use crate::admission::Pool;
 use crate::admission::flow::Flow;
 use crate::admission::horizon::Horizon;
-use crate::admission::pace::{AttemptEnd, Pace, SLOW_AFTER};
+use crate::admission::pace::{AttemptEnd, SLOW_AFTER};
 use crate::admission::quota::{Quota, share};
 use crate::schedule::LaneId;
+use lane::LaneSlots;
 use line::Line;
 
 /// A tenant's number while one of its lanes is in memory.
@@ -117,31 +120,6 @@ struct TenantHolds {
     bytes: [usize; Pool::ALL.len()],
 }
 
-#[derive(Debug)]
-struct LaneSlots {
-    tenant: TenantKey,
-    /// Where what it holds is counted.
-    pool: Pool,
-    /// Slots that it holds: reserved, on the wire, or resting.
-    held: usize,
-    /// Of these, reserved for its next claim.
-    reserved: usize,
-    /// Tasks that are claimed, or about to be, without a slot.
-    unsent: usize,
-    bytes: usize,
-    /// The largest of its latest tasks in memory.
-    task_bytes: usize,
-    on_wire: BTreeMap<Number, Duration>,
-    waiting: VecDeque<(Number, oneshot::Sender<()>)>,
-    pace: Pace,
-    ages_at: Option<Duration>,
-    /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
-    most_held: usize,
-    next_start: Duration,
-    /// When it is looked at again, if it is held back until its next start.
-    paced_until: Option<Duration>,
-}
-
 impl Slots {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Slots {
@@ -165,22 +143,7 @@ impl Slots {
 
     /// Enters a lane that holds nothing under this number.
     pub(crate) fn add(&mut self, lane: LaneId, tenant: TenantKey) {
-        let fresh = LaneSlots {
-            tenant,
-            pool: Pool::Unknown,
-            held: 0,
-            reserved: 0,
-            unsent: 0,
-            bytes: 0,
-            task_bytes: 1,
-            on_wire: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            pace: Pace::default(),
-            ages_at: None,
-            most_held: 0,
-            next_start: Duration::ZERO,
-            paced_until: None,
-        };
+        let fresh = LaneSlots::new(tenant);
         if self.tenants.len() <= tenant {
             self.tenants.resize_with(tenant + 1, TenantHolds::default);
         }

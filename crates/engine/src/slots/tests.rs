@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use redrive_core::latency::ESTIMATE_FOR;
 
 use super::*;
@@ -203,7 +205,7 @@ fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one
 #[test]
 fn quick_and_long_attempts_of_slow_lanes_share_one_flow_and_lose_nothing_by_it() {
     // Half of the lanes take half a second, half of them 8 s.
-    let took = |lane: LaneId| if lane % 2 == 0 { Duration::from_millis(500) } else { secs(8) };
+    let took = |lane: LaneId| if lane.is_multiple_of(2) { Duration::from_millis(500) } else { secs(8) };
     let mut slots = slots(4_096, 2, &[0; 600]);
     let started = starts(&mut slots, 600, secs(40), took);
     let in_a_second = started[800..].iter().sum::<usize>() / 32;

@@ -18,6 +18,7 @@ mod open_files;
 mod problem;
 mod sense;
 mod settings;
+mod value;
 
 pub use address::Address;
 pub use environment::Environment;
