@@ -13,8 +13,9 @@ use redrive_store::{
     Claimed, CleanFrom, DeletePolicy, Error, Expected, Lease, NewTask, Settled, Store, Submitted, Token,
 };
 use redrive_store_sqlite::{Options, SqliteStore};
+use rusqlite::Connection;
 
-use support::open;
+use support::{database, open};
 
 /// A task with an id that another one has: no generator of ids makes it, and the database refuses it.
 fn impossible() -> NewTask {
@@ -50,41 +51,33 @@ async fn a_failed_call_leaves_no_task_no_key_no_lane_and_no_count() {
 }
 
 #[tokio::test]
-async fn what_shares_a_transaction_with_a_failure_did_not_happen_either() {
+async fn calls_that_share_a_transaction_with_a_failure_are_made_again_alone() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     allow(&store, acme()).await;
     keep(&store, [task(1)]).await;
     let held = keep_and_claim(&store, task(2).to("https://b.example")).await;
-    // The writer takes the first of these alone or with others; whatever shares a fate shares an answer.
-    let calls = tokio::join!(
+    let (third, settled, failed, fourth) = tokio::join!(
         store.submit(vec![task(3).0]),
         store.settle(vec![succeed(&held, at(1))]),
         store.submit(vec![impossible()]),
         store.submit(vec![task(4).0]),
     );
-    assert!(calls.2.is_err());
-    let pending = 1 + u64::from(calls.0.is_ok()) + u64::from(calls.3.is_ok());
-    let settled = u64::from(calls.1.is_ok());
-    assert_eq!(counts(&store, acme()).await, [pending, 1 - settled, settled, 0, 0, 0]);
-    // What failed can be done again.
-    for n in [3, 4] {
-        store.submit(vec![task(n).0]).await.unwrap();
-    }
-    store.settle(vec![succeed(&held, at(1))]).await.unwrap();
+    assert!(failed.is_err());
+    assert_eq!([third.unwrap(), fourth.unwrap()], [[Submitted::Created(None)], [Submitted::Created(None)]]);
+    assert_eq!(settled.unwrap(), [Settled::Done(Status::Succeeded)]);
     assert_eq!(counts(&store, acme()).await, [3, 0, 1, 0, 0, 0]);
 }
 
 #[tokio::test]
-async fn a_cleaning_that_was_rolled_back_leaves_the_tasks_keys() {
+async fn a_cleaning_that_shares_a_transaction_with_a_failure_is_done_and_frees_the_keys() {
     for recent_keys in [1, 1_000_000] {
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(Options { recent_keys, ..Options::new(directory.path()) }).unwrap();
         allow(&store, acme()).await;
         keep(&store, [task(1)]).await;
-        let ended = || task(2).to("https://b.example");
-        keep_and_end(&store, ended(), Status::Succeeded, at(1)).await;
-        for round in 1..1_000 {
+        for round in 1..=20 {
+            keep_and_end(&store, task(2).to("https://b.example"), Status::Succeeded, at(1)).await;
             // A call that takes a while, so that the two behind it share the next transaction.
             let many = (0..500).map(|n| task(round * 1_000 + n).0).collect();
             let (_, cleaned, failed) = tokio::join!(
@@ -93,13 +86,33 @@ async fn a_cleaning_that_was_rolled_back_leaves_the_tasks_keys() {
                 store.submit(vec![impossible()])
             );
             assert!(failed.is_err());
-            if cleaned.is_err() {
-                break;
-            }
-            keep_and_end(&store, ended(), Status::Succeeded, at(1)).await;
+            assert_eq!(cleaned.unwrap().removed, 1, "round {round}");
         }
-        let again = store.submit(vec![ended().0]).await.unwrap();
-        assert!(matches!(&again[..], [Submitted::Replayed(task)] if task.id == id(2)), "{again:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cleaning_that_fails_leaves_the_tasks_their_keys() {
+    for recent_keys in [1, 1_000_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || SqliteStore::open(Options { recent_keys, ..Options::new(directory.path()) }).unwrap();
+        let store = open();
+        allow(&store, acme()).await;
+        for n in 1..=3 {
+            keep_and_end(&store, task(n), Status::Succeeded, at(1)).await;
+        }
+        store.close().await;
+        // The last of the three cannot be deleted: by then the other two, and their keys, have been.
+        let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON tasks WHEN (SELECT count(*) FROM tasks) = 1
+                      BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        Connection::open(database(directory.path())).unwrap().execute_batch(refuse).unwrap();
+
+        let store = open();
+        store.clean(at(9), CleanFrom::Start, 10).await.unwrap_err();
+        for n in 1..=3 {
+            let again = store.submit(vec![task(n).0]).await.unwrap();
+            assert!(matches!(&again[..], [Submitted::Replayed(task)] if task.id == id(n)), "{again:?}");
+        }
     }
 }
 
