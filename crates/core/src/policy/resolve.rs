@@ -14,6 +14,14 @@ use super::{Approval, BackoffKind, FieldProblem, Invalid, JitterKind, Limits, Po
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
+impl Spec {
+    /// Whether both resolve to the same policy, whichever fields each of them leaves out.
+    pub fn is_equivalent_to(&self, other: &Spec) -> bool {
+        let (one, other_policy) = (Policy::resolve(self), Policy::resolve(other));
+        self == other || self.approval == other.approval && matches!((one, other_policy), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
 impl Policy {
     /// The policy that `spec` describes, or everything that is wrong with it.
     pub fn resolve(spec: &Spec) -> Result<Policy, Invalid> {

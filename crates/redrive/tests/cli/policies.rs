@@ -180,7 +180,9 @@ fn what_a_service_shows_can_be_applied_and_linted() {
         service.run(&["lint", &file]).with(0).says(&["no findings"]);
         service.run(&["policies", "apply", &file]).with(0);
     }
-    service.run(&["policies", "show", "hooks"]).with(0).says(&["1, since"]);
+    for unchanged in ["hooks", "plain", "default"] {
+        service.run(&["policies", "show", unchanged]).with(0).says(&["1, since"]);
+    }
     let answer =
         service.run_with_input(&["policies", "apply", "-", "--json"], b"policyId = \"slow\"\nbackoff = \"fixed\"");
     let answer = answer.with(0).stdout;

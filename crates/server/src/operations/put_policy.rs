@@ -64,10 +64,10 @@ pub async fn put_policy(
         };
         Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
     })?;
-    let findings = match app.standard.judge_policy(&input.spec, app.engine.now()) {
-        Ok(findings) => findings,
-        Err(refused) => return unchanged(app, tenant, &id, &input.spec, &precondition).await?.ok_or(refused),
-    };
+    if let Some(unchanged) = unchanged(app, tenant, &id, &input.spec, &precondition).await? {
+        return Ok(unchanged);
+    }
+    let findings = app.standard.judge_policy(&input.spec, app.engine.now())?;
     for _ in 0..TRIES {
         let expected = precondition.expected(app, tenant, &id).await?;
         let put = app.engine.policies().put(tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
@@ -83,8 +83,9 @@ pub async fn put_policy(
     Err(redrive_store::Error::Unavailable("the policy is being changed by others all the time".into()).into())
 }
 
-/// A policy that is there already, just so. To register it again changes nothing, whatever has been enforced or has run
-/// out since: a nightly job that applies what is applied must not begin to fail.
+/// The current version, if it has the same effect as `spec`: with the same fields, or with the values that it inherits written
+/// out, as the API shows them. Registering it again changes nothing and is not judged again: a nightly job that applies what
+/// is applied already must not begin to fail because the standard is enforced or an approval has expired since.
 async fn unchanged(
     app: &App,
     tenant: &TenantId,
@@ -93,7 +94,9 @@ async fn unchanged(
     precondition: &Precondition,
 ) -> Result<Option<Put>, Failure> {
     let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
-    let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec == *spec) else { return Ok(None) };
+    let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec.is_equivalent_to(spec)) else {
+        return Ok(None);
+    };
     let is_expected = match precondition {
         Precondition::Nothing | Precondition::Exists => true,
         Precondition::Absent => false,

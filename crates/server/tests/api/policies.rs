@@ -56,6 +56,26 @@ async fn a_policy_is_idempotent_by_its_name_and_a_change_is_a_new_version() {
 }
 
 #[tokio::test]
+async fn what_is_shown_of_a_policy_can_be_put_back_and_changes_nothing() {
+    let world = World::start().await;
+    world.post(PATH, &document(3)).await;
+    let fields = |max_attempts| {
+        let mut shown = shown(1, START, max_attempts);
+        let object = shown.as_object_mut().unwrap();
+        object.remove("version");
+        object.remove("createdAt");
+        shown.to_string()
+    };
+    let unchanged = world.post(PATH, &fields(3)).await;
+    assert_eq!(summary(&unchanged), (200, Some("\"1\""), None));
+    // One value that differs is a change; the others are now given and not inherited, which by itself is none.
+    assert_eq!(summary(&world.post(PATH, &fields(4)).await), (200, Some("\"2\""), None));
+    assert_eq!(summary(&world.post(PATH, &document(4)).await), (200, Some("\"2\""), None));
+    let expected_none = Ask::post(PATH, &fields(4)).header("if-none-match", "*");
+    assert_eq!(world.ask(expected_none).await.status, 412);
+}
+
+#[tokio::test]
 async fn a_change_is_guarded_by_if_match_and_if_none_match() {
     let world = World::start().await;
     let put = |attempts, name, value| Ask::post(PATH, &document(attempts)).header(name, value);
