@@ -53,9 +53,11 @@ impl Flow {
         }
     }
 
-    /// When the next portion may start, if none may now.
+    /// When the next portion may start, if none may now. In whole milliseconds: a timer that is set more finely than its clock
+    /// ticks fires too early, again and again.
     pub(crate) fn next_portion(&self) -> Duration {
-        self.booked + PORTION
+        let millis = (self.booked + PORTION).as_nanos().div_ceil(1_000_000);
+        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
     /// Counts starts.
@@ -101,6 +103,17 @@ mod tests {
         assert_eq!((next - NOW, flow.starts(next)), (Duration::from_millis(21), 21));
         flow.give_back(21);
         assert_eq!(flow.starts(NOW), 21);
+    }
+
+    #[test]
+    fn the_next_portion_is_at_a_whole_millisecond_and_not_before_it_may_start() {
+        let mut flow = after(Duration::from_nanos(1_279_840_148));
+        for _ in 0..100 {
+            flow.take(1, NOW);
+            let next = flow.next_portion();
+            assert_eq!(next.subsec_nanos() % 1_000_000, 0);
+            assert!(flow.starts(next) > 0);
+        }
     }
 
     #[test]
