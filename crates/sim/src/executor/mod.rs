@@ -32,6 +32,16 @@ pub struct Group(u64);
 /// The group of the world itself: it is never killed.
 pub const WORLD: Group = Group(0);
 
+/// The most steps at one moment of simulated time. Worlds take a few million in all.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// Tasks went on for ever at this moment: in the real world, a busy loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Livelock {
+    /// When time stood still.
+    pub at: Moment,
+}
+
 /// The executor. Cheap to clone.
 #[derive(Clone)]
 pub struct Executor {
@@ -201,17 +211,27 @@ impl Executor {
         Sleep::new(self.clone(), at)
     }
 
-    /// Runs the world until `until`, or until `is_over` says so after a step.
-    pub fn run(&self, until: Moment, is_over: impl Fn() -> bool) {
+    /// Runs the world until `until`, or until `is_over` says so after a step. An error says that time stood still: tasks went
+    /// on and on without waiting for anything.
+    pub fn run(&self, until: Moment, is_over: impl Fn() -> bool) -> Result<(), Livelock> {
+        let (mut moment, mut steps) = (self.now(), 0);
         loop {
             while let Some(key) = self.draw() {
                 self.step(key);
                 if is_over() {
-                    return;
+                    return Ok(());
+                }
+                steps += 1;
+                if steps > MOST_STEPS {
+                    return Err(Livelock { at: moment });
                 }
             }
             if !self.jump(until) {
-                return;
+                return Ok(());
+            }
+            let now = self.now();
+            if now > moment {
+                (moment, steps) = (now, 0);
             }
         }
     }

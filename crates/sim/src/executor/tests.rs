@@ -23,7 +23,7 @@ fn time_jumps_from_timer_to_timer() {
             write(clock.now().0);
         });
     }
-    executor.run(Moment(10_000_000), || false);
+    executor.run(Moment(10_000_000), || false).unwrap();
     assert_eq!(*lock(&log), [1_000_000, 2_000_000, 3_000_000]);
     assert_eq!(executor.now(), Moment(10_000_000));
 }
@@ -37,7 +37,7 @@ fn the_seed_decides_who_goes_on() {
             let write = write.clone();
             executor.spawn(WORLD, async move { write(number) });
         }
-        executor.run(Moment(0), || false);
+        executor.run(Moment(0), || false).unwrap();
         std::mem::take(&mut *lock(&log))
     };
     assert_eq!(order(1), order(1));
@@ -56,10 +56,10 @@ fn a_killed_group_does_nothing_more_and_the_others_go_on() {
             write(entry);
         });
     }
-    executor.run(Moment(500_000), || false);
+    executor.run(Moment(500_000), || false).unwrap();
     executor.kill(victim);
     executor.spawn(victim, async move { write(3) });
-    executor.run(Moment(2_000_000), || false);
+    executor.run(Moment(2_000_000), || false).unwrap();
     assert_eq!(*lock(&log), [2]);
 }
 
@@ -74,7 +74,7 @@ fn a_task_that_kills_its_own_group_ends_at_its_next_wait() {
         write(1);
         std::future::pending::<()>().await;
     });
-    executor.run(Moment(1), || false);
+    executor.run(Moment(1), || false).unwrap();
     assert_eq!(*lock(&log), [1]);
     assert!(executor.state().tasks.iter().all(|slot| slot.task.is_none()));
 }
@@ -89,12 +89,12 @@ fn a_paused_group_misses_its_timers_until_it_is_resumed() {
         sleep.await;
         write(clock.now().0);
     });
-    executor.run(Moment(0), || false);
+    executor.run(Moment(0), || false).unwrap();
     executor.pause(group);
-    executor.run(Moment(5_000_000), || false);
+    executor.run(Moment(5_000_000), || false).unwrap();
     assert!(lock(&log).is_empty());
     executor.resume(group);
-    executor.run(Moment(6_000_000), || false);
+    executor.run(Moment(6_000_000), || false).unwrap();
     assert_eq!(*lock(&log), [5_000_000]);
 }
 
@@ -104,8 +104,27 @@ fn a_wait_that_is_given_up_leaves_no_timer() {
     let group = executor.group();
     let sleep = executor.sleep(SECOND);
     executor.spawn(group, sleep);
-    executor.run(Moment(0), || false);
+    executor.run(Moment(0), || false).unwrap();
     assert_eq!(executor.state().timers.len(), 1);
     executor.kill(group);
     assert!(executor.state().timers.is_empty());
+}
+
+#[test]
+fn tasks_that_never_wait_are_a_livelock() {
+    let executor = executor(1);
+    let clock = executor.clone();
+    executor.spawn(WORLD, async move {
+        clock.sleep(SECOND).await;
+        loop {
+            // A timer that is over when it is set.
+            clock.sleep(Duration::ZERO).await;
+            std::future::poll_fn(|context| {
+                context.waker().wake_by_ref();
+                Poll::<()>::Pending
+            })
+            .await;
+        }
+    });
+    assert_eq!(executor.run(Moment(10_000_000), || false), Err(Livelock { at: Moment(1_000_000) }));
 }

@@ -167,6 +167,11 @@ impl Model {
         self.broken(13, None, "everything is well, and the API cannot be read to the end".to_owned());
     }
 
+    /// A process went on and on at one moment.
+    pub fn stood_still(&mut self) {
+        self.broken(13, None, "a process goes on for ever without waiting for anything: a busy loop".to_owned());
+    }
+
     fn broken(&mut self, invariant: u8, task: Option<TaskId>, what: String) {
         if self.violation.is_none() {
             let item = task.and_then(|task| self.tasks.get(&task)).map(|facts| facts.name.clone());

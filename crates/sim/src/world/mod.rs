@@ -189,7 +189,9 @@ impl World {
         }
         let is_over = || self.observer().model.violation().is_some();
         let well_from = Moment::default().after(self.shape.trouble);
-        self.executor.run(well_from, is_over);
+        if let Err(livelock) = self.executor.run(well_from, is_over) {
+            self.observer().stood_still(livelock.at);
+        }
         if is_over() {
             return;
         }
@@ -197,7 +199,9 @@ impl World {
         let closed = Arc::new(AtomicBool::new(false));
         self.executor.spawn(WORLD, closing::close(self.clone(), well_from, closed.clone()));
         let last = well_from.after(closing::LONGEST);
-        self.executor.run(last, || closed.load(Ordering::Relaxed) || is_over());
+        if let Err(livelock) = self.executor.run(last, || closed.load(Ordering::Relaxed) || is_over()) {
+            self.observer().stood_still(livelock.at);
+        }
         if !closed.load(Ordering::Relaxed) {
             self.observer().never_closed(last);
         }

@@ -166,6 +166,10 @@ impl Observer {
         self.model.panicked(format!("a panic: {text}"));
     }
 
+    pub(super) fn stood_still(&mut self, at: Moment) {
+        self.model.at(at).stood_still();
+    }
+
     pub(super) fn never_closed(&mut self, at: Moment) {
         if self.model.violation().is_none() {
             self.model.at(at).unreadable();
