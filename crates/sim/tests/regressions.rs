@@ -15,7 +15,7 @@ const FOUND: [(Bug, u64, u8); 7] = [
     // The store's answer to a claim took so long that the attempt was still on the wire when its lease ran out.
     (Bug::LateClaimIsSent, 117, 7),
     // The process died, or the answer to the settlement was lost, between the commit and the alert.
-    (Bug::AlertOnlyOnce, 45, 9),
+    (Bug::AlertOnlyOnce, 96, 9),
     // A lease ran out while its process stood still or the store took its time; an embedded store's rescuer, which only
     // looked for a while after the last lease, never looked again.
     (Bug::LeftBehindUnnoticed, 93, 13),
@@ -24,7 +24,7 @@ const FOUND: [(Bug, u64, u8); 7] = [
     // A tenant with many lanes in line was served before all others.
     (Bug::TenantsTakeNoTurns, 99, 8),
     // A task that was claimed ahead of its slot waited until half of its lease was gone, whatever its deadline.
-    (Bug::ClaimedOutlivesDeadline, 21, 13),
+    (Bug::ClaimedOutlivesDeadline, 324, 13),
     // A slow lane that had become unknown while it waited got a slot of the slow ones, and was counted as unknown.
     (Bug::StalePoolServed, 1_432, 8),
 ];
