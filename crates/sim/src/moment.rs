@@ -13,9 +13,10 @@ pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 pub struct Moment(pub u64);
 
 impl Moment {
-    /// This moment moved later.
+    /// This moment moved later, by no less than `wait`: a timer never fires early.
     pub fn after(self, wait: Duration) -> Moment {
-        Moment(self.0.saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)))
+        let micros = wait.as_nanos().div_ceil(1_000);
+        Moment(self.0.saturating_add(u64::try_from(micros).unwrap_or(u64::MAX)))
     }
 
     /// The time from `earlier` to here; zero if `earlier` is later.

@@ -17,8 +17,8 @@ use crate::jitter::Jitter;
 impl Spec {
     /// Whether both resolve to the same policy, whichever fields each of them leaves out.
     pub fn is_equivalent_to(&self, other: &Spec) -> bool {
-        let (one, other_policy) = (Policy::resolve(self), Policy::resolve(other));
-        self == other || self.approval == other.approval && matches!((one, other_policy), (Ok(a), Ok(b)) if a == b)
+        let same_policy = || matches!((Policy::resolve(self), Policy::resolve(other)), (Ok(a), Ok(b)) if a == b);
+        self == other || self.approval == other.approval && same_policy()
     }
 }
 

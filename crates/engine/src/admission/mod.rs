@@ -18,16 +18,16 @@
 //! waits at most ⌈lanes that stand before it ÷ slots of its pool⌉ × the longest attempt in that pool. In the pool of fast
 //! lanes an attempt takes at most [`pace::SLOW_AFTER`]: a lane with an older one is slow.
 //!
-//! How much is claimed *ahead* of free slots is [`horizon`]; how fast slow lanes start, so that thousands do not at one moment,
-//! is [`flow`].
+//! How much is claimed *ahead* of free slots is [`horizon`]. [`start_rate`] limits how fast all slow lanes together start
+//! attempts, which adds at most half of an attempt's time to a slow lane's wait.
 //!
 //! Everything here is a value: time is an argument. Not here: what is due when (`schedule`), what is on the wire (`slots`).
 //! Guards that hold a lane back for other reasons (budget, breaker, pause) belong here.
 
-pub(crate) mod flow;
 pub(crate) mod horizon;
 pub(crate) mod pace;
 pub(crate) mod quota;
+pub(crate) mod start_rate;
 
 /// Which pool a lane's slots are counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -64,8 +64,8 @@ impl Slots {
                 due.min(entry.most_held / 8) + 1
             }
         };
-        let of_all = if entry.pool == Pool::Slow { self.flow.starts(now) } else { usize::MAX };
-        if of_all == 0 { Err(Held::Flow) } else { Ok(of_lane.min(of_all)) }
+        let of_all = if entry.pool == Pool::Slow { self.start_rate.starts(now) } else { usize::MAX };
+        if of_all == 0 { Err(Held::StartRate) } else { Ok(of_lane.min(of_all)) }
     }
 
     pub(super) fn spacing(&self, lane: LaneId, now: Duration) -> Duration {
@@ -82,7 +82,7 @@ impl Slots {
         let entry = &mut self.lanes[lane];
         entry.next_start = entry.next_start.saturating_sub(spacing);
         if entry.pool == Pool::Slow {
-            self.flow.give_back(slots);
+            self.start_rate.give_back(slots);
         }
     }
 

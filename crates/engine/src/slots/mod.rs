@@ -28,10 +28,10 @@ use redrive_core::planted::{self, Bug};
 use tokio::sync::oneshot;
 
 use crate::admission::Pool;
-use crate::admission::flow::Flow;
 use crate::admission::horizon::Horizon;
 use crate::admission::pace::{AttemptEnd, SLOW_AFTER};
 use crate::admission::quota::{Quota, share};
+use crate::admission::start_rate::StartRate;
 use crate::schedule::LaneId;
 use lane::LaneSlots;
 use line::Line;
@@ -67,8 +67,8 @@ pub(crate) enum Held {
     Memory,
     /// It is slow, and its next start is at this elapsed time, so that its attempts do not all start at one moment.
     Paced(Duration),
-    /// It is slow, and so are others: they do not all start at one moment.
-    Flow,
+    /// The slow lanes together have started as many attempts as they may for now.
+    StartRate,
 }
 
 /// How many tasks a lane may claim now.
@@ -102,9 +102,9 @@ pub(crate) struct Slots {
     ageing: BTreeSet<(Duration, LaneId)>,
     /// Slow lanes that may start another attempt then.
     paced: BTreeSet<(Duration, LaneId)>,
-    /// How fast slow lanes start, and when those that stand in line for that are looked at again.
-    flow: Flow,
-    flows_at: Option<Duration>,
+    /// How fast slow lanes may start, and when those that wait for that are offered slots again.
+    start_rate: StartRate,
+    next_slow_starts: Option<Duration>,
     /// Tasks of all lanes that are claimed, or about to be, without a slot.
     unsent: usize,
     /// The pool whose line is offered first what becomes free next; they take turns.
@@ -132,8 +132,8 @@ impl Slots {
             resting: BTreeMap::new(),
             ageing: BTreeSet::new(),
             paced: BTreeSet::new(),
-            flow: Flow::new(bounds.slots / 2),
-            flows_at: None,
+            start_rate: StartRate::new(bounds.slots / 2),
+            next_slow_starts: None,
             unsent: 0,
             first_pool: Pool::Fast,
             served: Vec::new(),
@@ -289,7 +289,7 @@ impl Slots {
         let rest = self.lanes[lane].pace.record(took, end, now);
         self.classify(lane, now);
         if self.lanes[lane].pool == Pool::Slow {
-            self.flow.record(took + rest);
+            self.start_rate.record(took + rest);
         }
         if rest.is_zero() {
             self.release(lane, 1, now);
@@ -343,7 +343,7 @@ impl Slots {
             self.lanes[lane].paced_until = None;
             self.serve(lane, now);
         }
-        if self.flows_at.take_if(|at| *at <= now).is_some() {
+        if self.next_slow_starts.take_if(|at| *at <= now).is_some() {
             self.offer_in_line(true, now);
             self.offer_in_line(false, now);
         }
@@ -360,7 +360,7 @@ impl Slots {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
         let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());
         let paced = self.paced.first().map(|(until, _)| *until);
-        [rested, aged, paced, self.flows_at].into_iter().flatten().min()
+        [rested, aged, paced, self.next_slow_starts].into_iter().flatten().min()
     }
 
     /// A lane that may have more room than before, each at most once per change.
@@ -463,7 +463,7 @@ impl Slots {
         let starts = spacing * u32::try_from(slots).unwrap_or(u32::MAX);
         entry.next_start = entry.next_start.max(now.saturating_sub(catch_up)) + starts;
         if entry.pool == Pool::Slow {
-            self.flow.take(slots, now);
+            self.start_rate.take(slots, now);
         }
         self.tenants[entry.tenant].slots[entry.pool as usize] += slots;
         self.slots.take(entry.pool, slots);

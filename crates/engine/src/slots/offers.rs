@@ -16,9 +16,9 @@ impl Slots {
     /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
     pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
         match self.more(lane, now) {
-            Err(held @ (Held::Pool | Held::Tenant | Held::Memory | Held::Flow)) => {
-                if held == Held::Flow {
-                    self.flows_at = Some(self.flow.next_portion());
+            Err(held @ (Held::Pool | Held::Tenant | Held::Memory | Held::StartRate)) => {
+                if held == Held::StartRate {
+                    self.next_slow_starts = Some(self.start_rate.next_portion(now));
                 }
                 let entry = &self.lanes[lane];
                 let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
@@ -72,7 +72,7 @@ impl Slots {
             let mut refused = 0;
             let most = self.line.tenants(pool, to_starved).min(REFUSALS);
             // Slow lanes that are let go now start together.
-            let mut starts = if pool == Pool::Slow { self.flow.starts(now) } else { usize::MAX };
+            let mut starts = if pool == Pool::Slow { self.start_rate.starts(now) } else { usize::MAX };
             while refused < most && self.slots.unheld() > 0 {
                 let Some(lane) = self.line.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
@@ -83,7 +83,7 @@ impl Slots {
                     continue;
                 }
                 if starts == 0 {
-                    self.flows_at = Some(self.flow.next_portion());
+                    self.next_slow_starts = Some(self.start_rate.next_portion(now));
                     break;
                 }
                 match self.more(lane, now) {

@@ -203,7 +203,7 @@ fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one
 }
 
 #[test]
-fn quick_and_long_attempts_of_slow_lanes_share_one_flow_and_lose_nothing_by_it() {
+fn quick_and_long_attempts_of_slow_lanes_share_one_start_rate_and_lose_nothing_by_it() {
     // Half of the lanes take half a second, half of them 8 s.
     let took = |lane: LaneId| if lane.is_multiple_of(2) { Duration::from_millis(500) } else { secs(8) };
     let mut slots = slots(4_096, 2, &[0; 600]);

@@ -32,7 +32,7 @@ pub struct Group(u64);
 /// The group of the world itself: it is never killed.
 pub const WORLD: Group = Group(0);
 
-/// The most steps at one moment of simulated time. Worlds take a few million in all.
+/// The most steps at one moment of simulated time, and the most sleeps within steps. Worlds take a few million in all.
 const MOST_STEPS: u64 = 1_000_000;
 
 /// Tasks went on for ever at this moment: in the real world, a busy loop.
@@ -60,6 +60,8 @@ struct State {
     paused: BTreeMap<Group, Vec<Key>>,
     timers: BTreeMap<(Moment, u64), Waker>,
     timers_set: u64,
+    /// Sleeps at the present moment that were over before they began.
+    unwaited: u64,
 }
 
 #[derive(Default)]
@@ -116,6 +118,7 @@ impl Executor {
             paused: BTreeMap::new(),
             timers: BTreeMap::new(),
             timers_set: 0,
+            unwaited: 0,
         };
         Executor { state: Arc::new(Mutex::new(state)), ready: Arc::default() }
     }
@@ -295,7 +298,9 @@ impl Executor {
             state.now = state.now.max(until);
             return false;
         }
-        state.now = state.now.max(at);
+        if at > state.now {
+            (state.now, state.unwaited) = (at, 0);
+        }
         let mut wakers = Vec::new();
         while let Some(first) = state.timers.first_entry()
             && first.key().0 == at

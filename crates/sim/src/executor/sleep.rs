@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::Executor;
+use super::{Executor, MOST_STEPS};
 use crate::moment::Moment;
 
 /// Ends at its moment; dropping it gives it up.
@@ -28,6 +28,15 @@ impl Future for Sleep {
         let this = &mut *self;
         let mut state = this.executor.state();
         if state.now >= this.at {
+            if this.timer.is_none() {
+                state.unwaited += 1;
+                let unwaited = state.unwaited;
+                drop(state);
+                assert!(
+                    unwaited <= MOST_STEPS,
+                    "a busy loop: {unwaited} sleeps at one moment were over before they began"
+                );
+            }
             return Poll::Ready(());
         }
         let timer = match this.timer {

@@ -117,8 +117,6 @@ fn tasks_that_never_wait_are_a_livelock() {
     executor.spawn(WORLD, async move {
         clock.sleep(SECOND).await;
         loop {
-            // A timer that is over when it is set.
-            clock.sleep(Duration::ZERO).await;
             std::future::poll_fn(|context| {
                 context.waker().wake_by_ref();
                 Poll::<()>::Pending
@@ -127,4 +125,30 @@ fn tasks_that_never_wait_are_a_livelock() {
         }
     });
     assert_eq!(executor.run(Moment(10_000_000), || false), Err(Livelock { at: Moment(1_000_000) }));
+}
+
+#[test]
+#[should_panic(expected = "a busy loop")]
+fn a_task_that_sleeps_for_no_time_again_and_again_is_a_busy_loop() {
+    let executor = executor(1);
+    let clock = executor.clone();
+    executor.spawn(WORLD, async move {
+        loop {
+            clock.sleep(Duration::ZERO).await;
+        }
+    });
+    executor.run(Moment(10_000_000), || false).ok();
+}
+
+#[test]
+fn a_sleep_is_never_shorter_than_it_was_asked_to_be() {
+    let executor = executor(1);
+    let (log, write) = log();
+    let clock = executor.clone();
+    executor.spawn(WORLD, async move {
+        clock.sleep(Duration::from_nanos(751)).await;
+        write(clock.now().0);
+    });
+    executor.run(Moment(10), || false).unwrap();
+    assert_eq!(*lock(&log), [1]);
 }

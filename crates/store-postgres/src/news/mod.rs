@@ -7,14 +7,14 @@
 //!
 //! | file | its job |
 //! | --- | --- |
-//! | `mod` | saying, listening, and passing on |
-//! | `unsaid` | what is still to be said, and how soon again |
+//! | `mod` | outgoing, listening, and passing on |
+//! | `send_queue` | what waits to be sent, and how soon a lane may be named again |
 //! | `item` | what a notification looks like |
 //! | `ear` | whether all that was said has been heard |
 
 mod ear;
 mod item;
-mod unsaid;
+mod send_queue;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ use crate::floors::Floors;
 use crate::pool::{Pool, call};
 use ear::Ear;
 use item::Item;
-use unsaid::{QUIET_FOR, Saying, Unsaid};
+use send_queue::{Outgoing, QUIET_FOR, SendQueue};
 
 /// The channel; also in the function `redrive.enqueue`.
 const CHANNEL: &str = "redrive_due";
@@ -49,7 +49,7 @@ const UNHEARD: usize = 1_024;
 pub(crate) struct News {
     node: String,
     floors: Arc<Floors>,
-    unsaid: Mutex<Unsaid>,
+    queue: Mutex<SendQueue>,
     ring: Notify,
     heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
     hear: mpsc::Sender<Announcement>,
@@ -62,7 +62,7 @@ impl News {
         Arc::new(News {
             node: node.to_owned(),
             floors,
-            unsaid: Mutex::default(),
+            queue: Mutex::default(),
             ring: Notify::new(),
             heard: tokio::sync::Mutex::new(heard),
             hear,
@@ -72,18 +72,18 @@ impl News {
 
     /// Something of this class of a lane is due, and this process did not claim it at once.
     pub(crate) fn tell(&self, lane: &Lane, class: Class, due: Timestamp) {
-        self.unsaid().tell((lane.clone(), class), due);
+        self.queue().tell((lane.clone(), class), due);
         self.ring.notify_one();
     }
 
     /// A cancel of this task was committed while an attempt of it was in flight.
     pub(crate) fn tell_cancel(&self, tenant: TenantId, id: TaskId) {
-        self.unsaid().tell_cancel(tenant, id);
+        self.queue().tell_cancel(tenant, id);
         self.ring.notify_one();
     }
 
-    fn unsaid(&self) -> MutexGuard<'_, Unsaid> {
-        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, SendQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What others said: waits for the first, then takes all there is.
@@ -97,7 +97,7 @@ impl News {
     /// Says what there is to say, for as long as it is let.
     pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
         loop {
-            let is_left = self.unsaid().has_lanes();
+            let is_left = self.queue().has_lanes();
             let rung = self.ring.notified();
             match is_left {
                 // Their quiet time comes to its end.
@@ -105,10 +105,10 @@ impl News {
                 false => rung.await,
             }
             tokio::time::sleep(SAY_EVERY).await;
-            while let Some(saying) = self.next_saying() {
-                if let Err(failure) = call!(pool, |connection| notify(connection, &saying.text)) {
+            while let Some(outgoing) = self.next_outgoing() {
+                if let Err(failure) = call!(pool, |connection| notify(connection, &outgoing.text)) {
                     tracing::debug!(%failure, "telling other processes the news");
-                    self.unsaid().put_back(saying);
+                    self.queue().put_back(outgoing);
                     tokio::time::sleep(QUIET_FOR).await;
                     break;
                 }
@@ -116,8 +116,8 @@ impl News {
         }
     }
 
-    fn next_saying(&self) -> Option<Saying> {
-        self.unsaid().next(&self.node)
+    fn next_outgoing(&self) -> Option<Outgoing> {
+        self.queue().next(&self.node)
     }
 
     /// Says something that this process itself should hear.
@@ -189,14 +189,14 @@ impl News {
             }
             for news in item.read() {
                 if let Announcement::Due(LaneDue { lane, class, next_due: Some(due) }) = &news {
-                    self.unsaid().told((lane.clone(), *class), *due);
+                    self.queue().told((lane.clone(), *class), *due);
                 }
                 self.hear(news);
             }
         }
     }
 
-    /// Passes one item on; what nobody takes is looked for. Says whether it was taken.
+    /// Passes one item on to the engine; answers `false` if its queue is full. Then a look at all lanes finds what was dropped.
     pub(crate) fn hear(&self, news: Announcement) -> bool {
         // Before it is heard, and asked for.
         if let Announcement::Due(due) = &news {

@@ -19,7 +19,7 @@ const WIDEST: Duration = Duration::from_millis(10);
 
 /// Rate limit of the slow pool's starts. Times are monotonic.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct StartRate {
     /// Slots that slow lanes may hold.
     capacity: u32,
     /// How long an attempt holds a slot, its rest included.
@@ -28,11 +28,11 @@ pub(crate) struct Flow {
     booked: Duration,
 }
 
-impl Flow {
+impl StartRate {
     /// For slow lanes that may hold so many slots together.
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).max(1);
-        Flow { capacity, slot_time: Latency::default(), booked: Duration::ZERO }
+        StartRate { capacity, slot_time: Latency::default(), booked: Duration::ZERO }
     }
 
     /// Records an attempt that held its slot for `held`.
@@ -53,11 +53,9 @@ impl Flow {
         }
     }
 
-    /// When the next portion may start, if none may now. In whole milliseconds: a timer that is set more finely than its clock
-    /// ticks fires too early, again and again.
-    pub(crate) fn next_portion(&self) -> Duration {
-        let millis = (self.booked + PORTION).as_nanos().div_ceil(1_000_000);
-        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    /// When the next portion may start, if what may start now has been granted: always after `now`.
+    pub(crate) fn next_portion(&self, now: Duration) -> Duration {
+        self.booked.max(now) + PORTION
     }
 
     /// Counts starts.
@@ -87,51 +85,50 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn after(held: Duration) -> Flow {
-        let mut flow = Flow::new(2_000);
-        flow.record(held);
-        flow
+    fn after(held: Duration) -> StartRate {
+        let mut rate = StartRate::new(2_000);
+        rate.record(held);
+        rate
     }
 
     #[test]
     fn attempts_of_4_s_start_one_a_millisecond_in_portions_of_twenty() {
-        let mut flow = after(Duration::from_secs(4));
-        assert_eq!(flow.starts(NOW), 21, "none has started for long");
-        flow.take(21, NOW);
-        assert_eq!(flow.starts(NOW), 0);
-        let next = flow.next_portion();
-        assert_eq!((next - NOW, flow.starts(next)), (Duration::from_millis(21), 21));
-        flow.give_back(21);
-        assert_eq!(flow.starts(NOW), 21);
+        let mut rate = after(Duration::from_secs(4));
+        assert_eq!(rate.starts(NOW), 21, "none has started for long");
+        rate.take(21, NOW);
+        assert_eq!(rate.starts(NOW), 0);
+        let next = rate.next_portion(NOW);
+        assert_eq!((next - NOW, rate.starts(next)), (Duration::from_millis(21), 21));
+        rate.give_back(21);
+        assert_eq!(rate.starts(NOW), 21);
     }
 
     #[test]
-    fn the_next_portion_is_at_a_whole_millisecond_and_not_before_it_may_start() {
-        let mut flow = after(Duration::from_nanos(1_279_840_148));
+    fn the_next_portion_is_later_than_now_whether_or_not_starts_were_taken() {
+        let mut rate = after(Duration::from_nanos(1_279_840_148));
         for _ in 0..100 {
-            flow.take(1, NOW);
-            let next = flow.next_portion();
-            assert_eq!(next.subsec_nanos() % 1_000_000, 0);
-            assert!(flow.starts(next) > 0);
+            let next = rate.next_portion(NOW);
+            assert!(next >= NOW + PORTION && rate.starts(next) > 0);
+            rate.take(1, NOW);
         }
     }
 
     #[test]
     fn nothing_is_held_back_while_attempts_are_short_or_nothing_is_known() {
-        for flow in [Flow::new(2_000), after(LONG - Duration::from_millis(1))] {
-            assert_eq!(flow.starts(NOW), usize::MAX);
+        for rate in [StartRate::new(2_000), after(LONG - Duration::from_millis(1))] {
+            assert_eq!(rate.starts(NOW), usize::MAX);
         }
     }
 
     #[test]
     fn few_slots_and_long_attempts_start_a_hundred_times_a_second() {
-        let mut flow = Flow::new(0);
-        flow.record(Duration::from_secs(60));
+        let mut rate = StartRate::new(0);
+        rate.record(Duration::from_secs(60));
         let mut started = 0;
         for millisecond in 0..1_000 {
             let now = NOW + Duration::from_millis(millisecond);
-            let starts = flow.starts(now);
-            flow.take(starts, now);
+            let starts = rate.starts(now);
+            rate.take(starts, now);
             started += starts;
         }
         assert_eq!(started, 102, "and two that might have started before");

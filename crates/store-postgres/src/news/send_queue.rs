@@ -21,7 +21,7 @@ type Key = (Lane, Class);
 
 /// What is still to be said.
 #[derive(Default)]
-pub(super) struct Unsaid {
+pub(super) struct SendQueue {
     lanes: BTreeMap<Key, Timestamp>,
     /// Those that were told of: when, and as due when.
     said: BTreeMap<Key, (Instant, Timestamp)>,
@@ -29,13 +29,13 @@ pub(super) struct Unsaid {
 }
 
 /// One notification, and what is in it.
-pub(super) struct Saying {
+pub(super) struct Outgoing {
     pub(super) text: String,
     lanes: Vec<(Key, Timestamp)>,
     cancels: Vec<(TenantId, TaskId)>,
 }
 
-impl Unsaid {
+impl SendQueue {
     /// Something of this class of a lane is due then. What does not fit is found by looking.
     pub(super) fn tell(&mut self, key: Key, due: Timestamp) {
         if self.lanes.len() < REMEMBERED || self.lanes.contains_key(&key) {
@@ -63,12 +63,12 @@ impl Unsaid {
     }
 
     /// As much as fits into one notification, of what may be said now.
-    pub(super) fn next(&mut self, node: &str) -> Option<Saying> {
+    pub(super) fn next(&mut self, node: &str) -> Option<Outgoing> {
         self.next_cancels(node).or_else(|| self.next_lanes(node))
     }
 
     /// It could not be said: it is said another time.
-    pub(super) fn put_back(&mut self, Saying { lanes, cancels, .. }: Saying) {
+    pub(super) fn put_back(&mut self, Outgoing { lanes, cancels, .. }: Outgoing) {
         for (key, due) in lanes {
             self.said.remove(&key);
             self.put(key, due);
@@ -76,7 +76,7 @@ impl Unsaid {
         self.cancels.extend(cancels);
     }
 
-    fn next_cancels(&mut self, node: &str) -> Option<Saying> {
+    fn next_cancels(&mut self, node: &str) -> Option<Outgoing> {
         let (mut text, mut cancels) = (Text::default(), Vec::new());
         while let Some((tenant, id)) = self.cancels.pop_first() {
             if !text.push(&Item::cancel(node, &tenant, id)) {
@@ -85,10 +85,10 @@ impl Unsaid {
             }
             cancels.push((tenant, id));
         }
-        text.finish().map(|text| Saying { text, lanes: Vec::new(), cancels })
+        text.finish().map(|text| Outgoing { text, lanes: Vec::new(), cancels })
     }
 
-    fn next_lanes(&mut self, node: &str) -> Option<Saying> {
+    fn next_lanes(&mut self, node: &str) -> Option<Outgoing> {
         let (mut text, mut lanes, mut later) = (Text::default(), Vec::new(), BTreeMap::new());
         while let Some((key, due)) = self.lanes.pop_first() {
             if self.is_known(&key, due) {
@@ -103,7 +103,7 @@ impl Unsaid {
             lanes.push((key, due));
         }
         self.lanes.append(&mut later);
-        text.finish().map(|text| Saying { text, lanes, cancels: Vec::new() })
+        text.finish().map(|text| Outgoing { text, lanes, cancels: Vec::new() })
     }
 
     fn put(&mut self, key: Key, due: Timestamp) {
@@ -145,63 +145,63 @@ mod tests {
 
     #[test]
     fn what_is_told_fits_into_notifications_that_postgres_takes() {
-        let mut unsaid = Unsaid::default();
+        let mut queue = SendQueue::default();
         for n in 0..200 {
-            unsaid.tell(key(&format!("https://{n}.example")), at(n));
-            unsaid.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(n, 7));
+            queue.tell(key(&format!("https://{n}.example")), at(n));
+            queue.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(n, 7));
         }
         let (mut dues, mut cancels) = (0, 0);
-        while let Some(saying) = unsaid.next("one") {
-            assert!(saying.text.len() <= MAX_TEXT, "{}", saying.text.len());
-            assert!(saying.lanes.is_empty() || saying.cancels.is_empty(), "one kind in each: {}", saying.text);
-            (dues, cancels) = (dues + saying.lanes.len(), cancels + saying.cancels.len());
+        while let Some(outgoing) = queue.next("one") {
+            assert!(outgoing.text.len() <= MAX_TEXT, "{}", outgoing.text.len());
+            assert!(outgoing.lanes.is_empty() || outgoing.cancels.is_empty(), "one kind in each: {}", outgoing.text);
+            (dues, cancels) = (dues + outgoing.lanes.len(), cancels + outgoing.cancels.len());
         }
         assert_eq!((dues, cancels), (200, 200));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_told_again_too_soon_is_said_when_the_quiet_time_is_over() {
-        let mut unsaid = Unsaid::default();
-        unsaid.tell(key("a"), at(7));
-        assert!(unsaid.next("one").is_some());
+        let mut queue = SendQueue::default();
+        queue.tell(key("a"), at(7));
+        assert!(queue.next("one").is_some());
         // Another process may have found nothing more meanwhile, and forgotten it.
-        unsaid.tell(key("a"), at(8));
-        assert!(unsaid.next("one").is_none() && unsaid.has_lanes());
+        queue.tell(key("a"), at(8));
+        assert!(queue.next("one").is_none() && queue.has_lanes());
         tokio::time::advance(QUIET_FOR).await;
-        assert!(unsaid.next("one").is_some());
-        assert!(unsaid.next("one").is_none());
+        assert!(queue.next("one").is_some());
+        assert!(queue.next("one").is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_could_not_be_said_is_said_again() {
-        let mut unsaid = Unsaid::default();
-        unsaid.tell(key("a"), at(7));
-        unsaid.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(7, 7));
+        let mut queue = SendQueue::default();
+        queue.tell(key("a"), at(7));
+        queue.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(7, 7));
         for _ in 0..3 {
-            let said = [unsaid.next("one").unwrap(), unsaid.next("one").unwrap()];
-            assert!(unsaid.next("one").is_none());
-            said.into_iter().for_each(|saying| unsaid.put_back(saying));
+            let said = [queue.next("one").unwrap(), queue.next("one").unwrap()];
+            assert!(queue.next("one").is_none());
+            said.into_iter().for_each(|outgoing| queue.put_back(outgoing));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_another_process_has_told_is_not_told_again_at_once() {
-        let mut unsaid = Unsaid::default();
-        unsaid.tell(key("a"), at(7));
-        unsaid.told(key("a"), at(7));
-        assert!(unsaid.next("one").is_none() && !unsaid.has_lanes());
+        let mut queue = SendQueue::default();
+        queue.tell(key("a"), at(7));
+        queue.told(key("a"), at(7));
+        assert!(queue.next("one").is_none() && !queue.has_lanes());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_process_that_only_hears_remembers_no_more_than_it_may() {
-        let mut unsaid = Unsaid::default();
+        let mut queue = SendQueue::default();
         for n in 0..3 * REMEMBERED {
-            unsaid.told(key(&format!("https://{n}.example")), at(7));
-            assert!(unsaid.said.len() <= REMEMBERED);
+            queue.told(key(&format!("https://{n}.example")), at(7));
+            assert!(queue.said.len() <= REMEMBERED);
         }
         for n in 0..3 * REMEMBERED {
-            unsaid.tell(key(&format!("https://{n}.other")), at(7));
+            queue.tell(key(&format!("https://{n}.other")), at(7));
         }
-        assert_eq!(unsaid.lanes.len(), REMEMBERED);
+        assert_eq!(queue.lanes.len(), REMEMBERED);
     }
 }
