@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::backoff::{self, Backoff};
 use crate::classify::{Cause, DNS_ATTEMPTS, Verdict};
 use crate::jitter::Jitter;
-use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::task::{Reason, Status};
 use crate::time::Timestamp;
@@ -84,22 +83,19 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
         Verdict::Never => Decision::End(Status::Failed, Some(Reason::NotRetryable)),
         Verdict::BodyLost => Decision::End(Status::Failed, Some(Reason::BodyLost)),
         Verdict::NotSent { pause } => put_off(policy, standing, pause, now, unit),
-        Verdict::Retry { .. } | Verdict::Overloaded { .. } if standing.attempt >= most_attempts(standing) => {
+        Verdict::Retry { .. } | Verdict::Overloaded { .. } if standing.attempt >= standing.max_attempts => {
             exhausted(Reason::Attempts)
         }
         Verdict::Retry { after, cause } => {
-            let before = if planted::is(Bug::DnsCountsAttempts) { standing.attempt - 1 } else { standing.dns_failures };
-            let dns_failures = before.saturating_add(u32::from(cause == Cause::Dns));
-            let is_limited = cause == Cause::Dns && !planted::is(Bug::NameTriedForEver);
-            if is_limited && dns_failures >= DNS_ATTEMPTS {
+            let dns_failures = standing.dns_failures.saturating_add(u32::from(cause == Cause::Dns));
+            if cause == Cause::Dns && dns_failures >= DNS_ATTEMPTS {
                 return exhausted(Reason::DnsAttempts);
             }
             let wait = Wait { factor: 1, asked: after };
             retry(policy, &Standing { dns_failures, ..*standing }, wait, now, unit)
         }
         Verdict::Overloaded { after } => {
-            let is_doubled = after.is_none() && !planted::is(Bug::OverloadNotDoubled);
-            let factor = if is_doubled { OVERLOAD_FACTOR } else { 1 };
+            let factor = if after.is_none() { OVERLOAD_FACTOR } else { 1 };
             retry(policy, standing, Wait { factor, asked: after }, now, unit)
         }
     }
@@ -108,7 +104,7 @@ pub fn after_attempt(policy: &Policy, standing: &Standing, verdict: &Verdict, no
 /// What happens after an attempt that a crash cut off: it counts like a failure that may be retried, but if it was the
 /// last one, it is unknown whether the task was delivered, and the reason says so.
 pub fn after_lost_lease(policy: &Policy, standing: &Standing, now: Timestamp, unit: f64) -> Decision {
-    if standing.attempt >= standing.max_attempts && !planted::is(Bug::RetryAfterTheLastUnknown) {
+    if standing.attempt >= standing.max_attempts {
         return exhausted(Reason::OutcomeUnknown);
     }
     retry(policy, standing, Wait { factor: 1, asked: None }, now, unit)
@@ -133,28 +129,19 @@ struct Wait {
     asked: Option<Duration>,
 }
 
-fn most_attempts(standing: &Standing) -> u32 {
-    let most = standing.max_attempts;
-    let most = if planted::is(Bug::OneAttemptTooMany) { most + 1 } else { most };
-    if planted::is(Bug::OneAttemptTooFew) { most.max(2) - 1 } else { most }
-}
-
 fn retry(policy: &Policy, standing: &Standing, wait: Wait, now: Timestamp, unit: f64) -> Decision {
     let fits = |at| before_send(standing.deadline_at, standing.estimate, policy.attempt_timeout, at) != Fit::TooLate;
-    let asked = wait.asked.filter(|_| !planted::is(Bug::IgnoreRetryAfter)).unwrap_or(Duration::ZERO);
+    let asked = wait.asked.unwrap_or(Duration::ZERO);
     if policy.retry_after_max.is_some_and(|longest| asked > longest) {
         return exhausted(Reason::RetryAfter);
     }
     let drawn = backoff::delay(policy, standing.attempt, standing.previous_backoff, unit);
-    let mut computed = drawn.saturating_mul(wait.factor);
-    if planted::is(Bug::NoBackoff) {
-        computed = Duration::ZERO;
-    }
+    let computed = drawn.saturating_mul(wait.factor);
     if !fits(now.after(computed)) {
         return exhausted(Reason::Deadline);
     }
     let at = now.after(computed.max(asked));
-    if !fits(at) && !planted::is(Bug::WaitBeyondDeadline) {
+    if !fits(at) {
         return exhausted(Reason::RetryAfter);
     }
     Decision::Retry { at, backoff: at.since(now), dns_failures: standing.dns_failures }

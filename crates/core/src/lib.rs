@@ -21,7 +21,6 @@ pub mod id;
 pub mod jitter;
 pub mod latency;
 pub mod lint;
-pub mod planted;
 pub mod policy;
 pub mod request;
 pub mod retry_after;

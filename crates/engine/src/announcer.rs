@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Reason, Task, Timestamp};
 use redrive_store::{Announced, Error};
 use tokio::sync::{Notify, mpsc};
@@ -88,7 +87,7 @@ impl Alerts {
 
 /// Raises the alerts that an earlier process left, before the engine's loops start; the loop here confirms them.
 pub(crate) async fn start(shared: &Shared) {
-    if !shared.store.is_exclusive() || planted::is(Bug::AlertOnlyOnce) {
+    if !shared.store.is_exclusive() {
         // Somebody else may be about to raise them: the loop looks, with its grace.
         return;
     }
@@ -138,9 +137,6 @@ pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
 
 /// One look at what is old enough; says how soon it has to be tried again if it failed.
 async fn look_again(shared: &Shared) -> Option<Duration> {
-    if planted::is(Bug::AlertOnlyOnce) {
-        return None;
-    }
     let ended_before = match shared.store.is_exclusive() {
         // Nobody else is about to raise them, and the clock may have been set back since they ended.
         true => Timestamp::MAX,

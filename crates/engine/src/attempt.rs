@@ -6,7 +6,6 @@ use std::time::Duration;
 use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Fit, Standing};
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
 use redrive_store::{Claimed, Error, Next, Settlement};
 
@@ -14,7 +13,6 @@ use crate::admission::pace::AttemptEnd;
 use crate::first_byte::FirstByte;
 use crate::in_flight::Signals;
 use crate::lanes::Seat;
-use crate::mistakes;
 use crate::policies::Resolved;
 use crate::settle::{Left, settle_or_leave};
 use crate::shared::{Phase, Shared};
@@ -91,13 +89,9 @@ async fn run(
 ) -> Result<(), Left> {
     let send_by = latest_send(shared, &claimed);
     hold_until_due(shared, &claimed, &mut seat, signals).await;
-    let wait_until = match planted::is(Bug::ClaimedOutlivesDeadline) {
-        true => send_by,
-        false => send_by.min(claimed.task.deadline_at).min(shared.clock.now().after(LONGEST_WAIT)),
-    };
+    let wait_until = send_by.min(claimed.task.deadline_at).min(shared.clock.now().after(LONGEST_WAIT));
     wait_for_slot(shared, &mut seat, wait_until, signals).await;
-    let has_slot = seat.has_slot() || planted::is(Bug::NoSlots);
-    let timeout = match last_checks(shared, &claimed, has_slot, send_by, signals) {
+    let timeout = match last_checks(shared, &claimed, seat.has_slot(), send_by, signals) {
         LastChecks::Send { timeout } => timeout,
         LastChecks::Unsent(next) => {
             seat.give_back();
@@ -116,8 +110,7 @@ async fn run(
         return give_back(shared, &claimed, send_by, signals).await;
     }
     seat.end(sent.end(), sent.tells_latency().then_some(took));
-    let left_at = first_byte.left_at().filter(|_| !planted::is(Bug::StartedAtTheConnection));
-    let timing = Timing { started_at: left_at.unwrap_or(began_at), took };
+    let timing = Timing { started_at: first_byte.left_at().unwrap_or(began_at), took };
     let ended = judge(shared, &claimed, policy, sent, timing, signals);
     settle_or_leave(shared, &claimed, ended).await
 }
@@ -151,9 +144,6 @@ fn latest_send(shared: &Shared, claimed: &Claimed) -> Timestamp {
 /// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
 async fn hold_until_due(shared: &Shared, claimed: &Claimed, seat: &mut Seat, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
-    if planted::is(Bug::HeldTaskIsSentEarly) {
-        return;
-    }
     let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
     if due > shared.clock.now() && !is_last {
         seat.lend_slot();
@@ -176,7 +166,7 @@ async fn hold_until_due(shared: &Shared, claimed: &Claimed, seat: &mut Seat, sig
 
 /// Waits until the lane lets it on the wire, until `at_most`: what the lease or the deadline can bear.
 async fn wait_for_slot(shared: &Shared, seat: &mut Seat, at_most: Timestamp, signals: &Signals) {
-    if seat.has_slot() || planted::is(Bug::NoSlots) {
+    if seat.has_slot() {
         return;
     }
     let mut time_is_up = shared.clock.sleep(at_most.since(shared.clock.now()));
@@ -204,7 +194,7 @@ fn last_checks(
 ) -> LastChecks {
     let (task, now) = (&claimed.task, shared.clock.now());
     let end = |status, reason| LastChecks::Unsent(Next::End { status, reason: Some(reason), answer: None });
-    if now >= claimed.lease.until && !planted::is(Bug::SendAfterLease) {
+    if now >= claimed.lease.until {
         return LastChecks::LeaseRanOut;
     }
     if signals.is_cancelled() || task.cancel_requested {
@@ -212,14 +202,10 @@ fn last_checks(
     }
     let timeout = match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
         Fit::SendNow { timeout } => timeout,
-        Fit::TooLate if planted::is(Bug::SendAfterDeadline) => task.attempt_timeout,
         Fit::TooLate => return end(Status::Exhausted, Reason::Deadline),
     };
-    let is_late = now > send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
-    let is_early = task.next_attempt_at.is_some_and(|due| now < due)
-        && !signals.is_released()
-        && !planted::is(Bug::HeldTaskIsSentEarly);
-    if is_early || is_late || !has_slot || shared.phase() >= Phase::Returning {
+    let is_early = task.next_attempt_at.is_some_and(|due| now < due) && !signals.is_released();
+    if is_early || now > send_by || !has_slot || shared.phase() >= Phase::Returning {
         return LastChecks::Unsent(wait_again(claimed, now));
     }
     LastChecks::Send { timeout }
@@ -276,7 +262,7 @@ impl Sent {
         match self {
             Sent::Answered(_) => false,
             Sent::Failed(error) => is_unsent && error.kind == ErrorType::NotSent && first_byte.is_refused(),
-            Sent::GivenUp => is_unsent && !planted::is(Bug::TakeBackWhatWasSent),
+            Sent::GivenUp => is_unsent,
         }
     }
 }
@@ -306,13 +292,9 @@ async fn send(
         attempt_timeout: timeout,
         gate: first_byte,
     };
-    let sending = match mistakes::send(shared, task, &outbound) {
-        Some(sending) => sending,
-        None => shared.transport.send(outbound),
-    };
     tokio::select! {
         biased;
-        sent = sending => match sent {
+        sent = shared.transport.send(outbound) => match sent {
             Ok(answer) => Sent::Answered(answer),
             Err(error) => Sent::Failed(error),
         },
@@ -347,9 +329,6 @@ fn judge(
                 log_unread(shared, claimed, &error);
             }
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
-        }
-        Sent::GivenUp if planted::is(Bug::TakeBackWhatWasSent) => {
-            return settlement(claimed, None, wait_again(claimed, now), now);
         }
         Sent::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);

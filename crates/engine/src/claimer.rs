@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
-
 use crate::attempt;
 use crate::lanes::NextLook;
-use crate::mistakes;
 use crate::outage;
 use crate::shared::{Phase, Shared};
 
@@ -40,10 +37,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
             Err(error) => {
                 shared.store_failed("claiming", &error);
-                match planted::is(Bug::ClaimErrorKeepsRoom) {
-                    true => mistakes::keep_room(&shared, &turns),
-                    false => shared.lanes.claim_failed(&turns, !planted::is(Bug::ClaimErrorForgetsLane)),
-                }
+                shared.lanes.claim_failed(&turns);
                 tokio::select! {
                     biased;
                     () = shared.reached(Phase::Draining) => return,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use redrive_store::{CleanFrom, Error};
 
 use crate::shared::{Phase, Shared};
@@ -32,11 +31,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// One whole pass; says how many tasks went.
 pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
-    let retention = match planted::is(Bug::RetentionTooShort) {
-        true => Duration::from_secs(3_600),
-        false => shared.options.retention,
-    };
-    let ended_before = shared.clock.now().before(retention);
+    let ended_before = shared.clock.now().before(shared.options.retention);
     let mut from = CleanFrom::Start;
     let mut removed = 0;
     while shared.phase() == Phase::Running {

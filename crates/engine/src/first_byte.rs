@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Task, Timestamp};
 
 use crate::in_flight::Signals;
@@ -52,14 +51,12 @@ impl FirstByte {
 impl Gate for FirstByte {
     fn open(&self) -> Result<(), Withdrawn> {
         let now = self.shared.clock.now();
-        let is_late = now > self.send_by && !planted::is(Bug::LateClaimIsSent) && !planted::is(Bug::SendAfterLease);
+        let is_late = now > self.send_by;
         // The clock on the wall may have been set back while the connection was made.
-        let is_early = self.due_at.is_some_and(|due| now < due)
-            && !self.signals.is_released()
-            && !planted::is(Bug::HeldTaskIsSentEarly);
-        let is_over = now >= self.deadline_at && !planted::is(Bug::SendAfterDeadline);
+        let is_early = self.due_at.is_some_and(|due| now < due) && !self.signals.is_released();
+        let is_over = now >= self.deadline_at;
         let is_stopping = self.shared.phase() >= Phase::Returning;
-        let is_cancelled = !planted::is(Bug::CancelMissesTheConnected) && !self.signals.depart();
+        let is_cancelled = !self.signals.depart();
         if is_early || is_late || is_over || is_stopping || is_cancelled {
             self.left_at.store(0, Ordering::Release);
             self.is_refused.store(true, Ordering::Release);

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail, Vitals};
 use tokio::sync::{Notify, oneshot};
@@ -126,8 +125,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::keeper::run(shared.clone()));
     if shared.store.shared().is_some() {
         // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
-        let listening = if planted::is(Bug::StopNeverEnds) { &loops } else { &announcing };
-        listening.start(spawner, "listener", stops_at(Phase::Returning), neighbours::listen(shared.clone()));
+        announcing.start(spawner, "listener", stops_at(Phase::Returning), neighbours::listen(shared.clone()));
         announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), neighbours::keep_beating(shared.clone()));
     }
     Ok(Handle { shared, loops, announcing, vitals })
@@ -174,7 +172,7 @@ impl Handle {
             if let Cancelled::Done(task) = &cancelled {
                 if task.status.is_ended() {
                     shared.waiters.ended(id);
-                } else if !planted::is(Bug::CancelMissesTheClaimed) {
+                } else {
                     shared.in_flight.cancel(id);
                 }
             }
@@ -316,7 +314,7 @@ impl Handle {
         tokio::select! {
             biased;
             () = nothing_runs => {}
-            () = &mut grace_is_over, if !planted::is(Bug::StopNeverEnds) => {
+            () = &mut grace_is_over => {
                 tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
                 self.shared.advance(Phase::Returning);
                 self.in_time("returning attempts", async {
@@ -347,9 +345,6 @@ impl Handle {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        if planted::is(Bug::CallerHangsUp) {
-            return work.await;
-        }
         let (answer, answered) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.spawner.spawn(Box::pin(async move {

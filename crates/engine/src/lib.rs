@@ -28,7 +28,6 @@
 //! | `common_clock` | the time that all processes over one store agree on |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
-//! | `mistakes` | what a planted bug does instead, for the simulator to find |
 //!
 //! Not here: HTTP, SQL, configuration files.
 
@@ -51,7 +50,6 @@ mod lanes;
 mod left_behind;
 mod look_around;
 mod loops;
-mod mistakes;
 mod neighbours;
 mod options;
 mod outage;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Class, Lane};
 use redrive_store::{Error, LaneDue};
 
@@ -95,13 +94,12 @@ async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result
 async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error> {
     let step = shared.options.steps.rebuild;
     let lanes = shared.store.pending_lanes(place.clone(), step).await?;
-    let is_last = lanes.len() < step || planted::is(Bug::RebuildFirstPage);
+    let is_last = lanes.len() < step;
     *place = lanes.last().filter(|_| !is_last).map(|last| (last.lane.clone(), last.class));
     let now = shared.clock.now();
     let mut has_found = false;
     for LaneDue { lane, class, next_due } in lanes {
-        let is_due = |due| !planted::is(Bug::RebuildWithoutWaiting) || due <= now;
-        if let Some(due) = next_due.filter(|due| is_due(*due)) {
+        if let Some(due) = next_due {
             has_found |= shared.lanes.note_due(&lane, class, due) && due <= now;
         }
     }

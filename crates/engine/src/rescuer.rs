@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Decision, Reason, Status, decide};
 use redrive_store::{Claimed, Error};
 
@@ -45,9 +44,6 @@ fn may_find_something(shared: &Shared) -> bool {
 
 /// Settles everything whose lease has run out by now. One that cannot be settled holds up none of those read with it.
 pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
-    if planted::is(Bug::NoRescue) {
-        return Ok(());
-    }
     let is_exclusive = shared.store.is_exclusive();
     loop {
         let now = shared.clock.now();
@@ -63,7 +59,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
             outcome = outcome.and(take_over(shared, &claimed).await);
         }
         outcome?;
-        if is_last || planted::is(Bug::RescueFirstPage) {
+        if is_last {
             shared.left_behind.forget(&ran_out);
             return Ok(());
         }

@@ -1,6 +1,5 @@
 //! Writing an attempt's end down, and what follows from it in memory.
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
 
@@ -60,13 +59,10 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
 
 fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
-    if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next)
-        && !planted::is(Bug::RetryNotScheduled)
-    {
+    if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
         waits_again(shared, task, settlement, *at);
     }
-    let by_rescuer = settlement.attempt.as_ref().is_some_and(|attempt| attempt.duration.is_none());
-    if status.is_dead_letter() && !(planted::is(Bug::RescuerRaisesNoAlert) && by_rescuer) {
+    if status.is_dead_letter() {
         shared.alerts.raise(&dead_letter(task, status, settlement));
     }
     if status.is_ended() {

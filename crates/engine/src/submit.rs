@@ -8,7 +8,6 @@ use redrive_store::{Claimed, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
 use crate::lanes::Seat;
-use crate::mistakes;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
@@ -63,23 +62,20 @@ pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<V
         tasks.push(NewTask { task: task.clone(), request, fingerprint, start });
         begun.push(Begun { task, draft, seat });
     }
-    if mistakes::is_hasty() {
-        return mistakes::submit(shared, tasks, begun).await;
-    }
     let submitted = shared.store.submit(tasks).await?;
     Ok(begun.into_iter().zip(submitted).map(|(begun, submitted)| begun.end(shared, submitted)).collect())
 }
 
 /// A draft on its way into the store, with a seat for its first attempt if its lane had room.
-pub(crate) struct Begun {
-    pub(crate) task: Task,
+struct Begun {
+    task: Task,
     draft: Draft,
-    pub(crate) seat: Option<Seat>,
+    seat: Option<Seat>,
 }
 
 impl Begun {
     /// What became of it; an attempt that was claimed with it is started.
-    pub(crate) fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
+    fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
         let Begun { mut task, draft, seat } = self;
         match submitted {
             Submitted::Created(lease) => {

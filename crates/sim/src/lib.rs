@@ -12,6 +12,7 @@
 //! | [`executor`] | one thread, simulated time, the seed says who goes on |
 //! | [`hunt`], [`shrink`] | many seeds, and one failure made small |
 //! | [`trace`], [`tally`] | what happened, hashed and counted |
+//! | [`planted`] | a known bug switched on, and how soon it is found |
 //! | [`blocking`] | a real store in a simulated world |
 //! | [`disk`] | a disk that loses and tears what was not synced, for the SQLite store |
 //!
@@ -26,7 +27,6 @@ pub mod hunt;
 pub mod model;
 pub mod moment;
 pub mod plan;
-#[cfg(feature = "planted")]
 pub mod planted;
 pub mod random;
 pub mod shrink;

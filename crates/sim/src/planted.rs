@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_core::planted::Bug;
+use redrive_planted::{Bug, Found as FoundOnce};
 
 use crate::model::Violation;
 use crate::plan::{self, Ask};
@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 /// Runs seeds from `first` on with this bug planted, until one finds it; nothing if `most` seeds do not.
-pub fn find(bug: Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
+pub fn find(bug: &'static Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
     let ask = Ask { bug: Some(bug), ..ask.clone() };
     let mut simulated = Duration::ZERO;
     for seed in first..first + most {
@@ -31,4 +31,11 @@ pub fn find(bug: Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
         }
     }
     None
+}
+
+/// Whether the seed that found this bug when it was a real one still finds it.
+pub fn is_found_again(bug: &'static Bug, found: &FoundOnce) -> bool {
+    let ask = Ask { bug: Some(bug), ..Ask::default() };
+    let violation = world::run(&plan::draw(found.seed, &ask), false).violation;
+    violation.is_some_and(|violation| violation.invariant == found.breaks)
 }

@@ -73,11 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     // Each world twice: a seed that goes two ways cannot be replayed. Half of them are the same every time, half are where
     // nobody has looked yet.
-    Step::ours("xtask sim --seeds 750 --twice").run_with(|| sim::run_with_bugs(&["--seeds", "750", "--twice"]))?;
+    Step::ours("xtask sim --seeds 750 --twice").run_with(|| sim::run_with(&["--seeds", "750", "--twice"]))?;
     let first = seeds::of_this_commit().to_string();
     Step::ours(&format!("xtask sim --first {first} --seeds 750 --twice"))
-        .run_with(|| sim::run_with_bugs(&["--first", &first, "--seeds", "750", "--twice"]))?;
-    Step::ours("xtask sim --planted").run_with(|| sim::run_with_bugs(&["--planted"]))?;
+        .run_with(|| sim::run_with(&["--first", &first, "--seeds", "750", "--twice"]))?;
+    Step::ours("xtask sim --planted").run_with(|| sim::run_with(&["--planted"]))?;
     Step::ours(&format!("xtask crash --kills {} --seed {} --debug-binary", CRASH.kills, CRASH.seed)).run_with(
         || {
             crate::process::guard(CRASH_LIMIT)?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Cause, Verdict};
 use crate::attempt::ErrorType;
-use crate::planted::{self, Bug};
 
 /// The most attempts of one run that may fail because the dependency's name could not be resolved. Other failures
 /// between them do not count, and do not start the count again.
@@ -37,7 +36,6 @@ pub(super) fn verdict(kind: ErrorType) -> Verdict {
         // The accepted body is lost, and nothing else may be sent in its place.
         ErrorType::BodyMissing | ErrorType::BodyDamaged => Verdict::BodyLost,
         ErrorType::BodyUnavailable => Verdict::NotSent { pause: BODY_PAUSE },
-        ErrorType::NotSent if planted::is(Bug::ShortageCounts) => RETRY,
         ErrorType::NotSent => Verdict::NotSent { pause: LOCAL_PAUSE },
         // What cannot be built or serialised now cannot be later.
         ErrorType::InvalidRequest => Verdict::Never,

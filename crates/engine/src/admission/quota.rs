@@ -1,7 +1,5 @@
 //! A bounded amount that many lanes share, split into pools.
 
-use redrive_core::planted::{self, Bug};
-
 use super::Pool;
 
 /// How much of a tenant's pool all of its lanes may hold, in multiples of what is free: one tenant alone gets at most 8/9
@@ -44,8 +42,6 @@ impl Quota {
         // At least one slot is kept, also where a part of the capacity is less than one.
         let beyond = |last: usize| if over > 0 { free.saturating_sub(part(last).max(1)) } else { free };
         match pool {
-            Pool::Unknown if planted::is(Bug::UnknownLanesTakeAll) => free,
-            Pool::Slow if planted::is(Bug::SlowLanesTakeAll) => free,
             Pool::Fast => beyond(8).min((self.capacity - part(4)).saturating_sub(fast)),
             Pool::Unknown => {
                 let most = quarter.saturating_sub(over).max(part(16));
@@ -71,6 +67,7 @@ impl Quota {
     }
 
     /// How much is held in all.
+    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.held.iter().sum()
     }

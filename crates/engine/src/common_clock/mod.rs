@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redrive_core::Timestamp;
-use redrive_core::planted::{self, Bug};
 use redrive_store::{Error, Shared, Store};
 
 use crate::clock::{Clock, Sleep};
@@ -65,7 +64,7 @@ impl ClockState {
 impl CommonClock {
     /// The time of this store. Before it has been read, it is what `local` shows.
     pub fn new(local: Arc<dyn Clock>, store: &dyn Store) -> Arc<Self> {
-        let is_shared = store.shared().is_some() && !planted::is(Bug::TrustsItsOwnClock);
+        let is_shared = store.shared().is_some();
         Arc::new(CommonClock {
             offset: AtomicI64::new(offset(local.now(), local.elapsed())),
             local,

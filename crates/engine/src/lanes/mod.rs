@@ -159,21 +159,12 @@ impl Lanes {
     }
 
     /// Ends turns whose claim failed: the lanes have as much due as before.
-    pub(crate) fn claim_failed(&self, turns: &Turns, is_due: bool) {
+    pub(crate) fn claim_failed(&self, turns: &Turns) {
         self.with(|state, now| {
             for (room, &id) in turns.rooms.iter().zip(&turns.lanes) {
-                state.claimed(id, room, 0, is_due.then_some(now.wall), now);
+                state.claimed(id, room, 0, Some(now.wall), now);
             }
             turns.lanes.iter().for_each(|lane| state.place(*lane, now));
-        });
-    }
-
-    /// Ends turns and keeps the room that they took, as a planted bug does.
-    pub(crate) fn claim_lost(&self, turns: &Turns) {
-        self.with(|state, now| {
-            for (room, &id) in turns.rooms.iter().zip(&turns.lanes) {
-                state.claimed(id, room, room.slots + room.ahead, Some(now.wall), now);
-            }
         });
     }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use redrive_core::latency::ESTIMATE_FOR;
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Class, Lane, Latency, Timestamp};
 use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
 
@@ -213,8 +212,7 @@ impl State {
 
     /// Whether nothing may be claimed, because the store does not keep up with what has ended.
     pub(super) fn is_full(&self) -> bool {
-        let uses_capacity = planted::is(Bug::WaitingUsesCapacity) && self.slots.claimed() >= self.most_in_flight;
-        uses_capacity || self.unsettled >= self.most_in_flight
+        self.unsettled >= self.most_in_flight
     }
 
     pub(super) fn next_look(&self) -> NextLook {

@@ -293,7 +293,7 @@ fn room_that_a_claim_did_not_need_or_that_failed_is_given_back() {
     assert_eq!((seats.len(), world.held()), (1, 1));
     drop(seats);
     let (turns, _) = world.turns();
-    world.lanes.claim_failed(&turns, true);
+    world.lanes.claim_failed(&turns);
     assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::Now), "as much is due as before");
 }
 

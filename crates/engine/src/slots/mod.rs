@@ -24,7 +24,6 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use tokio::sync::oneshot;
 
 use crate::admission::Pool;
@@ -168,17 +167,13 @@ impl Slots {
         let most = if held == Some(Held::Memory) { 0 } else { self.bounds.ahead };
         let ahead = match entry.pool {
             Pool::Fast => horizon.ahead(entry.held + slots - entry.reserved, entry.pace.slot_time(now), most),
-            Pool::Unknown | Pool::Slow if planted::is(Bug::WaitingUsesCapacity) => most,
             Pool::Unknown | Pool::Slow => 0,
         };
         // Tasks that are claimed and unsent will take slots, or use up what may be claimed ahead of them.
         let all = (slots + ahead).min(in_memory.max(slots)).saturating_sub(entry.unsent);
         let slots = slots.min(all);
         // What waits in memory is shared as slots are: else a few lanes that come to a halt would hold all that may wait.
-        let most = match planted::is(Bug::WaitingUsesCapacity) {
-            true => usize::MAX,
-            false => share(entry.unsent, self.bounds.slots.saturating_sub(self.unsent), 1),
-        };
+        let most = share(entry.unsent, self.bounds.slots.saturating_sub(self.unsent), 1);
         (Room { slots, ahead: (all - slots).min(most) }, held)
     }
 
@@ -193,7 +188,6 @@ impl Slots {
         now: Duration,
     ) -> Option<Room> {
         let (room, held) = self.room(lane, horizon, now);
-        let is_last = is_last && !planted::is(Bug::LastAttemptClaimedAhead);
         let needs_slot = is_last || self.lanes[lane].pool != Pool::Fast;
         match needs_slot {
             true if held.is_none() && room.slots > 0 => Some(Room { slots: 1, ahead: 0 }),
@@ -374,11 +368,6 @@ impl Slots {
         entry.held == 0 && entry.unsent == 0 && entry.bytes == 0
     }
 
-    /// Tasks that are claimed, or about to be, and have not ended.
-    pub(crate) fn claimed(&self) -> usize {
-        self.slots.held() + self.unsent
-    }
-
     /// Slots that are held in all.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
@@ -406,7 +395,7 @@ impl Slots {
         // What a slow lane holds was taken from the slow ones. If it were counted as unknown once the lane's figures expire, the
         // slow ones could take as much again.
         let has_expired = before == Pool::Slow && pool == Pool::Unknown && entry.held > 0;
-        if before == pool || has_expired && !planted::is(Bug::StalePoolServed) {
+        if before == pool || has_expired {
             return;
         }
         entry.pool = pool;

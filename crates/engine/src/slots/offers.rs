@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
-
 use super::{Held, Slots};
 use crate::admission::Pool;
 use crate::schedule::LaneId;
@@ -21,8 +19,7 @@ impl Slots {
                     self.next_slow_starts = Some(self.start_rate.next_portion(now));
                 }
                 let entry = &self.lanes[lane];
-                let is_starved = entry.held == 0 && !planted::is(Bug::StarvedLanesWait);
-                self.line.join(lane, entry.tenant, entry.pool, is_starved);
+                self.line.join(lane, entry.tenant, entry.pool, entry.held == 0);
             }
             Err(Held::Paced(until)) => self.look_again(lane, until),
             Err(Held::LaneLimit) | Ok(_) => {}
@@ -58,9 +55,6 @@ impl Slots {
 
     /// Offers what has become free: to lanes that hold nothing, then to the one that gave it back, then to the others.
     pub(super) fn offer(&mut self, lane: LaneId, now: Duration) {
-        if planted::is(Bug::SlotNotOffered) {
-            return self.serve(lane, now);
-        }
         self.first_pool = self.first_pool.next();
         self.offer_in_line(true, now);
         self.serve(lane, now);
@@ -76,9 +70,7 @@ impl Slots {
             while refused < most && self.slots.unheld() > 0 {
                 let Some(lane) = self.line.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
-                if !planted::is(Bug::StalePoolServed) {
-                    self.classify(lane, now);
-                }
+                self.classify(lane, now);
                 if self.lanes[lane].pool != pool {
                     continue;
                 }
@@ -90,9 +82,7 @@ impl Slots {
                     Ok(_) => {
                         starts -= 1;
                         self.line.leave(lane);
-                        if !planted::is(Bug::TenantsTakeNoTurns) {
-                            self.line.pass(pool, to_starved);
-                        }
+                        self.line.pass(pool, to_starved);
                     }
                     // It is not its pool that it waits for any more.
                     Err(Held::LaneLimit) => {

@@ -7,7 +7,6 @@
 //! document by its bytes, as ever. To make the two the same, every submission of an uploaded body would have to read all
 //! of it again. Whoever submits again says it the same way again; and who does not is refused, and nothing is sent twice.
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::request::{Fingerprint, Fingerprinter};
 use redrive_core::{Body, PolicyId, Request};
 
@@ -27,7 +26,7 @@ pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
         .part(request.method.as_bytes())
         .part(request.target_url.as_bytes())
         .part(match &request.body {
-            Body::Inline(bytes) if !planted::is(Bug::FingerprintIgnoresBody) => bytes,
+            Body::Inline(bytes) => bytes,
             _ => b"",
         })
         .part(beside.policy.as_str().as_bytes());

@@ -1,7 +1,6 @@
 //! Accepts many tasks in one durable commit.
 
 use redrive_core::TenantId;
-use redrive_core::planted::{self, Bug};
 
 use super::submit_task::{Accepted, Asked, in_doubt, missing_answer};
 use crate::app::App;
@@ -42,16 +41,13 @@ pub async fn submit_batch(
             Err(failure) => judged.push(Err(failure.within(&format!("tasks[{at}]")))),
         }
     }
-    let mut submitted: Vec<_> = match drafts.is_empty() {
+    let submitted = match drafts.is_empty() {
         true => Vec::new(),
         false => {
             let have_keys = judged.iter().flatten().all(|(asked, _): &(Asked, _)| !asked.key_generated);
             app.engine.submit(drafts).await.map_err(|error| in_doubt(error, have_keys))?
         }
     };
-    if planted::is(Bug::BatchAnswersSwapped) {
-        submitted.reverse();
-    }
     let mut submitted = submitted.into_iter();
     let mut results = Vec::with_capacity(judged.len());
     let mut answer_bytes = 0;

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use redrive_sim::hunt::{self, Bounds, Hunt};
 use redrive_sim::plan::{self, Ask, Plan};
 use redrive_sim::shrink::shrink;
+use redrive_sim::world;
 
 use super::Arguments;
 use super::replay::explain;
@@ -34,7 +35,7 @@ pub(super) fn run(ask: &Ask, arguments: &Arguments) -> anyhow::Result<bool> {
     say!("seed {seed} broke {violation}");
     say!("making it smaller …");
     let plan = plan::draw(*seed, ask);
-    let shrunk = shrink(&plan, violation.clone(), SHRINK_RUNS);
+    let shrunk = shrink(&plan, violation.clone(), SHRINK_RUNS, |plan| world::run(plan, false).violation);
     explain(&Plan { luck: shrunk.luck, ..plan }, &shrunk.keep, false);
     say!("after {} runs, {} parts of the plan are left; replay them with", shrunk.runs, shrunk.keep.0.len());
     say!("  {}", arguments.command(*seed, Some(&shrunk)));

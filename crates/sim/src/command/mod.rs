@@ -1,7 +1,6 @@
 //! The command line: hunting, replaying, and showing what is planted.
 
 mod hunt;
-#[cfg(feature = "planted")]
 mod planted;
 mod profile;
 mod replay;
@@ -10,7 +9,7 @@ mod say;
 use std::time::Duration;
 
 use clap::Parser;
-use redrive_core::planted::Bug;
+use redrive_planted::{Bug, IS_PLANTED};
 use redrive_sim::plan::{Ask, Families, Keep};
 use redrive_sim::shrink::Shrunk;
 
@@ -73,7 +72,7 @@ pub(crate) struct Arguments {
     planted: bool,
     /// Plant this bug in every world
     #[arg(long, value_name = "NAME", conflicts_with = "planted", value_parser = bug)]
-    bug: Option<Bug>,
+    bug: Option<&'static Bug>,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -91,7 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     let ask = arguments.ask();
     if arguments.planted {
-        return show_planted(arguments, &ask);
+        anyhow::ensure!(IS_PLANTED, "this was built without its bugs: use `cargo xtask sim --planted`");
+        return planted::run(arguments, &ask);
     }
     match arguments.seed {
         Some(seed) => replay::run(seed, &ask, arguments),
@@ -135,7 +135,7 @@ impl Arguments {
             command += &format!(" --hours {hours}");
         }
         if let Some(bug) = self.bug {
-            command += &format!(" --bug {}", bug.as_str());
+            command += &format!(" --bug {}", bug.name);
         }
         if let Some(Shrunk { keep, luck, .. }) = shrunk {
             command += &format!(" --keep {keep} --luck {luck}");
@@ -144,23 +144,13 @@ impl Arguments {
     }
 }
 
-#[cfg(feature = "planted")]
-fn show_planted(arguments: &Arguments, ask: &Ask) -> anyhow::Result<bool> {
-    planted::run(arguments, ask)
-}
-
-#[cfg(not(feature = "planted"))]
-fn show_planted(_: &Arguments, _: &Ask) -> anyhow::Result<bool> {
-    anyhow::bail!("this was built without its bugs: use `cargo xtask sim --planted`")
-}
-
 /// The bug with this name.
-fn bug(name: &str) -> Result<Bug, String> {
-    if !cfg!(feature = "planted") {
+fn bug(name: &str) -> Result<&'static Bug, String> {
+    if !IS_PLANTED {
         return Err("this was built without its bugs: use `cargo xtask sim --bug NAME`".to_owned());
     }
-    Bug::ALL.iter().copied().find(|bug| bug.as_str() == name).ok_or_else(|| {
-        let names: Vec<&str> = Bug::ALL.iter().map(|bug| bug.as_str()).collect();
+    redrive_planted::named(name).ok_or_else(|| {
+        let names: Vec<&str> = redrive_planted::all().iter().map(|bug| bug.name.as_str()).collect();
         format!("there is no such bug to plant; there are {}", names.join(", "))
     })
 }

@@ -24,7 +24,7 @@ pub use keep::{Keep, Part, UnknownPart};
 pub use policies::{NAMED, SHIFTING, base, spec};
 pub use shape::{Ask, Shape};
 
-use redrive_core::planted::Bug;
+use redrive_planted::Bug;
 
 /// What will be done to Redrive.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Plan {
     /// What chance does while it runs; another value is another course of the same events.
     pub luck: u64,
     /// The bug that is planted, if there is one.
-    pub bug: Option<Bug>,
+    pub bug: Option<&'static Bug>,
     /// The world that it happens in.
     pub shape: Shape,
     /// What the clients do.

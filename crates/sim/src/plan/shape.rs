@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redrive_core::planted::Bug;
 use redrive_engine::{Options, Steps};
+use redrive_planted::Bug;
 
 use super::family::{Families, Family};
 use super::fault::Mood;
@@ -20,8 +20,8 @@ pub struct Ask {
     pub families: Option<Families>,
     /// How long things go wrong; else as the seed says.
     pub hours: Option<f64>,
-    /// The bug that is planted, if there is one; only with the feature `planted`.
-    pub bug: Option<Bug>,
+    /// The bug that is switched on, if one is; only the copy of the tree that has the bugs does anything about it.
+    pub bug: Option<&'static Bug>,
 }
 
 /// The world of a plan.

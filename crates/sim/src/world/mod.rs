@@ -84,8 +84,7 @@ pub fn run(plan: &Plan, keeps_lines: bool) -> Run {
 
 /// Runs a plan over this store, whose calls must complete at once; the witness is told what clients are.
 pub fn run_over(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, keeps_lines: bool) -> Run {
-    #[cfg(feature = "planted")]
-    let _planted = plan.bug.map(redrive_core::planted::plant);
+    let _planted = plan.bug.map(redrive_planted::plant);
     let world = World::new(plan, store, witness, keeps_lines);
     let outcome = quietly(|| {
         alerts::heard_by(&world, || world.live(plan));

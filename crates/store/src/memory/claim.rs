@@ -1,9 +1,7 @@
 //! Leasing due work, and finding leases that ran out.
 
 use std::ops::Bound;
-use std::time::Duration;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Class, Lane, TaskId, Timestamp};
 
 use super::state::State;
@@ -32,8 +30,6 @@ impl State {
     }
 
     pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Claimed> {
-        let early = if planted::is(Bug::TakeOverTooEarly) { Duration::from_secs(30) } else { Duration::ZERO };
-        let now = now.after(early);
         let ran_out = self.indexes.leases.iter().take_while(|(until, _)| *until <= now).take(limit);
         ran_out.filter_map(|(_, id)| self.tasks.get(id)).map(|entry| entry.claimed()).collect()
     }
@@ -55,9 +51,8 @@ impl State {
             return None;
         }
         let (at, id) = self.first_of(&room.lane, room.class)?;
-        let due_by = if planted::is(Bug::ClaimTooEarly) { due_by.after(Duration::from_secs(5)) } else { due_by };
         let is_last = self.tasks.get(&id).is_some_and(|entry| entry.task.is_next_attempt_last());
-        let fits = taken < room.slots || !is_last || planted::is(Bug::LastAttemptClaimedAhead);
+        let fits = taken < room.slots || !is_last;
         (at <= due_by && fits).then_some(id)
     }
 

@@ -2,14 +2,10 @@
 
 use std::ops::Bound;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{TaskId, Timestamp};
 
 use super::state::State;
 use crate::{CleanFrom, Cleaned};
-
-/// The retention of the bug that takes the living.
-const RETENTION: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
 
 impl State {
     pub(super) fn clean(&mut self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned {
@@ -23,8 +19,7 @@ impl State {
         let (mut looked_at, mut old) = (None, Vec::new());
         for (&id, entry) in rows.by_ref().take(limit) {
             looked_at = Some(id);
-            let lives = planted::is(Bug::CleanTheLiving) && entry.task.created_at < ended_before.after(RETENTION);
-            if lives || entry.task.ended_at.is_some_and(|ended| ended < ended_before) {
+            if entry.task.ended_at.is_some_and(|ended| ended < ended_before) {
                 old.push(id);
             }
         }

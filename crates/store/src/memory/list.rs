@@ -2,8 +2,7 @@
 
 use std::ops::Bound;
 
-use redrive_core::planted::{self, Bug};
-use redrive_core::{Attempt, Reason, Status, TaskId, TenantId};
+use redrive_core::{Attempt, Status, TaskId, TenantId};
 
 use super::state::{Entry, State};
 use crate::{Counts, TaskDetail, TaskPage, TaskQuery};
@@ -47,10 +46,6 @@ impl State {
 
 fn matches(query: &TaskQuery, entry: &Entry) -> bool {
     let task = &entry.task;
-    let is_unknown = task.reason == Some(Reason::OutcomeUnknown) && !query.statuses.is_empty();
-    if is_unknown && planted::is(Bug::UnknownNotListed) {
-        return false;
-    }
     (query.statuses.is_empty() || query.statuses.contains(&task.status))
         && query.dependency.as_ref().is_none_or(|dependency| *dependency == task.lane.dependency)
         && query.policy.as_ref().is_none_or(|policy| *policy == task.policy.id)

@@ -1,6 +1,5 @@
 //! Ending or rescheduling attempts.
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Reason, Status};
 
 use super::state::{Entry, State};
@@ -15,7 +14,7 @@ impl State {
         let holds_lease = self
             .entry(&end.tenant, end.id)
             .is_some_and(|entry| entry.task.status == Status::InFlight && entry.lease.token == end.token);
-        if !holds_lease && !planted::is(Bug::SettleWithoutFence) {
+        if !holds_lease {
             return Settled::LeaseLost;
         }
         if let Next::End { answer: Some(answer), .. } = &mut end.next
@@ -57,9 +56,7 @@ impl Entry {
         };
         (self.task.status, self.task.reason) = match status {
             Status::Succeeded => (status, reason),
-            _ if self.task.cancel_requested && !planted::is(Bug::CancelForgottenInFlight) => {
-                (Status::Cancelled, Some(Reason::Cancelled))
-            }
+            _ if self.task.cancel_requested => (Status::Cancelled, Some(Reason::Cancelled)),
             _ => (status, reason),
         };
         if self.task.status.is_ended() {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::sync::Arc;
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
     Answer, Attempt, Body, Class, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
@@ -69,8 +68,7 @@ pub(super) struct Tenant {
 impl State {
     /// The task, if it is this tenant's.
     pub(super) fn entry(&self, tenant: &TenantId, id: TaskId) -> Option<&Entry> {
-        let is_of = |entry: &&Entry| entry.task.lane.tenant == *tenant || planted::is(Bug::TaskOfAnyTenant);
-        self.tasks.get(&id).map(Box::as_ref).filter(is_of)
+        self.tasks.get(&id).map(Box::as_ref).filter(|entry| entry.task.lane.tenant == *tenant)
     }
 
     /// Changes a task and moves it in the indexes to where it belongs afterwards.
@@ -95,11 +93,8 @@ impl Entry {
     /// Counts the next attempt under a new lease, whose token is above all earlier ones.
     pub(super) fn claim(&mut self, since: Timestamp, until: Timestamp) -> Lease {
         self.task.status = Status::InFlight;
-        if !planted::is(Bug::ClaimUncounted) {
-            self.task.attempt_number += 1;
-        }
-        let token = if planted::is(Bug::TokenStartsAgain) { 1 } else { self.lease.token.0 + 1 };
-        self.lease = Lease { token: Token(token), since, until };
+        self.task.attempt_number += 1;
+        self.lease = Lease { token: Token(self.lease.token.0 + 1), since, until };
         self.lease
     }
 
@@ -111,8 +106,7 @@ impl Entry {
     }
 
     fn queue(&self) -> (Lane, Class) {
-        let class = if planted::is(Bug::RetriesAmongFirst) { Class::First } else { self.task.class() };
-        (self.task.lane.clone(), class)
+        (self.task.lane.clone(), self.task.class())
     }
 
     fn due(&self) -> (Timestamp, TaskId) {
@@ -131,9 +125,7 @@ impl Indexes {
         match task.status {
             Status::Pending => {
                 self.due.entry(entry.queue()).or_default().insert(entry.due());
-                if entry.lease.token.0 == 0 || !planted::is(Bug::DeadlineForgotten) {
-                    self.deadlines.insert((task.deadline_at, task.id));
-                }
+                self.deadlines.insert((task.deadline_at, task.id));
             }
             Status::InFlight => {
                 self.leases.insert((entry.lease.until, task.id));
@@ -147,9 +139,7 @@ impl Indexes {
             *self.bodies.entry(blob).or_default() += 1;
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
-            if task.status != Status::Exhausted || !planted::is(Bug::ExhaustedUncounted) {
-                tenant.counts[task.status as usize] += 1;
-            }
+            tenant.counts[task.status as usize] += 1;
             if let Some(policy) = tenant.policies.get_mut(&task.policy.id).filter(|_| !task.status.is_ended()) {
                 policy.pins += 1;
             }

@@ -3,7 +3,6 @@
 use std::collections::hash_map;
 
 use redrive_core::Timestamp;
-use redrive_core::planted::{self, Bug};
 
 use super::state::{Entry, State};
 use crate::{Lease, NewTask, Start, Submitted, Token};
@@ -19,18 +18,6 @@ impl State {
     fn submit_one(&mut self, new: NewTask) -> Submitted {
         let NewTask { task, request, fingerprint, start } = new;
         let id = task.id;
-        if planted::is(Bug::KeyOfAnyTenant)
-            && let Some(owner) = self.tasks.values().find(|entry| entry.task.idempotency_key == task.idempotency_key)
-        {
-            return Submitted::KeyReused(owner.task.id);
-        }
-        if planted::is(Bug::KeyForgottenAtEnd)
-            && let Some(tenant) = self.indexes.tenants.get_mut(&task.lane.tenant)
-            && let Some(owner) = tenant.keys.get(&task.idempotency_key)
-            && self.tasks.get(owner).is_some_and(|entry| entry.task.status.is_ended())
-        {
-            tenant.keys.remove(&task.idempotency_key);
-        }
         // A tenant that is not known has no policy either.
         let Some(tenant) = self.indexes.tenants.get_mut(&task.lane.tenant) else {
             return Submitted::PolicyGone;
@@ -39,7 +26,7 @@ impl State {
             hash_map::Entry::Vacant(key) => key,
             hash_map::Entry::Occupied(owner) => {
                 return match self.tasks.get(owner.get()) {
-                    Some(entry) if entry.fingerprint == fingerprint || planted::is(Bug::KeyIgnoresRequest) => {
+                    Some(entry) if entry.fingerprint == fingerprint => {
                         Submitted::Replayed(Box::new(entry.task.clone()))
                     }
                     _ => Submitted::KeyReused(*owner.get()),

@@ -1,6 +1,5 @@
 //! What a person may do to a single task: take it back, or have it tried now.
 
-use redrive_core::planted::{self, Bug};
 use redrive_core::{Reason, Status, TaskId, TenantId, Timestamp};
 
 use super::state::{Entry, State};
@@ -23,13 +22,8 @@ impl State {
         let Some(entry) = self.entry(tenant, id) else { return BroughtForward::NotFound };
         match entry.task.status {
             Status::InFlight => BroughtForward::InFlight(Box::new(entry.task.clone())),
-            Status::Pending | Status::Failed | Status::Exhausted
-                if entry.task.status == Status::Pending || planted::is(Bug::BringForwardRevives) =>
-            {
+            Status::Pending => {
                 let brought = self.change(id, |entry| {
-                    if entry.task.status.is_ended() {
-                        (entry.task.status, entry.task.next_attempt_at) = (Status::Pending, Some(now));
-                    }
                     entry.task.next_attempt_at = entry.task.next_attempt_at.map(|at| at.min(now));
                     BroughtForward::Done(Box::new(entry.task.clone()))
                 });
@@ -44,10 +38,6 @@ impl Entry {
     fn cancel(&mut self, now: Timestamp) {
         if self.task.status == Status::InFlight {
             // The attempt under way may still succeed: its settlement decides.
-            self.task.cancel_requested = true;
-            return;
-        }
-        if planted::is(Bug::CancelledStaysDue) {
             self.task.cancel_requested = true;
             return;
         }
