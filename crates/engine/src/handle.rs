@@ -20,6 +20,7 @@ use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
 use crate::policies::Policies;
 use crate::seldom::Seldom;
+use crate::settle::SlowSettles;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
 use crate::store_outage::StoreOutage;
@@ -96,6 +97,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         alerts,
         unread: Seldom::default(),
         store_outage: StoreOutage::default(),
+        slow_settles: SlowSettles::new(),
         clock,
         entropy,
         spawner,

@@ -1,7 +1,10 @@
 //! Writing an attempt's end down, and what follows from it in memory.
 
+use std::time::Duration;
+
 use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{Claimed, Error, Next, Settled, Settlement};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::outage;
 use crate::shared::{Phase, Shared};
@@ -18,6 +21,33 @@ pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settleme
     })
 }
 
+/// A bound on how many attempts that took long are settled at a time.
+///
+/// Slow lanes that began together end together: thousands of settlements at one moment, and whatever healthy lanes have to
+/// write would wait behind all of them. Who has waited for seconds can wait for a few milliseconds more.
+pub(crate) struct SlowSettles(Semaphore);
+
+impl SlowSettles {
+    /// How many at a time: as many as share one short commit.
+    const MOST: usize = 64;
+    /// An attempt took long if it took this long.
+    const LONG: Duration = Duration::from_secs(1);
+
+    pub(crate) fn new() -> Self {
+        SlowSettles(Semaphore::new(Self::MOST))
+    }
+
+    /// Waits for its turn, if it has to.
+    async fn turn(&self, settlement: &Settlement) -> Option<SemaphorePermit<'_>> {
+        let took = settlement.attempt.as_ref().and_then(|attempt| attempt.duration)?;
+        match took >= Self::LONG {
+            // It is never closed.
+            true => self.0.acquire().await.ok(),
+            false => None,
+        }
+    }
+}
+
 /// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Tells whoever
 /// waits, and notes when the next attempt is due. A lease that somebody else holds by now is not an error: the task is in
 /// good hands.
@@ -25,7 +55,10 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
     for times in 0.. {
-        match shared.store.settle(vec![settlement.clone()]).await {
+        let turn = shared.slow_settles.turn(&settlement).await;
+        let outcome = shared.store.settle(vec![settlement.clone()]).await;
+        drop(turn);
+        match outcome {
             Ok(settled) => {
                 shared.store_worked("settling");
                 match settled.first() {

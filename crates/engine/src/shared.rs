@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::overdue::Deadlines;
 use crate::policies::Policies;
 use crate::seldom::Seldom;
+use crate::settle::SlowSettles;
 use crate::spawner::Spawner;
 use crate::store_outage::{Report, StoreOutage};
 use crate::task_ids::TaskIds;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) alerts: Alerts,
     pub(crate) unread: Seldom,
     pub(crate) store_outage: StoreOutage,
+    pub(crate) slow_settles: SlowSettles,
 }
 
 /// How far the engine is in stopping.

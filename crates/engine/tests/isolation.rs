@@ -194,3 +194,19 @@ async fn in_steady_state_every_claim_is_sent() {
     assert_eq!(world.dependency.sends().len(), 5_000);
     assert_eq!(world.store.calls("settle"), 5_000, "nothing that was claimed was given back");
 }
+
+#[tokio::test(start_paused = true)]
+async fn slow_attempts_that_end_at_one_moment_are_settled_few_at_a_time_and_a_quick_one_does_not_wait_for_them() {
+    let world = World::new().await;
+    burden(&world, 200, 2, &Reply::After(secs(4), Box::new(Reply::Status(200)))).await;
+    world.clock.sleep(secs(4) - Duration::from_millis(1)).await;
+    assert_eq!(bad_sends(&world), 400, "all of them are under way");
+    world.store.slow_down("settle", Duration::from_millis(10));
+    world.clock.sleep(Duration::from_millis(2)).await;
+    assert_eq!(world.store.most_at_once("settle"), 64, "of 400 that have ended");
+    assert_eq!(one_by_one(&world, "healthy", 1).await, Duration::from_millis(10));
+    // Of seven rounds of ten milliseconds, one and a bit are over.
+    world.clock.sleep(Duration::from_millis(60)).await;
+    let ended = world.store.counts(tenant()).await.unwrap()[&Status::Succeeded];
+    assert_eq!(ended, 401);
+}

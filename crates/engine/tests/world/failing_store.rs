@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
@@ -27,6 +28,15 @@ pub struct FailingStore {
     is_shared: AtomicBool,
     neighbours: Option<Arc<Neighbours>>,
     held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
+    takes: Mutex<BTreeMap<&'static str, Duration>>,
+    under_way: Mutex<BTreeMap<&'static str, UnderWay>>,
+}
+
+/// Calls of one method.
+#[derive(Default)]
+struct UnderWay {
+    now: usize,
+    most: usize,
 }
 
 /// A call that has happened in the store, whose answer is held back.
@@ -60,6 +70,8 @@ impl FailingStore {
             is_shared: AtomicBool::new(false),
             neighbours: None,
             held: Mutex::default(),
+            takes: Mutex::default(),
+            under_way: Mutex::default(),
         }
     }
 
@@ -115,6 +127,29 @@ impl FailingStore {
         hold
     }
 
+    /// From now on every call of `method` takes this long.
+    pub fn slow_down(&self, method: &'static str, takes: Duration) {
+        self.takes.lock().unwrap().insert(method, takes);
+    }
+
+    /// The most calls of `method` that were under way at once.
+    pub fn most_at_once(&self, method: &'static str) -> usize {
+        self.under_way.lock().unwrap().get(method).map_or(0, |calls| calls.most)
+    }
+
+    async fn take_time(&self, method: &'static str) {
+        let takes = self.takes.lock().unwrap().get(method).copied();
+        let Some(takes) = takes else { return };
+        {
+            let mut under_way = self.under_way.lock().unwrap();
+            let calls = under_way.entry(method).or_default();
+            calls.now += 1;
+            calls.most = calls.most.max(calls.now);
+        }
+        tokio::time::sleep(takes).await;
+        self.under_way.lock().unwrap().entry(method).or_default().now -= 1;
+    }
+
     async fn hold_back(&self, method: &'static str) {
         let hold = self.held.lock().unwrap().remove(method);
         if let Some(hold) = hold {
@@ -154,6 +189,7 @@ macro_rules! passed_on {
                     return Err(Error::Unavailable(format!("the answer of {} was lost", stringify!($method))));
                 }
                 self.pass(stringify!($method))?;
+                self.take_time(stringify!($method)).await;
                 let answer = self.inner.$method($($argument),*).await;
                 self.hold_back(stringify!($method)).await;
                 answer
