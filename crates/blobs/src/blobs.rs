@@ -130,7 +130,7 @@ impl Bodies for Blobs {
         let Received { hash, length, content } = upload::receive(&*self.storage, &incoming, pieces, limit).await?;
         let fresh = BodyRef { hash, length, copy: number };
         // The store first: an object that is in its place has always been known there.
-        let body = self.parts.store.adopt_blob(tenant.clone(), fresh, self.parts.clock.now()).await?;
+        let body = self.parts.store.blobs().adopt(tenant.clone(), fresh, self.parts.clock.now()).await?;
         let object = self.places.body(tenant, &body);
         if body != fresh && self.size_in(&right, &object).await? == Some(body.length) {
             self.discard(content).await;
@@ -142,7 +142,7 @@ impl Bodies for Blobs {
     }
 
     async fn find(&self, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, BodyError> {
-        let Some(body) = self.parts.store.blob(tenant.clone(), hash).await? else { return Ok(None) };
+        let Some(body) = self.parts.store.blobs().find(tenant.clone(), hash).await? else { return Ok(None) };
         let size = self.size(&self.places.body(tenant, &body)).await?;
         Ok((size == Some(body.length)).then_some(body))
     }

@@ -116,7 +116,7 @@ async fn deleting_takes_this_copy_and_no_other() {
         let world = world(place);
         let first = world.keep(b"body").await.unwrap();
         let blob = Blob { tenant: tenant(), body: first };
-        let condemned = world.store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+        let condemned = world.store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap();
         assert_eq!(condemned.blobs, std::slice::from_ref(&blob));
         // The same content comes in again before anybody has deleted anything.
         let second = world.keep(b"body").await.unwrap();

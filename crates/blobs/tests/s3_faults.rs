@@ -134,7 +134,7 @@ async fn nothing_is_kept_or_deleted_in_a_bucket_without_the_right_marker() {
     std::fs::write(&marker, mine).unwrap();
     world.blobs.check().await.unwrap();
     world.keep(b"other").await.unwrap();
-    world.store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+    world.store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap();
     world.blobs.delete(&Blob { tenant: tenant(), body }).await.unwrap();
 }
 

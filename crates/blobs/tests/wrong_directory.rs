@@ -135,7 +135,7 @@ async fn nothing_is_deleted_or_taken_for_deleted_in_a_wrong_directory() {
         assert_eq!(others.exists(), root.exists());
         put_back(&root);
         assert_eq!(world.read(&body).await.0, b"body");
-        world.store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+        world.store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap();
         world.blobs.delete(&blob).await.unwrap();
         assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)));
     }

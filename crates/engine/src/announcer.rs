@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redrive_core::{Reason, Task, Timestamp};
-use redrive_store::{Announced, Error};
+use redrive_store::{Error, RaisedAlert};
 use tokio::sync::{Notify, mpsc};
 
 use crate::shared::{Phase, Shared};
@@ -32,14 +32,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Raises alerts.
 #[derive(Debug)]
 pub(crate) struct Alerts {
-    unconfirmed: mpsc::Sender<Announced>,
+    unconfirmed: mpsc::Sender<RaisedAlert>,
     /// Rings when a dead letter may have been left without its alert.
     doubt: Notify,
     raised: AtomicU64,
 }
 
 /// The alerts that were raised and are to be confirmed.
-pub(crate) type Unconfirmed = mpsc::Receiver<Announced>;
+pub(crate) type Unconfirmed = mpsc::Receiver<RaisedAlert>;
 
 impl Alerts {
     /// With room for this many alerts that wait for their confirmation.
@@ -92,7 +92,7 @@ pub(crate) async fn start(shared: &Shared) {
         return;
     }
     let most = shared.options.steps.unconfirmed;
-    match shared.store.unannounced(Timestamp::MAX, most).await {
+    match shared.store.upkeep().pending_alerts(Timestamp::MAX, most).await {
         Ok(left) => {
             if !left.is_empty() {
                 tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
@@ -151,7 +151,7 @@ async fn look_again(shared: &Shared) -> Option<Duration> {
 async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
     let step = shared.options.steps.announce;
     loop {
-        let left = shared.store.unannounced(ended_before, step).await?;
+        let left = shared.store.upkeep().pending_alerts(ended_before, step).await?;
         left.iter().for_each(|task| shared.alerts.log(task));
         let is_last = left.len() < step;
         if !left.is_empty() {
@@ -167,11 +167,11 @@ async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
 
 /// Confirms, however long the store takes to recover, unless the engine stops: then they are raised again at the next
 /// start.
-async fn confirm(shared: &Shared, dead_letters: Vec<Announced>) {
+async fn confirm(shared: &Shared, dead_letters: Vec<RaisedAlert>) {
     if dead_letters.is_empty() {
         return;
     }
-    while let Err(error) = shared.store.announced(dead_letters.clone()).await {
+    while let Err(error) = shared.store.upkeep().confirm_alerts(dead_letters.clone()).await {
         tracing::warn!(%error, alerts = dead_letters.len(), "confirming alerts failed");
         tokio::select! {
             biased;
@@ -181,8 +181,8 @@ async fn confirm(shared: &Shared, dead_letters: Vec<Announced>) {
     }
 }
 
-fn announced(task: &Task) -> Announced {
-    Announced { tenant: task.lane.tenant.clone(), id: task.id, run: task.run }
+fn announced(task: &Task) -> RaisedAlert {
+    RaisedAlert { tenant: task.lane.tenant.clone(), id: task.id, run: task.run }
 }
 
 /// Sleeps, for ever if there is nothing to wake up for.

@@ -7,7 +7,7 @@ use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Fit, Standing};
 use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
-use redrive_store::{Claimed, Error, Next, Settlement};
+use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
 use crate::first_byte::FirstByte;
@@ -30,7 +30,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const POLICY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Starts the attempt that `claimed` counts, in its lane's `seat`. Its policy is read if it is not at hand.
-pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Option<Arc<Resolved>>, seat: Seat) {
+pub(crate) fn start(shared: &Arc<Shared>, claimed: ClaimedTask, policy: Option<Arc<Resolved>>, seat: Seat) {
     let held = shared.left_behind.hold(&claimed);
     let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
@@ -49,7 +49,7 @@ pub(crate) fn start(shared: &Arc<Shared>, claimed: Claimed, policy: Option<Arc<R
 
 async fn find_policy(
     shared: &Shared,
-    claimed: &Claimed,
+    claimed: &ClaimedTask,
     at_hand: Option<Arc<Resolved>>,
 ) -> Result<Arc<Resolved>, Error> {
     match at_hand {
@@ -60,7 +60,7 @@ async fn find_policy(
 
 /// Settles a task whose rules cannot be read: nothing is sent and nothing counts. If nobody can make sense of them it ends
 /// as a dead letter, which can be replayed when somebody can.
-async fn without_policy(shared: &Shared, claimed: &Claimed, error: Error, mut seat: Seat) -> Result<(), Left> {
+async fn without_policy(shared: &Shared, claimed: &ClaimedTask, error: Error, mut seat: Seat) -> Result<(), Left> {
     let (task, policy) = (&claimed.task, &claimed.task.policy);
     let (id, version) = (policy.id.as_str(), policy.version);
     let next = if let Error::Corrupt(_) = error {
@@ -82,7 +82,7 @@ async fn without_policy(shared: &Shared, claimed: &Claimed, error: Error, mut se
 /// Sees the attempt through, or leaves it to the rescuer.
 async fn run(
     shared: &Arc<Shared>,
-    claimed: Claimed,
+    claimed: ClaimedTask,
     policy: &Resolved,
     mut seat: Seat,
     signals: &Arc<Signals>,
@@ -116,7 +116,7 @@ async fn run(
 }
 
 /// Settles an attempt of which no byte left: what the claim counted is taken back.
-async fn give_back(shared: &Shared, claimed: &Claimed, send_by: Timestamp, signals: &Signals) -> Result<(), Left> {
+async fn give_back(shared: &Shared, claimed: &ClaimedTask, send_by: Timestamp, signals: &Signals) -> Result<(), Left> {
     let next = match last_checks(shared, claimed, false, send_by, signals) {
         LastChecks::Unsent(next) => next,
         LastChecks::Send { .. } => wait_again(claimed, shared.clock.now()),
@@ -137,12 +137,12 @@ enum LastChecks {
 
 /// The last moment at which the attempt may begin: if it takes all of its timeout from then on, half of the lease's
 /// margin is left to write its result down. A claim whose answer came late has used up some of its lease already.
-fn latest_send(shared: &Shared, claimed: &Claimed) -> Timestamp {
+fn latest_send(shared: &Shared, claimed: &ClaimedTask) -> Timestamp {
     claimed.lease.until.before(claimed.task.attempt_timeout).before(shared.options.lease_margin / 2)
 }
 
 /// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
-async fn hold_until_due(shared: &Shared, claimed: &Claimed, seat: &mut Seat, signals: &Signals) {
+async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, seat: &mut Seat, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
     let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
     if due > shared.clock.now() && !is_last {
@@ -187,7 +187,7 @@ async fn wait_for_slot(shared: &Shared, seat: &mut Seat, at_most: Timestamp, sig
 
 fn last_checks(
     shared: &Shared,
-    claimed: &Claimed,
+    claimed: &ClaimedTask,
     has_slot: bool,
     send_by: Timestamp,
     signals: &Signals,
@@ -212,7 +212,7 @@ fn last_checks(
 }
 
 /// The task goes back to where it was in the queue: due when it was.
-fn wait_again(claimed: &Claimed, now: Timestamp) -> Next {
+fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
     let task = &claimed.task;
     let at = task.next_attempt_at.unwrap_or(now);
     Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
@@ -276,7 +276,7 @@ struct Timing {
 
 async fn send(
     shared: &Shared,
-    claimed: &Claimed,
+    claimed: &ClaimedTask,
     policy: &Resolved,
     timeout: Duration,
     first_byte: Arc<FirstByte>,
@@ -305,7 +305,7 @@ async fn send(
 /// What the send means for the task: the line for the attempt log, and what happens next.
 fn judge(
     shared: &Shared,
-    claimed: &Claimed,
+    claimed: &ClaimedTask,
     policy: &Resolved,
     sent: Sent,
     timing: Timing,
@@ -361,7 +361,7 @@ fn judge(
 }
 
 /// The settlement of an attempt that was cut off, by a crash or by a stop that would wait no longer.
-pub(crate) fn cut_off(claimed: &Claimed, decision: Decision, took: Option<Duration>, now: Timestamp) -> Settlement {
+pub(crate) fn cut_off(claimed: &ClaimedTask, decision: Decision, took: Option<Duration>, now: Timestamp) -> Settlement {
     let error = LastError {
         kind: ErrorType::Interrupted,
         message: "the process stopped while the attempt was under way; its outcome is unknown".into(),
@@ -382,7 +382,7 @@ pub(crate) fn cut_off(claimed: &Claimed, decision: Decision, took: Option<Durati
 
 /// Where the task stands now that the attempt is over. Limits and backoff are those of its run, as if there had been no
 /// other.
-pub(crate) fn standing(shared: &Shared, claimed: &Claimed) -> Standing {
+pub(crate) fn standing(shared: &Shared, claimed: &ClaimedTask) -> Standing {
     Standing {
         attempt: claimed.task.attempt_in_run(),
         max_attempts: claimed.task.max_attempts,
@@ -400,7 +400,7 @@ fn backoff(decision: &Decision) -> Option<Duration> {
     }
 }
 
-fn next(claimed: &Claimed, decision: Decision, answer: Option<Answer>) -> Next {
+fn next(claimed: &ClaimedTask, decision: Decision, answer: Option<Answer>) -> Next {
     match decision {
         Decision::Retry { at, backoff, dns_failures } => Next::RetryAt { at, backoff: Some(backoff), dns_failures },
         // The dependency's backoff goes on where it was.
@@ -411,13 +411,13 @@ fn next(claimed: &Claimed, decision: Decision, answer: Option<Answer>) -> Next {
     }
 }
 
-fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, at: Timestamp) -> Settlement {
+fn settlement(claimed: &ClaimedTask, attempt: Option<Attempt>, next: Next, at: Timestamp) -> Settlement {
     let task = &claimed.task;
     Settlement { tenant: task.lane.tenant.clone(), id: task.id, token: claimed.lease.token, attempt, next, at }
 }
 
 /// Object storage that is out of reach may concern every task: one line for all of them, every now and then.
-fn log_unread(shared: &Shared, claimed: &Claimed, error: &SendError) {
+fn log_unread(shared: &Shared, claimed: &ClaimedTask, error: &SendError) {
     let task = &claimed.task;
     tracing::debug!(task = %task.id, dependency = %task.lane.dependency, "the stored body could not be read");
     if let Some(times) = shared.unread.count(shared.clock.elapsed()) {
@@ -426,7 +426,7 @@ fn log_unread(shared: &Shared, claimed: &Claimed, error: &SendError) {
 }
 
 /// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.
-fn log_attempt(claimed: &Claimed, attempt: &Attempt) {
+fn log_attempt(claimed: &ClaimedTask, attempt: &Attempt) {
     let task = &claimed.task;
     let Some(error) = &attempt.error else {
         tracing::debug!(task = %task.id, dependency = %task.lane.dependency, attempt = attempt.number, "delivered");

@@ -26,7 +26,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         let Some((turns, request)) = shared.lanes.take_turns(shared.lease_terms()) else { continue };
         let begun = shared.clock.elapsed();
-        match shared.store.claim(request).await {
+        match shared.store.tasks().claim(request).await {
             Ok(claims) => {
                 failures = 0;
                 shared.store_worked("claiming");

@@ -35,7 +35,7 @@ pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
     let mut from = CleanFrom::Start;
     let mut removed = 0;
     while shared.phase() == Phase::Running {
-        let step = shared.store.clean(ended_before, from, shared.options.steps.clean).await?;
+        let step = shared.store.upkeep().clean(ended_before, from, shared.options.steps.clean).await?;
         removed += step.removed;
         let Some(next) = step.next else { break };
         from = next;

@@ -47,7 +47,7 @@ async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
     let adopted_before = shared.clock.now().before(shared.options.blob_grace);
     let (mut after, mut deleted) = (None, 0);
     while shared.phase() == Phase::Running {
-        let step = shared.store.condemn_blobs(adopted_before, after, shared.options.steps.clean).await?;
+        let step = shared.store.blobs().condemn(adopted_before, after, shared.options.steps.clean).await?;
         let mut gone = Vec::with_capacity(step.blobs.len());
         for blob in step.blobs {
             match bodies.delete(&blob).await {
@@ -58,7 +58,7 @@ async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
         }
         deleted += gone.len();
         if !gone.is_empty() {
-            shared.store.forget_blobs(gone).await?;
+            shared.store.blobs().forget(gone).await?;
         }
         after = step.next;
         if after.is_none() {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{BroughtForward, Cancelled, Error, Node, Replay, Store, TaskDetail, Vitals};
+use redrive_store::{
+    BringForwardOutcome, CancelOutcome, Error, Node, ReplayOutcome, Store, Submitted, TaskDetail, Vitals,
+};
 use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
@@ -24,7 +26,7 @@ use crate::settle::SlowSettles;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
 use crate::store_outage::StoreOutage;
-use crate::submit::{self, Draft, Submission};
+use crate::submit::{self, ValidatedTask};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
@@ -80,7 +82,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     options.validate()?;
     let Parts { clock, entropy, spawner, store, transport, bodies } = parts;
     clock.begin(&*store, options.lease_margin).await?;
-    let newest = store.newest_task().await?;
+    let newest = store.upkeep().newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
     let shared = Arc::new(Shared {
         lanes: Lanes::new(&options, clock.clone()),
@@ -159,19 +161,19 @@ impl Handle {
         u128::from(self.shared.entropy.bits()) << 64 | u128::from(self.shared.entropy.bits())
     }
 
-    /// Accepts tasks: durable, all in one commit, when this answers.
-    pub async fn submit(&self, drafts: Vec<Draft>) -> Result<Vec<Submission>, Error> {
+    /// Accepts tasks in one commit. They are durable once this answers.
+    pub async fn submit(&self, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
         let shared = self.shared.clone();
-        self.see_through(async move { submit::submit(&shared, drafts).await }).await
+        self.see_through(async move { submit::submit(&shared, tasks).await }).await
     }
 
     /// Takes a task back. Once this has answered CANCELLED, no byte of it leaves any more. A task in flight is answered as
     /// such, with the cancel requested: what this process has not sent by then it does not send, another process may.
-    pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<Cancelled, Error> {
+    pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<CancelOutcome, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
-            let cancelled = shared.store.cancel(tenant, id, shared.clock.now()).await?;
-            if let Cancelled::Done(task) = &cancelled {
+            let cancelled = shared.store.tasks().cancel_one(tenant, id, shared.clock.now()).await?;
+            if let CancelOutcome::Done(task) = &cancelled {
                 if task.status.is_ended() {
                     shared.waiters.ended(id);
                 } else {
@@ -184,15 +186,15 @@ impl Handle {
     }
 
     /// Makes a waiting task due now.
-    pub async fn bring_forward(&self, tenant: TenantId, id: TaskId) -> Result<BroughtForward, Error> {
+    pub async fn bring_forward(&self, tenant: TenantId, id: TaskId) -> Result<BringForwardOutcome, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
-            let brought = shared.store.bring_forward(tenant, id, shared.clock.now()).await?;
+            let brought = shared.store.tasks().bring_one_forward(tenant, id, shared.clock.now()).await?;
             match &brought {
-                BroughtForward::Done(task) => shared.note_due(task),
+                BringForwardOutcome::Done(task) => shared.note_due(task),
                 // It is claimed already, and held until it is due.
-                BroughtForward::InFlight(task) if shared.in_flight.release(id) => {
-                    return Ok(BroughtForward::Done(task.clone()));
+                BringForwardOutcome::InFlight(task) if shared.in_flight.release(id) => {
+                    return Ok(BringForwardOutcome::Done(task.clone()));
                 }
                 _ => {}
             }
@@ -202,11 +204,11 @@ impl Handle {
     }
 
     /// Puts a dead letter back to work, on the same task and with the same idempotency key: a new run, due now.
-    pub async fn replay(&self, tenant: TenantId, id: TaskId) -> Result<Replay, Error> {
+    pub async fn replay(&self, tenant: TenantId, id: TaskId) -> Result<ReplayOutcome, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
-            let replayed = shared.store.replay(tenant, id, shared.clock.now()).await?;
-            if let Replay::Done(task) = &replayed {
+            let replayed = shared.store.tasks().replay_one(tenant, id, shared.clock.now()).await?;
+            if let ReplayOutcome::Done(task) = &replayed {
                 shared.note_due(task);
             }
             Ok(replayed)
@@ -221,7 +223,7 @@ impl Handle {
         let mut time_is_up = self.shared.clock.sleep(within);
         loop {
             let end = waiter.end();
-            let task = self.shared.store.task(tenant.clone(), id).await?;
+            let task = self.shared.store.reads().task(tenant.clone(), id).await?;
             if task.as_ref().is_none_or(|detail| detail.task.status.is_ended()) {
                 return Ok(task);
             }
@@ -235,7 +237,7 @@ impl Handle {
                 () = self.shared.clock.sleep(LOOK_AFTER), if !self.shared.store.is_exclusive() => {}
             }
         }
-        self.shared.store.task(tenant, id).await
+        self.shared.store.reads().task(tenant, id).await
     }
 
     /// The policies.
@@ -276,7 +278,7 @@ impl Handle {
         tokio::select! {
             biased;
             name = self.vitals.died() => format!("the engine's {name}"),
-            name = self.shared.store.died() => format!("the store's {name}"),
+            name = self.shared.store.health().died() => format!("the store's {name}"),
         }
     }
 

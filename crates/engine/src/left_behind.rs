@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::{TaskId, Timestamp};
-use redrive_store::{Claimed, Token};
+use redrive_store::{ClaimedTask, Token};
 
 /// The claims that were left behind, each with the end of its lease.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Held {
 
 impl LeftBehind {
     /// Holds a claim until it is settled.
-    pub(crate) fn hold(self: &Arc<Self>, claimed: &Claimed) -> Held {
+    pub(crate) fn hold(self: &Arc<Self>, claimed: &ClaimedTask) -> Held {
         let claim = (claimed.task.id, claimed.lease.token);
         Held { left_behind: self.clone(), claim, until: claimed.lease.until, is_settled: false }
     }

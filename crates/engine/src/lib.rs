@@ -72,4 +72,4 @@ mod watched;
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
 pub use options::{InvalidOption, Options, Presence, Steps};
-pub use submit::{Draft, Submission};
+pub use submit::ValidatedTask;

@@ -93,7 +93,7 @@ async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result
 /// that was not known here.
 async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error> {
     let step = shared.options.steps.rebuild;
-    let lanes = shared.store.pending_lanes(place.clone(), step).await?;
+    let lanes = shared.store.upkeep().pending_lanes(place.clone(), step).await?;
     let is_last = lanes.len() < step;
     *place = lanes.last().filter(|_| !is_last).map(|last| (last.lane.clone(), last.class));
     let now = shared.clock.now();

@@ -112,7 +112,7 @@ async fn end_overdue(shared: &Shared) -> Result<Option<usize>, Error> {
         let step = shared.options.steps.overdue;
         // What is noted during the call may be in the answer or not: the earlier of both is safe.
         *shared.deadlines.lock() = None;
-        let outcome = shared.store.end_overdue(shared.clock.now(), step).await;
+        let outcome = shared.store.upkeep().end_overdue(shared.clock.now(), step).await;
         let Overdue { ended, next_deadline } = match outcome {
             Ok(overdue) => overdue,
             Err(error) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use redrive_core::policy::{Invalid, Spec};
 use redrive_core::task::PolicyRef;
 use redrive_core::{Policy, PolicyId, TenantId};
-use redrive_store::{Claimed, DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
+use redrive_store::{ClaimedTask, DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
 
 use crate::clock::Clock;
 
@@ -74,7 +74,9 @@ impl Policies {
         }
         let read_at = self.clock.elapsed();
         let changes = self.cache().changes;
-        let Some(newest) = self.store.policy(tenant.clone(), id.clone()).await?.pop() else { return Ok(None) };
+        let Some(newest) = self.store.policies().versions(tenant.clone(), id.clone()).await?.pop() else {
+            return Ok(None);
+        };
         let resolved = Arc::new(resolve_stored(&newest)?);
         let mut cache = self.cache();
         if cache.changes == changes {
@@ -90,7 +92,7 @@ impl Policies {
         if let Some(resolved) = self.cache().versions.get(&key) {
             return Ok(resolved.clone());
         }
-        let pinned = self.store.policy_version(tenant.clone(), reference.clone()).await?.ok_or_else(|| {
+        let pinned = self.store.policies().version(tenant.clone(), reference.clone()).await?.ok_or_else(|| {
             Error::Corrupt(format!("policy {} version {} is pinned but not kept", reference.id, reference.version))
         })?;
         let resolved = Arc::new(resolve_stored(&pinned)?);
@@ -101,7 +103,7 @@ impl Policies {
     }
 
     /// The rules that a claimed task pins, with its own overrides. [`Error::Corrupt`] says that nobody can make sense of them.
-    pub(crate) async fn of(&self, claimed: &Claimed) -> Result<Arc<Resolved>, Error> {
+    pub(crate) async fn of(&self, claimed: &ClaimedTask) -> Result<Arc<Resolved>, Error> {
         let pinned = self.version(&claimed.task.lane.tenant, &claimed.task.policy).await?;
         match &claimed.request.overrides {
             None => Ok(pinned),
@@ -120,14 +122,14 @@ impl Policies {
         spec: Spec,
         expected: Expected,
     ) -> Result<PutPolicy, Error> {
-        let put = self.store.put_policy(tenant.clone(), id.clone(), spec, expected, self.clock.now()).await;
+        let put = self.store.policies().put(tenant.clone(), id.clone(), spec, expected, self.clock.now()).await;
         self.forget_current(tenant, id);
         put
     }
 
     /// Removes a policy, unless a task that has not ended pins it.
     pub async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
-        let deleted = self.store.delete_policy(tenant.clone(), id.clone(), expected).await;
+        let deleted = self.store.policies().delete(tenant.clone(), id.clone(), expected).await;
         self.forget_current(tenant, id);
         deleted
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use redrive_core::{Decision, Reason, Status, decide};
-use redrive_store::{Claimed, Error};
+use redrive_store::{ClaimedTask, Error};
 
 use crate::attempt::{cut_off, standing};
 use crate::settle::settle;
@@ -49,9 +49,9 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
         let now = shared.clock.now();
         let ran_out = shared.left_behind.ran_out(now);
         // What this process is still working on, on a store of its own, it settles itself, whatever the clock says.
-        let is_mine = |claimed: &Claimed| is_exclusive && shared.in_flight.has(claimed.task.id);
+        let is_mine = |claimed: &ClaimedTask| is_exclusive && shared.in_flight.has(claimed.task.id);
         let step = shared.options.steps.rescue + if is_exclusive { shared.in_flight.count() } else { 0 };
-        let mut expired = shared.store.expired(now, step).await?;
+        let mut expired = shared.store.upkeep().expired_leases(now, step).await?;
         let is_last = expired.len() < step;
         expired.retain(|claimed| !is_mine(claimed));
         let mut outcome = Ok(());
@@ -66,7 +66,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-async fn take_over(shared: &Shared, claimed: &Claimed) -> Result<(), Error> {
+async fn take_over(shared: &Shared, claimed: &ClaimedTask) -> Result<(), Error> {
     let policy = shared.policies.of(claimed).await;
     let now = shared.clock.now();
     let decision = match policy {

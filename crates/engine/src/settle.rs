@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::{Status, Task, Timestamp};
-use redrive_store::{Claimed, Error, Next, Settled, Settlement};
+use redrive_store::{ClaimedTask, Error, Next, Settled, Settlement};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::outage;
@@ -13,7 +13,11 @@ use crate::shared::{Phase, Shared};
 pub(crate) struct Left;
 
 /// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
-pub(crate) async fn settle_or_leave(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Left> {
+pub(crate) async fn settle_or_leave(
+    shared: &Shared,
+    claimed: &ClaimedTask,
+    settlement: Settlement,
+) -> Result<(), Left> {
     settle(shared, claimed, settlement).await.map_err(|error| {
         shared.store_failed("settling", &error);
         tracing::debug!(task = %claimed.task.id, %error, "an attempt could not be settled; its lease will run out");
@@ -51,12 +55,12 @@ impl SlowSettles {
 /// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Tells whoever
 /// waits, and notes when the next attempt is due. A lease that somebody else holds by now is not an error: the task is in
 /// good hands.
-pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settlement) -> Result<(), Error> {
+pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
     for times in 0.. {
         let turn = shared.slow_settles.turn(&settlement).await;
-        let outcome = shared.store.settle(vec![settlement.clone()]).await;
+        let outcome = shared.store.tasks().settle(vec![settlement.clone()]).await;
         drop(turn);
         match outcome {
             Ok(settled) => {
@@ -90,7 +94,7 @@ pub(crate) async fn settle(shared: &Shared, claimed: &Claimed, settlement: Settl
     Ok(())
 }
 
-fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Settlement) {
+fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
     if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
         waits_again(shared, task, settlement, *at);
@@ -105,7 +109,7 @@ fn follow_up(shared: &Shared, claimed: &Claimed, status: Status, settlement: &Se
 
 /// What would follow if the settlement has taken effect after all. Each step is harmless if it has not: the lane is asked
 /// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
-fn follow_up_in_doubt(shared: &Shared, claimed: &Claimed, settlement: &Settlement) {
+fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settlement) {
     shared.may_be_missed.note();
     match &settlement.next {
         Next::RetryAt { at, .. } => waits_again(shared, &claimed.task, settlement, *at),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::{Task, Timestamp};
-use redrive_store::{Claimed, LeaseTerms, Store};
+use redrive_store::{ClaimedTask, LeaseTerms, Store};
 use tokio::sync::Notify;
 
 use crate::announcer::Alerts;
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     /// What a call of this task's dependency has been taking lately.
-    pub(crate) fn estimate(&self, claimed: &Claimed) -> Duration {
+    pub(crate) fn estimate(&self, claimed: &ClaimedTask) -> Duration {
         self.lanes.estimate(&claimed.task.lane)
     }
 }

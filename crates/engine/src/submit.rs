@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use redrive_core::request::Fingerprint;
-use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, TaskId, Timestamp};
-use redrive_store::{Claimed, Error, NewTask, Start, Submitted};
+use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, Timestamp};
+use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
 use crate::lanes::Seat;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
-/// A task as the caller gives it: validated, with its policy resolved.
+/// A submission that was validated, with its policy resolved: all that a new task is made from.
 #[derive(Debug, Clone)]
-pub struct Draft {
-    /// Whose it is and whom it calls.
+pub struct ValidatedTask {
+    /// The tenant and the dependency.
     pub lane: Lane,
     /// The key that every attempt will carry.
     pub idempotency_key: IdempotencyKey,
-    /// The policy version that it pins, its own overrides included.
+    /// The policy version that the task pins, its own overrides included.
     pub policy: Arc<Resolved>,
     /// What it sends.
     pub request: Arc<Request>,
@@ -28,89 +28,60 @@ pub struct Draft {
     pub not_before: Option<Timestamp>,
 }
 
-/// What became of a draft.
-#[derive(Debug, Clone)]
-pub enum Submission {
-    /// It is a task now, and durable.
-    Created(Box<Task>),
-    /// The key belongs to this task, and the request was the same.
-    Replayed(Box<Task>),
-    /// The key belongs to this task, and the request was another.
-    KeyReused(TaskId),
-    /// The key belongs to this task, which cannot be understood: whether the request was the same is not known.
-    KeyUnreadable(TaskId),
-    /// The policy was deleted in the meantime.
-    PolicyGone,
-    /// The stored body was deleted in the meantime.
-    BodyGone,
-}
-
-/// Keeps the drafts, in one commit, and starts those that could be claimed with it.
-pub(crate) async fn submit(shared: &Arc<Shared>, drafts: Vec<Draft>) -> Result<Vec<Submission>, Error> {
+/// Stores new tasks, in one commit, and starts those that were claimed with it.
+pub(crate) async fn submit(shared: &Arc<Shared>, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
     let now = shared.clock.now();
-    let mut begun = Vec::with_capacity(drafts.len());
-    let mut tasks = Vec::with_capacity(drafts.len());
-    for draft in drafts {
-        let task = accept(shared, &draft, now);
-        let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
-        let seat = match is_due && shared.phase() == Phase::Running && shared.clock.is_certain() {
-            true => shared.lanes.reserve(&task.lane, &draft.request, task.is_next_attempt_last()),
-            false => None,
-        };
-        let start = if seat.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
-        let (request, fingerprint) = (draft.request.clone(), draft.fingerprint);
-        tasks.push(NewTask { task: task.clone(), request, fingerprint, start });
-        begun.push(Begun { task, draft, seat });
+    let (new, first_attempts): (Vec<_>, Vec<_>) = tasks.into_iter().map(|valid| prepare(shared, valid, now)).unzip();
+    let submitted = shared.store.tasks().submit(new).await?;
+    for (first_attempt, submitted) in first_attempts.into_iter().zip(&submitted) {
+        first_attempt.follow(shared, submitted);
     }
-    let submitted = shared.store.submit(tasks).await?;
-    Ok(begun.into_iter().zip(submitted).map(|(begun, submitted)| begun.end(shared, submitted)).collect())
+    Ok(submitted)
 }
 
-/// A draft on its way into the store, with a seat for its first attempt if its lane had room.
-struct Begun {
-    task: Task,
-    draft: Draft,
+/// A task for the store, claimed if its lane has room, and what its first attempt needs.
+fn prepare(shared: &Arc<Shared>, valid: ValidatedTask, now: Timestamp) -> (NewTask, FirstAttempt) {
+    let task = new_task(shared, &valid, now);
+    let ValidatedTask { request, policy, fingerprint, .. } = valid;
+    let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
+    let seat = match is_due && shared.phase() == Phase::Running && shared.clock.is_certain() {
+        true => shared.lanes.reserve(&task.lane, &request, task.is_next_attempt_last()),
+        false => None,
+    };
+    let start = if seat.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
+    (NewTask { task, request: request.clone(), fingerprint, start }, FirstAttempt { request, policy, seat })
+}
+
+/// What is kept of a new task while its commit is under way.
+struct FirstAttempt {
+    request: Arc<Request>,
+    policy: Arc<Resolved>,
     seat: Option<Seat>,
 }
 
-impl Begun {
-    /// What became of it; an attempt that was claimed with it is started.
-    fn end(self, shared: &Arc<Shared>, submitted: Submitted) -> Submission {
-        let Begun { mut task, draft, seat } = self;
-        match submitted {
-            Submitted::Created(lease) => {
-                if let (Some(lease), Some(seat)) = (lease, seat) {
-                    task.status = Status::InFlight;
-                    task.attempt_number = 1;
-                    let claimed = Claimed { task: task.clone(), request: draft.request, lease };
-                    attempt::start(shared, claimed, Some(draft.policy), seat);
-                } else {
-                    shared.note_due(&task);
-                }
-                Submission::Created(Box::new(task))
+impl FirstAttempt {
+    /// Starts the attempt that was claimed with the commit, or tells the lane of a task that waits.
+    fn follow(self, shared: &Arc<Shared>, submitted: &Submitted) {
+        match (submitted, self.seat) {
+            (Submitted::Created(task, Some(lease)), Some(seat)) => {
+                let claimed = ClaimedTask { task: Task::clone(task), request: self.request, lease: *lease };
+                attempt::start(shared, claimed, Some(self.policy), seat);
             }
-            Submitted::Replayed(task) => {
-                // The call that kept it may have failed before its lane was told.
-                if task.status == Status::Pending {
-                    shared.note_due(&task);
-                }
-                Submission::Replayed(task)
-            }
-            Submitted::KeyReused(id) => Submission::KeyReused(id),
-            Submitted::KeyUnreadable(id) => Submission::KeyUnreadable(id),
-            Submitted::PolicyGone => Submission::PolicyGone,
-            Submitted::BodyGone => Submission::BodyGone,
+            (Submitted::Created(task, _), _) => shared.note_due(task),
+            // The call that stored it may have failed before its lane was told.
+            (Submitted::Replayed(task), _) if task.status == Status::Pending => shared.note_due(task),
+            _ => {}
         }
     }
 }
 
-fn accept(shared: &Shared, draft: &Draft, now: Timestamp) -> Task {
-    let policy = &draft.policy.policy;
+fn new_task(shared: &Shared, valid: &ValidatedTask, now: Timestamp) -> Task {
+    let policy = &valid.policy.policy;
     Task {
         id: shared.ids.next(now, shared.entropy.bits()),
-        lane: draft.lane.clone(),
-        idempotency_key: draft.idempotency_key.clone(),
-        policy: draft.policy.reference.clone(),
+        lane: valid.lane.clone(),
+        idempotency_key: valid.idempotency_key.clone(),
+        policy: valid.policy.reference.clone(),
         status: Status::Pending,
         reason: None,
         attempt_number: 0,
@@ -121,7 +92,7 @@ fn accept(shared: &Shared, draft: &Draft, now: Timestamp) -> Task {
         created_at: now,
         run_started_at: now,
         deadline_at: now.after(policy.total_budget),
-        next_attempt_at: Some(draft.not_before.unwrap_or(now).max(now)),
+        next_attempt_at: Some(valid.not_before.unwrap_or(now).max(now)),
         ended_at: None,
         backoff: None,
         dns_failures: 0,

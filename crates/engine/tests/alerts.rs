@@ -14,7 +14,7 @@ use world::{Log, Reply, World, attempts, claim_as_another, lane, tenant, world_w
 
 /// How many dead letters nobody has confirmed the alert of.
 async fn unconfirmed(world: &World) -> usize {
-    world.store.unannounced(Timestamp::MAX, 100_000).await.unwrap().len()
+    world.store.upkeep().pending_alerts(Timestamp::MAX, 100_000).await.unwrap().len()
 }
 
 /// Waits until every alert is confirmed, for `at_most` of paused time.
@@ -87,7 +87,7 @@ async fn the_dead_letter_of_a_worker_that_died_on_its_last_attempt_raises_the_sa
 #[tokio::test(start_paused = true)]
 async fn an_alert_whose_confirmation_fails_is_confirmed_later_and_not_raised_twice() {
     let (log, world) = (Log::watch(), World::new().await);
-    world.store.fail("announced", 20);
+    world.store.fail("confirm_alerts", 20);
     world.dependency.script("dependency", [Reply::Status(400), Reply::Status(400)]);
     for key in ["a", "b"] {
         let task = world.submit(key, Spec::default()).await;
@@ -102,13 +102,13 @@ async fn an_alert_whose_confirmation_fails_is_confirmed_later_and_not_raised_twi
 #[tokio::test(start_paused = true)]
 async fn an_alert_that_was_never_confirmed_is_raised_again_rather_than_lost() {
     let (log, world) = (Log::watch(), World::new().await);
-    world.store.fail("announced", usize::MAX);
+    world.store.fail("confirm_alerts", usize::MAX);
     world.dependency.script("dependency", [Reply::Status(400)]);
     let task = world.submit("k", Spec::default()).await;
     world.ended(task.id).await;
     world.engine.stop().await;
     assert_eq!((log.alerts().len(), unconfirmed(&world).await), (1, 1), "a stop does not wait for a store that fails");
-    world.store.fail("announced", 0);
+    world.store.fail("confirm_alerts", 0);
     let next = world.restarted().await;
     all_confirmed(&next, Duration::from_secs(1)).await;
     assert_eq!(log.alerts().len(), 2);
@@ -120,7 +120,7 @@ async fn a_stop_confirms_the_alerts_of_the_last_attempts() {
     let slow = Reply::After(Duration::from_secs(5), Box::new(Reply::Status(400)));
     world.dependency.script("dependency", [Reply::Status(400), slow]);
     // The first alert's confirmation takes long: the second one's has to wait for it.
-    let hold = world.store.hold_answer("announced");
+    let hold = world.store.hold_answer("confirm_alerts");
     for key in ["a", "b"] {
         world.submit(key, Spec::default()).await;
     }
@@ -147,7 +147,7 @@ async fn a_dead_letter_whose_settle_lost_its_answer_still_raises_its_alert() {
     assert_eq!(world.millis(world.engine.now()), 1_150, "whoever waited was told when the second try was answered");
     world.clock.sleep(Duration::from_secs(3600)).await;
     assert_eq!((log.alerts().len(), world.engine.dead_letters()), (1, 1));
-    assert_eq!(world.store.calls("unannounced"), 2, "at the start, and once because of the doubt");
+    assert_eq!(world.store.calls("pending_alerts"), 2, "at the start, and once because of the doubt");
     assert_eq!(unconfirmed(&world).await, 0);
 }
 
@@ -168,7 +168,7 @@ async fn what_another_process_left_without_its_alert_is_found_on_a_shared_store(
         next: Next::End { status: Status::Exhausted, reason: Some(Reason::Deadline), answer: None },
         at: world.engine.now(),
     };
-    world.store.settle(vec![end]).await.unwrap();
+    world.store.tasks().settle(vec![end]).await.unwrap();
     world.clock.sleep(Duration::from_secs(29)).await;
     assert_eq!(log.alerts().len(), 0, "the node that ended it may be about to say so");
     all_confirmed(&world, Duration::from_secs(90)).await;
@@ -184,7 +184,7 @@ async fn an_idle_engine_on_an_exclusive_store_looks_for_no_alerts() {
     let task = world.submit("k", Spec::default()).await;
     world.ended(task.id).await;
     world.clock.sleep(Duration::from_secs(24 * 3600)).await;
-    assert_eq!((world.store.calls("unannounced"), world.store.calls("announced")), (1, 1));
+    assert_eq!((world.store.calls("pending_alerts"), world.store.calls("confirm_alerts")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,10 +194,10 @@ async fn alerts_are_looked_for_until_the_store_can_be_read() {
     let hold = world.store.hold_answer("settle");
     world.submit("k", Spec::default()).await;
     hold.reached().await;
-    world.store.fail("unannounced", 3);
+    world.store.fail("pending_alerts", 3);
     let next = world.restarted().await;
     world.clock.sleep(Duration::from_secs(70)).await;
-    assert_eq!((next.store.failures_left("unannounced"), log.alerts().len()), (0, 1));
+    assert_eq!((next.store.failures_left("pending_alerts"), log.alerts().len()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +213,7 @@ async fn more_alerts_than_the_queue_holds_are_all_raised() {
     let rooms = vec![LaneRoom { lane: lane("dependency"), class: Class::First, slots: MANY as usize, ahead: 0 }];
     let (lease, now) = (LeaseTerms { margin: Duration::from_secs(15) }, world.engine.now());
     let request = ClaimRequest { rooms, most: MANY as usize, due_by: now, lease, now };
-    let claimed = world.store.claim(request).await.unwrap().claimed;
+    let claimed = world.store.tasks().claim(request).await.unwrap().claimed;
     let ends = claimed.iter().map(|claimed| Settlement {
         tenant: tenant(),
         id: claimed.task.id,
@@ -222,7 +222,7 @@ async fn more_alerts_than_the_queue_holds_are_all_raised() {
         next: Next::End { status: Status::Failed, reason: Some(Reason::NotRetryable), answer: None },
         at: world.engine.now(),
     });
-    world.store.settle(ends.collect()).await.unwrap();
+    world.store.tasks().settle(ends.collect()).await.unwrap();
     let world = world.restarted().await;
     assert_eq!(world.engine.dead_letters(), 10_000);
     all_confirmed(&world, Duration::from_secs(90)).await;
@@ -239,7 +239,7 @@ async fn an_alert_that_a_crash_cut_off_is_raised_even_if_the_clock_was_set_back_
     hold.reached().await;
     world.clock.set_ahead(Duration::ZERO);
     // The first look fails, and the next one comes when the dead letter has, by the clock, not ended yet.
-    world.store.fail("unannounced", 1);
+    world.store.fail("pending_alerts", 1);
     let next = world.restarted().await;
     assert_eq!(log.alerts().len(), 0);
     all_confirmed(&next, Duration::from_secs(120)).await;

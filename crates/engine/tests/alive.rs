@@ -10,7 +10,7 @@ use redrive_core::policy::Spec;
 use redrive_core::{Reason, Status};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
-use redrive_store::{Replay, Store};
+use redrive_store::{ReplayOutcome, Store};
 use world::{Reply, World, attempts, tenant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,10 +20,10 @@ async fn a_loop_that_panics_is_told_by_its_name() {
     for (method, name) in [
         ("claim", "claimer"),
         ("pending_lanes", "rebuilder"),
-        ("expired", "rescuer"),
+        ("expired_leases", "rescuer"),
         ("end_overdue", "overdue"),
         ("clean", "cleaner"),
-        ("announced", "announcer"),
+        ("confirm_alerts", "announcer"),
     ] {
         let world = World::new().await;
         assert_eq!(world.engine.dead(), None);
@@ -51,27 +51,27 @@ async fn a_stop_is_no_death() {
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_policy_makes_no_sense_is_a_dead_letter_and_can_be_replayed() {
     let world = World::new().await;
-    world.store.damage("policy_version", 1);
+    world.store.damage("version", 1);
     let task = world.submit_in(SECOND, "k", attempts(1)).await;
     let ended = world.ended(task.id).await.task;
     assert_eq!((ended.status, ended.reason), (Status::Failed, Some(Reason::PolicyLost)));
     assert_eq!((ended.attempt_number, world.dependency.sends().len()), (0, 0), "nothing was sent, nothing counts");
     assert_eq!(world.engine.dead_letters(), 1);
-    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), Replay::Done(_)));
+    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), ReplayOutcome::Done(_)));
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_cannot_be_read_just_now_costs_no_attempt_and_holds_up_no_other_task() {
     let world = World::new().await;
-    world.store.fail("policy_version", 5);
+    world.store.fail("version", 5);
     let waiting = world.submit_in(SECOND, "k", attempts(1)).await;
     world.dependency.script("other", [Reply::Status(200)]);
     let other = world.submit_to("other", "l", Spec::default()).await;
     assert_eq!(world.ended(other.id).await.task.status, Status::Succeeded);
     let ended = world.ended(waiting.id).await.task;
     assert_eq!((ended.status, ended.attempt_number), (Status::Succeeded, 1));
-    assert_eq!(world.store.failures_left("policy_version"), 0);
+    assert_eq!(world.store.failures_left("version"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn many_lost_policies_at_the_head_do_not_stop_the_rescuer() {
         tasks.push(world.submit(&format!("k{number}"), attempts(3)).await.id);
     }
     world.dependency.arrived(500 + 301).await;
-    world.store.damage("policy_version", 300);
+    world.store.damage("version", 300);
     // A second engine: the first one is as good as dead, because its attempts outlive their leases.
     world.store.share();
     let other = world.restarted().await;
@@ -146,5 +146,5 @@ async fn an_outage_of_the_store_is_not_made_worse_by_those_who_wait_for_it() {
     assert!((100..=1_000).contains(&tried), "{tried} tries of 100 settlements in 10 s");
     world.store.fail("settle", 0);
     world.clock.sleep(10 * SECOND).await;
-    assert_eq!(world.store.counts(tenant()).await.unwrap().get(&Status::Succeeded), Some(&300));
+    assert_eq!(world.store.reads().counts(tenant()).await.unwrap().get(&Status::Succeeded), Some(&300));
 }

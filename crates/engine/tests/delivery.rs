@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use redrive_core::policy::{JitterKind, Spec};
 use redrive_core::{Body, ErrorType, Outcome, Reason, Status};
-use redrive_engine::Submission;
-use redrive_store::{Cancelled, Replay, Store};
+use redrive_store::{CancelOutcome, ReplayOutcome, Store, Submitted};
 use world::{Reply, World, attempts, lane, tenant};
 
 fn ms(millis: u64) -> Duration {
@@ -172,8 +171,8 @@ async fn the_same_key_is_one_task() {
     let mut other = same.clone();
     other.fingerprint.0[0] ^= 1;
     let answers = world.engine.submit(vec![same, other]).await.unwrap();
-    assert!(matches!(&answers[0], Submission::Replayed(task) if task.id == first.id), "{answers:?}");
-    assert!(matches!(&answers[1], Submission::KeyReused(id) if *id == first.id), "{answers:?}");
+    assert!(matches!(&answers[0], Submitted::Replayed(task) if task.id == first.id), "{answers:?}");
+    assert!(matches!(&answers[1], Submitted::KeyReused(id) if *id == first.id), "{answers:?}");
     world.ended(first.id).await;
     assert_eq!(world.dependency.sends().len(), 1);
 }
@@ -185,7 +184,7 @@ async fn a_replayed_submit_gives_its_room_back() {
     world.ended(first.id).await;
     for _ in 0..3 {
         let same = world.draft("k", Spec::default()).await;
-        assert!(matches!(world.engine.submit(vec![same]).await.unwrap()[0], Submission::Replayed(_)));
+        assert!(matches!(world.engine.submit(vec![same]).await.unwrap()[0], Submitted::Replayed(_)));
     }
     let second = world.submit("k2", Spec::default()).await;
     assert_eq!(second.status, Status::InFlight);
@@ -201,7 +200,7 @@ async fn a_waiting_task_can_be_cancelled_and_is_never_sent_again() {
         tokio::task::yield_now().await;
     }
     let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
-    assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::Cancelled));
+    assert!(matches!(cancelled, CancelOutcome::Done(task) if task.status == Status::Cancelled));
     tokio::time::advance(Duration::from_secs(3600)).await;
     assert_eq!(world.dependency.sends().len(), 1);
 }
@@ -214,7 +213,7 @@ async fn a_cancel_in_flight_allows_no_further_attempt() {
         let task = world.submit("k", Spec::default()).await;
         world.dependency.arrived(1).await;
         let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
-        assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::InFlight));
+        assert!(matches!(cancelled, CancelOutcome::Done(task) if task.status == Status::InFlight));
         world.dependency.release(1);
         let ended = world.ended(task.id).await;
         assert_eq!(ended.task.status, expected, "answered {reply}");
@@ -236,9 +235,9 @@ async fn a_cancel_between_claim_and_send_keeps_the_task_off_the_wire() {
         let engine = world.engine.clone();
         let submitting = tokio::spawn(async move { engine.submit(vec![draft]).await });
         hold.reached().await;
-        let id = world.store.newest_task().await.unwrap().unwrap();
+        let id = world.store.upkeep().newest_task().await.unwrap().unwrap();
         let cancelled = world.engine.cancel(tenant(), id).await.unwrap();
-        assert!(matches!(cancelled, Cancelled::Done(task) if task.status == Status::InFlight), "{held}");
+        assert!(matches!(cancelled, CancelOutcome::Done(task) if task.status == Status::InFlight), "{held}");
         hold.release();
         submitting.await.unwrap().unwrap();
         let ended = world.ended(id).await.task;
@@ -292,7 +291,7 @@ async fn waiting_for_an_end_gives_up_when_time_is_up() {
 /// Replays a dead letter; the task as it is right after.
 async fn replay(world: &World, id: redrive_core::TaskId) -> redrive_core::Task {
     match world.engine.replay(tenant(), id).await {
-        Ok(Replay::Done(task)) => *task,
+        Ok(ReplayOutcome::Done(task)) => *task,
         other => panic!("{other:?}"),
     }
 }
@@ -368,11 +367,11 @@ async fn every_run_has_its_whole_time() {
 async fn what_is_no_dead_letter_is_not_replayed() {
     let world = World::new().await;
     let task = world.submit("k", Spec::default()).await;
-    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), Replay::NotDead(_)));
+    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), ReplayOutcome::NotDead(_)));
     world.ended(task.id).await;
-    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), Replay::NotDead(_)));
+    assert!(matches!(world.engine.replay(tenant(), task.id).await.unwrap(), ReplayOutcome::NotDead(_)));
     let stranger = redrive_core::TaskId::from_parts(1, 1);
-    assert_eq!(world.engine.replay(tenant(), stranger).await.unwrap(), Replay::NotFound);
+    assert_eq!(world.engine.replay(tenant(), stranger).await.unwrap(), ReplayOutcome::NotFound);
     assert_eq!(world.dependency.sends().len(), 1);
 }
 
@@ -388,7 +387,7 @@ async fn a_lane_sends_no_more_at_once_than_its_limit() {
         tasks.push(world.submit(&format!("k{number}"), Spec::default()).await);
     }
     world.dependency.arrived(1 + 3).await;
-    assert!(world.store.counts(tenant()).await.unwrap()[&Status::Pending] > 300, "most stay in the store");
+    assert!(world.store.reads().counts(tenant()).await.unwrap()[&Status::Pending] > 300, "most stay in the store");
     tokio::time::advance(ms(5_000)).await;
     assert_eq!(world.dependency.sends().len(), 1 + 3);
     for sent in 1 + 4..=1 + 600 {
@@ -441,7 +440,7 @@ async fn a_dead_lane_does_not_hold_up_another() {
 async fn a_policy_read_while_it_is_changed_is_not_remembered() {
     let world = World::new().await;
     let id = redrive_core::PolicyId::default_policy();
-    let hold = world.store.hold_answer("policy");
+    let hold = world.store.hold_answer("versions");
     let (engine, read) = (world.engine.clone(), id.clone());
     let reading = tokio::spawn(async move { engine.policies().current(&tenant(), &read).await });
     hold.reached().await;

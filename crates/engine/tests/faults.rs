@@ -59,7 +59,7 @@ async fn a_worker_that_wakes_up_after_its_lease_changes_nothing() {
         next: Next::End { status: Status::Failed, reason: None, answer: None },
         at: world.engine.now(),
     };
-    assert_eq!(world.store.settle(vec![late]).await.unwrap(), [Settled::LeaseLost]);
+    assert_eq!(world.store.tasks().settle(vec![late]).await.unwrap(), [Settled::LeaseLost]);
     assert_eq!(world.task(id).await.status, Status::Succeeded);
 }
 
@@ -129,7 +129,7 @@ async fn a_submit_that_failed_leaves_nothing_behind() {
 async fn the_start_is_tried_again_until_the_store_can_be_read() {
     let (world, id) = world_with_a_task_in_the_store(Spec::default()).await;
     world.store.fail("pending_lanes", 5);
-    world.store.fail("expired", 5);
+    world.store.fail("expired_leases", 5);
     let world = world.restarted().await;
     assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
 }
@@ -195,9 +195,9 @@ async fn ended_tasks_are_removed_after_their_retention() {
     world.ended(task.id).await;
     let day = Duration::from_secs(24 * 3600);
     world.clock.sleep(day * 6).await;
-    assert!(world.store.task(tenant(), task.id).await.unwrap().is_some());
+    assert!(world.store.reads().task(tenant(), task.id).await.unwrap().is_some());
     world.clock.sleep(day * 2).await;
-    assert!(world.store.task(tenant(), task.id).await.unwrap().is_none());
+    assert!(world.store.reads().task(tenant(), task.id).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +229,7 @@ async fn all_due_work_settles_once_the_faults_stop() {
             _ => Reply::Status(200),
         };
         world.dependency.script("dependency", [reply]);
-        for method in ["claim", "settle", "expired"] {
+        for method in ["claim", "settle", "expired_leases"] {
             world.store.fail(method, number % 3);
         }
         ids.push(world.submit(&format!("k{number}"), Spec::default()).await.id);
@@ -255,7 +255,7 @@ async fn a_caller_that_goes_away_does_not_strand_its_task() {
     }
     world.dependency.arrived(1).await;
     let replayed = world.engine.submit(vec![draft]).await.unwrap();
-    let redrive_engine::Submission::Replayed(task) = &replayed[0] else { panic!("{replayed:?}") };
+    let redrive_store::Submitted::Replayed(task) = &replayed[0] else { panic!("{replayed:?}") };
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
 }
 

@@ -169,7 +169,7 @@ async fn what_waits_for_a_slot_is_not_claimed_and_costs_no_attempt_when_the_proc
             world.submit(&format!("k{number}"), attempts(max_attempts)).await;
         }
         world.dependency.arrived(5 + 3).await;
-        let claimed = || async { world.store.counts(tenant()).await.unwrap()[&Status::InFlight] };
+        let claimed = || async { world.store.reads().counts(tenant()).await.unwrap()[&Status::InFlight] };
         if max_attempts == 1 {
             assert_eq!(claimed().await, 3, "a last attempt is claimed into a slot or not at all");
         }
@@ -207,6 +207,6 @@ async fn slow_attempts_that_end_at_one_moment_are_settled_few_at_a_time_and_a_qu
     assert_eq!(one_by_one(&world, "healthy", 1).await, Duration::from_millis(10));
     // Of seven rounds of ten milliseconds, one and a bit are over.
     world.clock.sleep(Duration::from_millis(60)).await;
-    let ended = world.store.counts(tenant()).await.unwrap()[&Status::Succeeded];
+    let ended = world.store.reads().counts(tenant()).await.unwrap()[&Status::Succeeded];
     assert_eq!(ended, 401);
 }

@@ -77,10 +77,10 @@ async fn a_call_that_failed_may_have_done_something_so_all_lanes_are_looked_at()
     let (node, writer, _) = waiting_node().await;
     // On the first page, which was just read.
     let id = write(&writer, 0, Duration::ZERO).await;
-    node.store.fail("expired", 1);
+    node.store.fail("expired_leases", 1);
     // The rescuer fails, and the look behind that is at everything.
     pass(2).await;
-    assert_eq!((status(&node, id).await, node.store.failures_left("expired")), (Status::Succeeded, 0));
+    assert_eq!((status(&node, id).await, node.store.failures_left("expired_leases")), (Status::Succeeded, 0));
 }
 
 #[tokio::test(start_paused = true)]

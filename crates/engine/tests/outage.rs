@@ -16,7 +16,7 @@ async fn an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends() {
     let world = World::new().await;
     world.store.share();
     // What other processes could have left makes every loop ask again and again.
-    for method in ["claim", "submit", "settle", "expired", "end_overdue", "pending_lanes"] {
+    for method in ["claim", "submit", "settle", "expired_leases", "end_overdue", "pending_lanes"] {
         world.store.fail(method, usize::MAX);
     }
     let draft = world.draft("k", attempts(3)).await;
@@ -30,7 +30,7 @@ async fn an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends() {
     assert!(lines[0].contains("the store fails: trying again"), "{lines:#?}");
     assert!(lines[1..].iter().all(|line| line.contains("the store still fails")), "{lines:#?}");
 
-    for method in ["claim", "submit", "settle", "expired", "end_overdue", "pending_lanes"] {
+    for method in ["claim", "submit", "settle", "expired_leases", "end_overdue", "pending_lanes"] {
         world.store.fail(method, 0);
     }
     let task = world.submit("later", attempts(3)).await;

@@ -10,7 +10,7 @@ use redrive_core::policy::Spec;
 use redrive_core::{Reason, Status};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
-use redrive_store::{BroughtForward, Cancelled, Store};
+use redrive_store::{BringForwardOutcome, CancelOutcome, Store};
 use world::{Reply, START, World, attempts, tenant};
 
 fn secs(seconds: u64) -> Duration {
@@ -51,8 +51,8 @@ async fn a_lease_runs_from_the_due_time() {
     let task = world.submit_in(secs(1), "k", Spec::default()).await;
     claimed(&world, task.id).await;
     let end = START.after(secs(1)).after(task.attempt_timeout).after(Options::default().lease_margin);
-    assert_eq!(world.store.expired(end.before(ms(1)), 9).await.unwrap(), []);
-    assert_eq!(world.store.expired(end, 9).await.unwrap().len(), 1);
+    assert_eq!(world.store.upkeep().expired_leases(end.before(ms(1)), 9).await.unwrap(), []);
+    assert_eq!(world.store.upkeep().expired_leases(end, 9).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_task_that_is_held_can_be_sent_now() {
     let task = world.submit_in(secs(1), "k", Spec::default()).await;
     claimed(&world, task.id).await;
     let brought = world.engine.bring_forward(tenant(), task.id).await.unwrap();
-    assert!(matches!(brought, BroughtForward::Done(_)), "{brought:?}");
+    assert!(matches!(brought, BringForwardOutcome::Done(_)), "{brought:?}");
     world.ended(task.id).await;
     assert!(sent(&world)[0] < 1_000, "{:?}", sent(&world));
 }
@@ -119,7 +119,7 @@ async fn a_cancel_stops_an_attempt_that_is_still_connecting() {
     let task = world.submit("k", Spec::default()).await;
     world.dependency.asked().await;
     let cancelled = world.engine.cancel(tenant(), task.id).await.unwrap();
-    let Cancelled::Done(answered) = cancelled else { panic!("{cancelled:?}") };
+    let CancelOutcome::Done(answered) = cancelled else { panic!("{cancelled:?}") };
     assert_eq!((answered.status, answered.cancel_requested), (Status::InFlight, true), "it is not over yet");
     world.dependency.connect(1);
     let ended = world.ended(task.id).await.task;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use redrive_core::{Class, Status, TaskId};
 use redrive_schedule_redis::Scheduled;
 use redrive_store::conformance::samples::*;
-use redrive_store::{ClaimRequest, Claimed, Settled, Store};
+use redrive_store::{ClaimRequest, ClaimedTask, Settled, Store};
 use redrive_testbed::{Redis, RedisCluster};
 use support::scheduled::{Pair, in_use};
 use support::{due_of_lane, eventually};
@@ -32,7 +32,7 @@ impl Ledger {
         self.succeeded.load(Ordering::SeqCst) == TASKS as usize
     }
 
-    fn note(&self, claimed: &Claimed) {
+    fn note(&self, claimed: &ClaimedTask) {
         let is_new = self.claims.lock().unwrap().insert((claimed.task.id, claimed.lease.token.0));
         assert!(is_new, "{} was claimed twice under token {}", claimed.task.id, claimed.lease.token.0);
     }
@@ -48,17 +48,17 @@ fn everything_due(slots: usize, ahead: usize) -> ClaimRequest {
 /// Claims and settles until everything has ended: each task fails once, and is due again at once.
 async fn work(store: Arc<Scheduled>, ledger: Arc<Ledger>) {
     while !ledger.is_done() {
-        let claims = store.claim(everything_due(4, 3)).await.unwrap();
+        let claims = store.tasks().claim(everything_due(4, 3)).await.unwrap();
         if claims.claimed.is_empty() {
             // The engine does so every few seconds.
-            store.pending_lanes(None, 100).await.unwrap();
+            store.upkeep().pending_lanes(None, 100).await.unwrap();
         }
-        let settle = |claimed: &Claimed| match claimed.task.attempt_number {
+        let settle = |claimed: &ClaimedTask| match claimed.task.attempt_number {
             1 => retry(claimed, at(10), at(10)),
             _ => succeed(claimed, at(10)),
         };
         claims.claimed.iter().for_each(|claimed| ledger.note(claimed));
-        for settled in store.settle(claims.claimed.iter().map(settle).collect()).await.unwrap() {
+        for settled in store.tasks().settle(claims.claimed.iter().map(settle).collect()).await.unwrap() {
             match settled {
                 Settled::Done(Status::Succeeded) => drop(ledger.succeeded.fetch_add(1, Ordering::SeqCst)),
                 settled => assert_eq!(settled, Settled::Done(Status::Pending)),
@@ -89,7 +89,7 @@ async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     assert_eq!(counts(&*one, acme()).await, [0, 0, TASKS, 0, 0, 0]);
     // What is wrong with a partition is found out by whoever asks for its lanes.
     eventually("the index is in use again", || async {
-        one.claim(everything_due(1, 0)).await.unwrap();
+        one.tasks().claim(everything_due(1, 0)).await.unwrap();
         one.in_use().complete == 256
     })
     .await;

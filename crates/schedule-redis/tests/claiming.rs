@@ -29,7 +29,7 @@ async fn next_due(store: &Scheduled, now: Timestamp) -> Option<Timestamp> {
 }
 
 async fn look(store: &Scheduled) {
-    store.pending_lanes(None, 100).await.unwrap();
+    store.upkeep().pending_lanes(None, 100).await.unwrap();
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn what_the_index_has_of_a_task_that_has_ended_is_left_out() {
     // Claimed and cancelled past the index, which goes on having them.
     claim(&*without_index, billing(), 15, at(5)).await;
     for n in 16..=25 {
-        without_index.cancel(acme(), id(n), at(5)).await.unwrap();
+        without_index.tasks().cancel_one(acme(), id(n), at(5)).await.unwrap();
     }
     assert_eq!(claimed(&pair.one, 10, at(5)).await, [26, 27, 28, 29, 30], "and takes up no room");
     assert_eq!(held(&redis), 0);
@@ -161,19 +161,19 @@ async fn every_way_to_become_pending_again_leads_into_the_index() {
     eventually("the retry waits", || async { held(&redis) == 1 }).await;
     assert!(claimed(&pair.other, 1, at(499)).await.is_empty());
 
-    pair.one.bring_forward(acme(), id(1), at(50)).await.unwrap();
+    pair.one.tasks().bring_one_forward(acme(), id(1), at(50)).await.unwrap();
     eventually("it is due", || async { next_due(&pair.other, at(0)).await == Some(at(50)) }).await;
     let second = claim(&pair.other, billing(), 1, at(50)).await.remove(0);
     let given_up = end(&second, Status::Exhausted, Some(redrive_core::Reason::Attempts), at(60));
     settle(&pair.other, given_up).await;
 
-    pair.one.replay(acme(), id(1), at(70)).await.unwrap();
+    pair.one.tasks().replay_one(acme(), id(1), at(70)).await.unwrap();
     eventually("the replay waits", || async { held(&redis) == 1 }).await;
     let third = claim(&pair.other, billing(), 1, at(70)).await.remove(0);
     assert_eq!(settle(&pair.other, unsent(&third, at(71), at(80))).await, Settled::Done(Status::Pending));
     eventually("it was given back", || async { held(&redis) == 1 }).await;
 
-    pair.one.cancel(acme(), id(1), at(75)).await.unwrap();
+    pair.one.tasks().cancel_one(acme(), id(1), at(75)).await.unwrap();
     eventually("what was cancelled is gone", || async { held(&redis) == 0 }).await;
 }
 
@@ -186,7 +186,7 @@ async fn a_lease_that_is_taken_over_leads_back_into_the_index() {
     let second = keep_and_claim(&pair.one, task(2)).await;
     settle(&pair.other, retry(&first, at(5), at(500))).await;
     eventually("the retry waits", || async { held(&redis) == 1 }).await;
-    let expired = pair.other.expired(at(900_000), 10).await.unwrap();
+    let expired = pair.other.upkeep().expired_leases(at(900_000), 10).await.unwrap();
     assert_eq!(expired.len(), 1);
     settle(&pair.other, retry(&second, at(5), at(500))).await;
     eventually("both wait", || async { held(&redis) == 2 }).await;
@@ -223,7 +223,7 @@ async fn what_has_no_slot_and_has_ended_is_not_put_back() {
     keep(&pair.one, (1..=9).map(|n| task(n).due(at(n)).max_attempts(if n == 5 { 1 } else { 5 }))).await;
     eventually("the index has them", || async { held(&redis) == 9 }).await;
     for n in [1, 2, 4, 7] {
-        without_index.cancel(acme(), id(n), at(5)).await.unwrap();
+        without_index.tasks().cancel_one(acme(), id(n), at(5)).await.unwrap();
     }
     assert_eq!(claimed_into(&pair.one, 0, 9).await, [3]);
     eventually("from the fifth on they are back", || async { held(&redis) == 5 }).await;
@@ -241,7 +241,7 @@ async fn what_ends_by_its_deadline_leaves_the_index() {
     // A claim that was given back has a token of its own.
     give_back(&pair.one, &claim_class(&pair.one, billing(), Class::Retry, 1, at(10)).await, at(15)).await;
     eventually("the index has them", || async { held(&redis) == 3 }).await;
-    assert_eq!(pair.other.end_overdue(at(20), 9).await.unwrap().ended.len(), 2);
+    assert_eq!(pair.other.upkeep().end_overdue(at(20), 9).await.unwrap().ended.len(), 2);
     eventually("they are gone", || async { held(&redis) == 1 }).await;
     assert_eq!(next_due(&pair.one, at(20)).await, Some(at(30)));
 }
@@ -253,7 +253,7 @@ async fn others_hear_over_redis_of_a_cancel_of_what_is_in_flight() {
     let subscribers = || async { redis.call(&["PUBSUB", "NUMSUB", "redrive:2:news"]) == "redrive:2:news\n2" };
     eventually("both listen", subscribers).await;
     keep(&pair.one, [task(1).claimed(at(0))]).await;
-    pair.other.cancel(acme(), id(1), at(5)).await.unwrap();
+    pair.other.tasks().cancel_one(acme(), id(1), at(5)).await.unwrap();
     assert_eq!(pair.one.shared().unwrap().heard().await, [News::CancelRequested(acme(), id(1))]);
 }
 

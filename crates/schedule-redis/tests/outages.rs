@@ -124,14 +124,14 @@ async fn a_take_whose_answer_was_lost_is_made_up_for_without_a_look() {
     server.kill();
     redis.pause();
     let turn = || request([room(billing(), Class::First, 3, 0)], at(5));
-    store.claim(turn()).await.unwrap_err();
+    store.tasks().claim(turn()).await.unwrap_err();
     server.start_again();
-    eventually("the store answers", || async { store.check().await.is_ok() }).await;
+    eventually("the store answers", || async { store.health().check().await.is_ok() }).await;
     redis.resume();
     in_use(&store).await;
     assert_eq!(held(&redis), "2");
-    let first = store.claim(turn()).await.unwrap().claimed.len();
-    let second = store.claim(turn()).await.unwrap().claimed.len();
+    let first = store.tasks().claim(turn()).await.unwrap().claimed.len();
+    let second = store.tasks().claim(turn()).await.unwrap().claimed.len();
     assert_eq!((first, second), (3, 2));
 }
 
@@ -146,12 +146,12 @@ async fn what_the_store_could_not_confirm_is_put_back() {
     eventually("the index has them", || async { held(&redis) == "5" }).await;
     server.kill();
     let turn = || request([room(billing(), Class::First, 3, 0)], at(5));
-    store.claim(turn()).await.unwrap_err();
+    store.tasks().claim(turn()).await.unwrap_err();
     eventually("they are back", || async { held(&redis) == "5" }).await;
     server.start_again();
-    eventually("the store answers", || async { store.check().await.is_ok() }).await;
-    assert_eq!(store.claim(turn()).await.unwrap().claimed.len(), 3);
-    assert_eq!(store.claim(turn()).await.unwrap().claimed.len(), 2);
+    eventually("the store answers", || async { store.health().check().await.is_ok() }).await;
+    assert_eq!(store.tasks().claim(turn()).await.unwrap().claimed.len(), 3);
+    assert_eq!(store.tasks().claim(turn()).await.unwrap().claimed.len(), 2);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use std::thread::Thread;
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp,
 };
@@ -21,53 +22,93 @@ use redrive_store::*;
 #[derive(Debug)]
 pub struct Blocking<S>(pub S);
 
+#[async_trait]
+impl<S: Store> Store for Blocking<S> {
+    fn tasks(&self) -> &dyn Tasks {
+        self
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        self
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        self
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self
+    }
+
+    fn health(&self) -> &dyn Health {
+        self
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
+    }
+
+    async fn close(&self) {
+        wait_for(self.0.close());
+    }
+}
+
 macro_rules! passed_on {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl<S: Store> Store for Blocking<S> {
+    ($($concept:ident of $of:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
+        $(#[async_trait]
+        impl<S: Store> $concept for Blocking<S> {
             $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
-                wait_for(self.0.$method($($argument),*))
+                wait_for(self.0.$of().$method($($argument),*))
             })*
-
-            fn is_exclusive(&self) -> bool {
-                self.0.is_exclusive()
-            }
-
-            async fn close(&self) {
-                wait_for(self.0.close());
-            }
-        }
+        })*
     };
 }
 
 passed_on! {
-    submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
-    claim(request: ClaimRequest) -> Claims;
-    settle(ends: Vec<Settlement>) -> Vec<Settled>;
-    cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
-    bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
-    replay(tenant: TenantId, id: TaskId, now: Timestamp) -> Replay;
-    unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
-    announced(dead_letters: Vec<Announced>) -> ();
-    expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
-    end_overdue(now: Timestamp, limit: usize) -> Overdue;
-    pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
-    task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
-    by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
-    tasks(query: TaskQuery) -> TaskPage;
-    counts(tenant: TenantId) -> Counts;
-    attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
-    put_policy(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
-    policy(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
-    policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
-    delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
-    clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
-    adopt_blob(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
-    blob(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
-    condemn_blobs(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
-    forget_blobs(blobs: Vec<Blob>) -> ();
-    newest_task() -> Option<TaskId>;
-    check() -> ();
+    Tasks of tasks {
+        submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
+        claim(request: ClaimRequest) -> Claims;
+        settle(ends: Vec<Settlement>) -> Vec<Settled>;
+        cancel(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<CancelOutcome>;
+        bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
+        replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
+    }
+    Upkeep of upkeep {
+        pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
+        expired_leases(now: Timestamp, limit: usize) -> Vec<ClaimedTask>;
+        end_overdue(now: Timestamp, limit: usize) -> Overdue;
+        pending_alerts(ended_before: Timestamp, limit: usize) -> Vec<Task>;
+        confirm_alerts(alerts: Vec<RaisedAlert>) -> ();
+        clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
+        newest_task() -> Option<TaskId>;
+    }
+    Reads of reads {
+        task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
+        by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
+        list(query: TaskQuery) -> TaskPage;
+        counts(tenant: TenantId) -> Counts;
+        attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
+    }
+    Policies of policies {
+        put(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
+        versions(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
+        version(tenant: TenantId, policy: PolicyRef) -> Option<PolicyVersion>;
+        list(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
+        delete(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
+    }
+    Blobs of blobs {
+        adopt(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
+        find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
+        condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
+        forget(blobs: Vec<Blob>) -> ();
+    }
+    Health of health {
+        check() -> ();
+    }
 }
 
 /// Waits for a future on this thread.

@@ -18,7 +18,8 @@ use redrive_core::{
     TenantId, Timestamp, policy,
 };
 use redrive_store::{
-    ClaimRequest, Claimed, CleanFrom, Expected, LaneRoom, LeaseTerms, NewTask, Next, NodeId, Settlement, Start, Store,
+    ClaimRequest, ClaimedTask, CleanFrom, Expected, LaneRoom, LeaseTerms, NewTask, Next, NodeId, Settlement, Start,
+    Store,
 };
 use redrive_store_postgres::{Options, PostgresStore};
 use tokio_postgres::{Client, NoTls};
@@ -37,7 +38,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = PostgresStore::open(Options::new(&url, NodeId::try_new("churn")?)).await?;
     let tenant = TenantId::default_tenant();
     let begin = Timestamp::from_millis(1_800_000_000_000);
-    store.put_policy(tenant, PolicyId::default_policy(), policy::Spec::default(), Expected::Anything, begin).await?;
+    store
+        .policies()
+        .put(tenant, PolicyId::default_policy(), policy::Spec::default(), Expected::Anything, begin)
+        .await?;
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     tokio::spawn(async move { connection.await.unwrap_or_default() });
     for day in 0..days {
@@ -59,22 +63,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn live(store: &PostgresStore, first: u64, now: Timestamp) -> Result<(), Box<dyn Error>> {
     let tasks: Vec<NewTask> = (first..first + BATCH).map(|n| new_task(n, now)).collect::<Result<_, _>>()?;
     let requests: Vec<_> = tasks.iter().map(|new| (new.task.clone(), new.request.clone())).collect();
-    let submitted = store.submit(tasks).await?;
-    let mut claimed: Vec<Claimed> = Vec::new();
+    let submitted = store.tasks().submit(tasks).await?;
+    let mut claimed: Vec<ClaimedTask> = Vec::new();
     for ((mut task, request), submitted) in requests.into_iter().zip(submitted) {
-        if let redrive_store::Submitted::Created(Some(lease)) = submitted {
+        if let redrive_store::Submitted::Created(_, Some(lease)) = submitted {
             task.status = Status::InFlight;
             task.attempt_number = 1;
-            claimed.push(Claimed { task, request, lease });
+            claimed.push(ClaimedTask { task, request, lease });
         }
     }
     let (first, retries) = (due(Class::First, now)?, due(Class::Retry, now)?);
-    claimed.extend(store.claim(first).await?.claimed);
+    claimed.extend(store.tasks().claim(first).await?.claimed);
     let (again, ends): (Vec<_>, Vec<_>) = claimed.iter().partition(|claimed| claimed.task.id.tail().is_multiple_of(3));
-    store.settle(ends.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
-    store.settle(again.iter().map(|claimed| settlement(claimed, now, true)).collect()).await?;
-    let second = store.claim(retries).await?.claimed;
-    store.settle(second.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
+    store.tasks().settle(ends.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
+    store.tasks().settle(again.iter().map(|claimed| settlement(claimed, now, true)).collect()).await?;
+    let second = store.tasks().claim(retries).await?.claimed;
+    store.tasks().settle(second.iter().map(|claimed| settlement(claimed, now, false)).collect()).await?;
     Ok(())
 }
 
@@ -125,7 +129,7 @@ fn new_task(n: u64, now: Timestamp) -> Result<NewTask, Box<dyn Error>> {
     Ok(NewTask { task, request: Arc::new(request), fingerprint, start })
 }
 
-fn settlement(claimed: &Claimed, now: Timestamp, is_retried: bool) -> Settlement {
+fn settlement(claimed: &ClaimedTask, now: Timestamp, is_retried: bool) -> Settlement {
     let is_dead = claimed.task.id.tail() % 50 == 1;
     let attempt = Attempt {
         number: claimed.task.attempt_number,
@@ -155,7 +159,7 @@ fn settlement(claimed: &Claimed, now: Timestamp, is_retried: bool) -> Settlement
 async fn clean(store: &PostgresStore, ended_before: Timestamp) -> Result<usize, Box<dyn Error>> {
     let (mut from, mut removed) = (Some(CleanFrom::Start), 0);
     while let Some(place) = from {
-        let cleaned = store.clean(ended_before, place, 500).await?;
+        let cleaned = store.upkeep().clean(ended_before, place, 500).await?;
         removed += cleaned.removed;
         from = cleaned.next;
     }

@@ -40,7 +40,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How many calls of one batch are tried alone at a time.
 const ALONE: usize = 8;
 /// The most batches of one writer that are seen through beside the others; then the others wait.
-const APART: usize = 16;
+const REPEATS_AT_ONCE: usize = 16;
 
 /// What a batch does: one kind of call.
 pub(crate) trait Work: Send + Sync + 'static {
@@ -64,17 +64,17 @@ pub(crate) trait Work: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Self::Answer>, Failure>> + Send;
 }
 
-/// Connections for batches, and for what is seen through apart.
+/// Connections for batches, and for batches that are repeated until their outcome is known.
 #[derive(Clone)]
 pub(crate) struct Pools {
     pub(crate) batches: Pool,
-    pub(crate) apart: Pool,
+    pub(crate) repeats: Pool,
 }
 
 impl Pools {
     pub(crate) fn close(&self) {
         self.batches.close();
-        self.apart.close();
+        self.repeats.close();
     }
 }
 
@@ -146,21 +146,21 @@ impl Turn {
 }
 
 async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Receiver<Call<W>>>>, work: Arc<W>) {
-    let mut apart = JoinSet::new();
+    let mut repeats = JoinSet::new();
     loop {
         let calls = next_batch(&mut *incoming.lock().await).await;
         if calls.is_empty() {
             break;
         }
         if let Some(left) = write(&pools.batches, &*work, calls).await {
-            while apart.len() >= APART {
-                apart.join_next().await;
+            while repeats.len() >= REPEATS_AT_ONCE {
+                repeats.join_next().await;
             }
-            apart.spawn(left.see_through(pools.apart.clone(), work.clone()));
+            repeats.spawn(left.see_through(pools.repeats.clone(), work.clone()));
         }
-        while apart.try_join_next().is_some() {}
+        while repeats.try_join_next().is_some() {}
     }
-    while apart.join_next().await.is_some() {}
+    while repeats.join_next().await.is_some() {}
 }
 
 /// The first call that comes, and whatever is queued behind it.

@@ -28,6 +28,7 @@ mod batch;
 mod codec;
 pub mod connect;
 mod connection;
+mod contract;
 mod failure;
 mod fence;
 mod floors;

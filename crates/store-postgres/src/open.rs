@@ -35,9 +35,9 @@ const SOONER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Ways {
     pub(crate) pool: Pool,
-    /// For what keeps the work going.
-    pub(crate) going: Pool,
-    /// For the writers of batches, and for what is seen through apart from them.
+    /// For the calls of the background loops.
+    pub(crate) loop_pool: Pool,
+    /// For the writers of batches, and for batches that are repeated.
     pub(crate) writers: Pools,
     /// For LISTEN, if there is a way to a session.
     pub(crate) listen: Option<Address>,
@@ -78,8 +78,8 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
     let shares = Shares::of(options.connections, options.writers);
     Ok(Ways {
         pool: pool(shares.others, in_order)?,
-        going: pool(shares.going, in_order)?,
-        writers: Pools { batches: pool(shares.batches, by_key)?, apart: pool(shares.apart, by_key)? },
+        loop_pool: pool(shares.loops, in_order)?,
+        writers: Pools { batches: pool(shares.batches, by_key)?, repeats: pool(shares.repeats, by_key)? },
         listen: match (&options.listen_url, options.is_pooled) {
             (Some(url), _) => {
                 Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?.for_writing())

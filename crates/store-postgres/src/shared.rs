@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
+    ClaimedTask, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
 };
 
 use crate::ops;
@@ -20,7 +20,7 @@ impl PostgresStore {
     async fn hear_untold(&self) -> Result<bool, Error> {
         let mut is_incomplete = false;
         for _ in 0..TAKES {
-            let untold = call!(self.going, |connection| ops::untold::take(connection))
+            let untold = call!(self.loop_pool, |connection| ops::untold::take(connection))
                 .map_err(|failure| failure.into_error("taking notes of what was enqueued"))?;
             for lane in untold.lanes {
                 is_incomplete |= !self.news.hear(News::Due(lane));
@@ -44,7 +44,7 @@ impl Shared for PostgresStore {
         // Asked first: what is missed from here on is noticed by the next call.
         let has_missed = self.news.ear.has_missed();
         let is_incomplete = self.hear_untold().await?;
-        let others = call!(self.going, |connection| async {
+        let others = call!(self.loop_pool, |connection| async {
             self.news.probe(connection).await?;
             ops::nodes::others(connection, &self.node).await
         })
@@ -56,7 +56,7 @@ impl Shared for PostgresStore {
 
     async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         let node = &self.node;
-        call!(self.going, |connection| async {
+        call!(self.loop_pool, |connection| async {
             self.fence.look(connection).await?;
             let beat = Heartbeat { claims: beat.claims && self.fence.check().is_ok(), ..beat.clone() };
             ops::nodes::beat(connection, node, &beat, now).await
@@ -65,7 +65,7 @@ impl Shared for PostgresStore {
     }
 
     async fn time(&self) -> Result<Timestamp, Error> {
-        read!(self.going, |connection| ops::time::time(connection))
+        read!(self.loop_pool, |connection| ops::time::time(connection))
             .map_err(|failure| failure.into_error("asking for the database's time"))
     }
 
@@ -79,13 +79,13 @@ impl Shared for PostgresStore {
             .map_err(|failure| failure.into_error("listing processes"))
     }
 
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error> {
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         self.fence.check()?;
         if request.known.is_empty() {
             return Ok(Vec::new());
         }
         let claimant = self.claimant();
-        call!(self.going, |connection| ops::claim::claim_known(connection, claimant, &request))
+        call!(self.loop_pool, |connection| ops::claim::claim_known(connection, claimant, &request))
             .map_err(|failure| failure.into_error("claiming known tasks"))
     }
 

@@ -9,9 +9,9 @@ pub(crate) struct Shares {
     /// The writers of batches.
     pub(crate) batches: usize,
     /// What a batch left open.
-    pub(crate) apart: usize,
-    /// What keeps the work going: claims, what has run out, heartbeats.
-    pub(crate) going: usize,
+    pub(crate) repeats: usize,
+    /// What keeps the work loops: claims, what has run out, heartbeats.
+    pub(crate) loops: usize,
     /// Everything else: readers wait for each other.
     pub(crate) others: usize,
 }
@@ -19,14 +19,14 @@ pub(crate) struct Shares {
 impl Shares {
     /// For this many connections, and this many writers of submissions, and as many of settlements.
     pub(crate) fn of(connections: usize, writers: usize) -> Self {
-        let (batches, apart, going, others) = (2 * writers.max(1), 2, 3, 2);
-        match connections.checked_sub(batches + apart + going) {
-            Some(rest) if rest >= others => Shares { batches, apart, going, others: rest },
+        let (batches, repeats, loops, others) = (2 * writers.max(1), 2, 3, 2);
+        match connections.checked_sub(batches + repeats + loops) {
+            Some(rest) if rest >= others => Shares { batches, repeats, loops, others: rest },
             // Too few for everybody: the writers take turns with what is left.
             _ => {
                 let rest = connections.max(FEWEST_CONNECTIONS) - 3;
                 let batches = batches.min(rest);
-                Shares { batches, apart: 1, going: 1, others: 1 + rest - batches }
+                Shares { batches, repeats: 1, loops: 1, others: 1 + rest - batches }
             }
         }
     }
@@ -41,12 +41,12 @@ mod tests {
         for connections in FEWEST_CONNECTIONS..40 {
             for writers in 1..8 {
                 let shares = Shares::of(connections, writers);
-                let Shares { batches, apart, going, others } = shares;
-                assert_eq!(batches + apart + going + others, connections, "{connections}, {writers}: {shares:?}");
-                assert!([batches, apart, going, others].iter().all(|share| *share > 0), "{shares:?}");
+                let Shares { batches, repeats, loops, others } = shares;
+                assert_eq!(batches + repeats + loops + others, connections, "{connections}, {writers}: {shares:?}");
+                assert!([batches, repeats, loops, others].iter().all(|share| *share > 0), "{shares:?}");
             }
         }
-        assert_eq!(Shares::of(12, 2), Shares { batches: 4, apart: 2, going: 3, others: 3 });
+        assert_eq!(Shares::of(12, 2), Shares { batches: 4, repeats: 2, loops: 3, others: 3 });
         assert_eq!(Shares::of(0, 2), Shares::of(FEWEST_CONNECTIONS, 2));
     }
 }

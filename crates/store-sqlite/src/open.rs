@@ -17,11 +17,11 @@ use crate::checkpointer::Checkpointer;
 use crate::connection;
 use crate::failure::Failure;
 use crate::keys::Keys;
+use crate::location::Location;
 use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
 use crate::ops::set_aside::take_back;
 use crate::options::Options;
-use crate::place::Place;
 use crate::readers::Readers;
 use crate::schema;
 use crate::writer::Writer;
@@ -77,7 +77,7 @@ pub(crate) struct Parts {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
     pub(crate) vitals: Vitals,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
@@ -133,9 +133,9 @@ fn start(
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
     let readers = Readers::start(readers, lock, &vitals).map_err(no_thread)?;
-    let place = Place::of([path, &options.directory.join(lock::FILE)])
+    let location = Location::of([path, &options.directory.join(lock::FILE)])
         .map_err(|error| Error::Unavailable(format!("looking at the database: {error}")))?;
-    Ok(Parts { writer, readers, vitals, place })
+    Ok(Parts { writer, readers, vitals, location })
 }
 
 /// Makes a database of the newest version and moves it into place.

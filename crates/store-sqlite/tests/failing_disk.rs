@@ -71,22 +71,22 @@ async fn child_full_disk() {
         let first = 100 + round * 10;
         let on_a_new_lane = || task(first).to(&format!("https://{round}.example")).claimed(at(0));
         for _ in 0..3 {
-            let failed = store.submit(vec![on_a_new_lane().0, task(first + 1).0]).await;
+            let failed = store.tasks().submit(vec![on_a_new_lane().0, task(first + 1).0]).await;
             assert!(matches!(failed, Err(Error::Full(_))), "{failed:?}");
-            assert!(matches!(store.check().await, Err(Error::Full(_))));
+            assert!(matches!(store.health().check().await, Err(Error::Full(_))));
         }
         // Reading goes on, also on connections that have not read before.
         for n in 1..=20 {
-            assert!(store.task(acme(), redrive_store::conformance::samples::id(n)).await.unwrap().is_some());
+            assert!(store.reads().task(acme(), redrive_store::conformance::samples::id(n)).await.unwrap().is_some());
         }
         assert_eq!(counts(&store, acme()).await, [20 + round, round, 0, 0, 0, 0]);
         fault.end();
 
-        store.check().await.unwrap();
-        let created = store.submit(vec![on_a_new_lane().0, task(first + 1).0]).await.unwrap();
-        assert!(matches!(created[..], [Submitted::Created(Some(_)), Submitted::Created(None)]), "{created:?}");
+        store.health().check().await.unwrap();
+        let created = store.tasks().submit(vec![on_a_new_lane().0, task(first + 1).0]).await.unwrap();
+        assert!(matches!(created[..], [Submitted::Created(_, Some(_)), Submitted::Created(_, None)]), "{created:?}");
         assert_eq!(counts(&store, acme()).await, [21 + round, 1 + round, 0, 0, 0, 0]);
-        let again = store.submit(vec![on_a_new_lane().0]).await.unwrap();
+        let again = store.tasks().submit(vec![on_a_new_lane().0]).await.unwrap();
         assert!(matches!(again[..], [Submitted::Replayed(_)]), "{again:?}");
         assert_eq!(claim(&store, lane("acme", &format!("https://{round}.example")), 5, at(0)).await, []);
     }
@@ -114,7 +114,7 @@ async fn child_failing_commit() {
     let store = SqliteStore::open(options).unwrap();
     allow(&store, acme()).await;
     let _fault = Fault::begin("no-sync");
-    let outcome = store.submit(vec![task(1).0]).await;
+    let outcome = store.tasks().submit(vec![task(1).0]).await;
     println!("ACKNOWLEDGED {outcome:?}");
 }
 

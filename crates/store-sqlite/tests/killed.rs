@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use redrive_core::Status;
 use redrive_store::conformance::samples::{acme, allow, at, everything, id, keep, list, succeed, task};
-use redrive_store::{Claimed, Settled, Store};
+use redrive_store::{ClaimedTask, Settled, Store};
 
 use support::{child, child_directory, open};
 
@@ -30,8 +30,8 @@ async fn work_until_killed() {
                     let lease = keep(&*store, [task(n).claimed(at(0))]).await[0].unwrap();
                     say(&format!("kept {n}"));
                     let new = task(n).0;
-                    let claimed = Claimed { task: new.task, request: new.request, lease };
-                    let settled = store.settle(vec![succeed(&claimed, at(1))]).await.unwrap();
+                    let claimed = ClaimedTask { task: new.task, request: new.request, lease };
+                    let settled = store.tasks().settle(vec![succeed(&claimed, at(1))]).await.unwrap();
                     assert_eq!(settled, [Settled::Done(Status::Succeeded)]);
                     say(&format!("settled {n}"));
                 }
@@ -84,7 +84,7 @@ async fn what_was_acknowledged_before_a_kill_is_there() {
             let now = found.get(&id(*n)).unwrap_or_else(|| panic!("task {n} was kept and is gone"));
             assert!(now >= status, "task {n} was {status:?} and is {now:?}");
         }
-        let counted: u64 = store.counts(acme()).await.unwrap().values().sum();
+        let counted: u64 = store.reads().counts(acme()).await.unwrap().values().sum();
         assert_eq!(counted, found.len() as u64, "the counts are of the same moment as the tasks");
     }
 }

@@ -122,8 +122,8 @@ async fn a_call_that_changes_nothing_writes_nothing() {
     for _ in 0..10 {
         let nothing = claim(&store, lane("acme", "https://other.example"), 5, redrive_core::Timestamp::MAX).await;
         assert_eq!(nothing, []);
-        store.submit(vec![task(1).0]).await.unwrap();
-        store.settle(vec![]).await.unwrap();
+        store.tasks().submit(vec![task(1).0]).await.unwrap();
+        store.tasks().settle(vec![]).await.unwrap();
     }
     assert_eq!(log_bytes(directory.path()), before);
 }

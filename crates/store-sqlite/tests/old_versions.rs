@@ -12,7 +12,7 @@ use redrive_store::conformance::samples::{
     settle, succeed, task,
 };
 use redrive_store::conformance::{Snapshot, snapshot};
-use redrive_store::{Replay, Settled, Store};
+use redrive_store::{ReplayOutcome, Settled, Store};
 use redrive_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 
@@ -64,7 +64,7 @@ async fn fill(store: &SqliteStore) {
     keep_and_end(store, task(2).created(at(3)), Status::Exhausted, at(9)).await;
     keep(store, [task(3).claimed(at(0))]).await;
     keep(store, [task(4)]).await;
-    store.cancel(acme(), id(4), at(9)).await.unwrap();
+    store.tasks().cancel_one(acme(), id(4), at(9)).await.unwrap();
     keep(store, (10..13).map(|n| task(n).due(at(n * 10)))).await;
     keep_retries(store, (20..23).map(|n| task(n).due(at(n)).deadline(at(10_000 + n)))).await;
 }
@@ -87,7 +87,7 @@ async fn a_database_of_an_old_version_is_brought_up_to_date_with_all_that_is_in_
         }
         snapshot(&store, [acme()]).await.assert_is(&expected, &format!("after version {version}"));
         let due = [lane_due(billing(), Class::First, Some(at(100))), lane_due(billing(), Class::Retry, Some(at(20)))];
-        assert_eq!(store.pending_lanes(None, 10).await.unwrap(), due, "version {version}");
+        assert_eq!(store.upkeep().pending_lanes(None, 10).await.unwrap(), due, "version {version}");
     }
 }
 
@@ -105,17 +105,19 @@ async fn the_tasks_of_an_old_version_go_on() {
         for claimed in [&first[1], &retries[0]] {
             assert_eq!(settle(&store, succeed(claimed, at(5_001))).await, Settled::Done(Status::Succeeded));
         }
-        let rescued = store.expired(at(0), 10).await.unwrap();
+        let rescued = store.upkeep().expired_leases(at(0), 10).await.unwrap();
         assert_eq!(ids(&rescued), [id(3)], "version {version}");
         settle(&store, retry(&rescued[0], at(5_002), at(5_002))).await;
 
-        let overdue = store.end_overdue(at(10_021), 10).await.unwrap();
+        let overdue = store.upkeep().end_overdue(at(10_021), 10).await.unwrap();
         assert_eq!(overdue.ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(21)], "version {version}");
         assert_eq!(overdue.next_deadline, Some(at(10_022)), "version {version}");
 
         let dead = now_of(&store, &task(2).0.task).await;
         assert_eq!((dead.run, dead.attempts_before, dead.run_started_at, dead.dns_failures), (1, 0, at(3), 0));
-        let Replay::Done(replayed) = store.replay(acme(), id(2), at(11_000)).await.unwrap() else { panic!("not dead") };
+        let ReplayOutcome::Done(replayed) = store.tasks().replay_one(acme(), id(2), at(11_000)).await.unwrap() else {
+            panic!("not dead")
+        };
         assert_eq!(replayed.deadline_at.since(replayed.run_started_at), dead.deadline_at.since(at(3)));
         store.close().await;
 
@@ -126,7 +128,7 @@ async fn the_tasks_of_an_old_version_go_on() {
         for claimed in &claimed {
             assert_eq!(settle(&store, succeed(claimed, at(20_001))).await, Settled::Done(Status::Succeeded));
         }
-        assert_eq!(store.pending_lanes(None, 10).await.unwrap(), [], "version {version}");
+        assert_eq!(store.upkeep().pending_lanes(None, 10).await.unwrap(), [], "version {version}");
     }
 }
 
@@ -138,7 +140,7 @@ async fn a_replayed_task_of_an_old_version_is_in_the_class_of_its_run() {
             allow(store, acme()).await;
             for n in [1, 2] {
                 keep_and_end(store, task(n), Status::Failed, at(9)).await;
-                store.replay(acme(), id(n), at(10 + n)).await.unwrap();
+                store.tasks().replay_one(acme(), id(n), at(10 + n)).await.unwrap();
             }
             let held = claim(store, billing(), 1, at(50)).await.remove(0);
             settle(store, retry(&held, at(51), at(70))).await;
@@ -146,7 +148,7 @@ async fn a_replayed_task_of_an_old_version_is_in_the_class_of_its_run() {
         .await;
         let store = open(directory.path());
         let due = [lane_due(billing(), Class::First, Some(at(12))), lane_due(billing(), Class::Retry, Some(at(70)))];
-        assert_eq!(store.pending_lanes(None, 10).await.unwrap(), due, "version {version}");
+        assert_eq!(store.upkeep().pending_lanes(None, 10).await.unwrap(), due, "version {version}");
         let indexes = "SELECT group_concat(name, ' ') FROM (
              SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'tasks' ORDER BY name)";
         let indexes: String = onlooker(directory.path()).query_row(indexes, [], |row| row.get(0)).unwrap();
@@ -161,7 +163,7 @@ async fn an_attempt_of_an_old_version_has_its_number_in_all_for_its_number_in_th
         make(directory.path(), version, async |store| {
             allow(store, acme()).await;
             keep_and_end(store, task(1), Status::Failed, at(9)).await;
-            store.replay(acme(), id(1), at(10)).await.unwrap();
+            store.tasks().replay_one(acme(), id(1), at(10)).await.unwrap();
             let again = claim(store, billing(), 1, at(11)).await.remove(0);
             settle(store, retry(&again, at(12), at(13))).await;
         })
@@ -169,7 +171,7 @@ async fn an_attempt_of_an_old_version_has_its_number_in_all_for_its_number_in_th
         let store = open(directory.path());
         let third = claim(&store, billing(), 1, at(14)).await.remove(0);
         settle(&store, succeed(&third, at(15))).await;
-        let log = store.attempts(acme(), id(1), 0, 10).await.unwrap().unwrap();
+        let log = store.reads().attempts(acme(), id(1), 0, 10).await.unwrap().unwrap();
         let numbers: Vec<_> = log.iter().map(|attempt| (attempt.number, attempt.number_in_run)).collect();
         assert_eq!(numbers, [(1, 1), (2, 2), (3, 2)], "version {version}");
     }

@@ -34,7 +34,7 @@ async fn a_second_store_is_refused_with_the_directorys_name_and_the_first_goes_o
     let error = refusal(directory.path());
     assert!(matches!(&error, OpenError::InUse { path } if path == directory.path()), "{error:?}");
     assert!(error.to_string().contains(directory.path().to_str().unwrap()), "{error}");
-    store.check().await.unwrap();
+    store.health().check().await.unwrap();
     store.close().await;
     open(directory.path());
 }
@@ -52,7 +52,7 @@ async fn the_files_are_for_their_owner_only_wherever_they_are() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let store = open(directory.path());
-    store.check().await.unwrap();
+    store.health().check().await.unwrap();
     for entry in std::fs::read_dir(directory.path()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
@@ -123,7 +123,7 @@ async fn what_a_crash_left_of_making_a_database_is_no_obstacle() {
     std::fs::write(directory.path().join("redrive.db.new"), "half a databa").unwrap();
     std::fs::write(directory.path().join("redrive.db.new-journal"), "half a journ").unwrap();
     let store = open(directory.path());
-    store.check().await.unwrap();
+    store.health().check().await.unwrap();
     assert!(!directory.path().join("redrive.db.new").exists());
 }
 
@@ -177,5 +177,5 @@ async fn people_can_read_the_database_while_the_store_runs() {
     if let Ok(shell) = Command::new("sqlite3").arg("-readonly").arg(database(directory.path())).arg(sql).output() {
         assert_eq!(String::from_utf8_lossy(&shell.stdout).lines().collect::<Vec<_>>(), expected, "{shell:?}");
     }
-    store.check().await.unwrap();
+    store.health().check().await.unwrap();
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use redrive_core::Class;
 use redrive_store::conformance::samples::{acme, allow, at, claim, id, keep, keep_retries, settle, succeed, task};
 use redrive_store::conformance::{samples, workload};
-use redrive_store::{Claimed, Store};
+use redrive_store::{ClaimedTask, Store};
 use rusqlite::Connection;
 
 use support::{database, onlooker, open};
@@ -59,7 +59,7 @@ async fn the_common_life_does_not_touch_the_indexes_of_pending_tasks() {
     let new: Vec<_> = (1..=100).map(|n| task(n).claimed(at(n)).0).collect();
     let leases = keep(&store, new.iter().cloned().map(samples::Sample)).await;
     for (new, lease) in new.into_iter().zip(leases) {
-        let claimed = Claimed { task: new.task, request: new.request, lease: lease.unwrap() };
+        let claimed = ClaimedTask { task: new.task, request: new.request, lease: lease.unwrap() };
         settle(&store, succeed(&claimed, at(200))).await;
     }
     store.close().await;
@@ -98,10 +98,10 @@ async fn a_class_that_is_not_known_is_set_aside_and_the_others_go_on() {
         .unwrap();
     assert_eq!(changed, 1);
     let store = open(directory.path());
-    let lanes = store.pending_lanes(None, 10).await.unwrap();
+    let lanes = store.upkeep().pending_lanes(None, 10).await.unwrap();
     let names: Vec<_> = lanes.iter().map(|lane| lane.lane.dependency.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    let aside = store.set_aside(9).await.unwrap();
+    let aside = store.health().set_aside(9).await.unwrap();
     assert_eq!((aside.count, aside.rows[0].problem.as_str()), (1, "class 77"));
     for lane in lanes {
         assert_eq!(claim(&store, lane.lane, 5, at(0)).await.len(), 1);

@@ -9,7 +9,7 @@ use redrive_store::conformance::samples::{
     acme, allow, at, billing, claim, detail, id, keep, keep_and_end, now_of, stored, succeed, task,
 };
 use redrive_store::conformance::{Snapshot, snapshot, workload};
-use redrive_store::{Announced, Blob, Settled, Store, Submitted};
+use redrive_store::{Blob, RaisedAlert, Settled, Store, Submitted};
 use redrive_store_sqlite::{Options, SqliteStore};
 
 use support::{copy, open};
@@ -84,14 +84,17 @@ async fn a_task_in_flight_has_an_expired_lease_after_a_restart_and_its_token_sti
     allow(&store, acme()).await;
     keep(&store, [task(1).claimed(at(0)), task(2)]).await;
     let held = claim(&store, billing(), 1, at(0)).await.remove(0);
-    assert!(store.expired(at(1), 10).await.unwrap().is_empty());
+    assert!(store.upkeep().expired_leases(at(1), 10).await.unwrap().is_empty());
     store.close().await;
 
     let store = open(directory.path());
-    let expired = store.expired(at(0), 10).await.unwrap();
+    let expired = store.upkeep().expired_leases(at(0), 10).await.unwrap();
     assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), [id(1), id(2)]);
     assert_eq!(expired[1].lease.token, held.lease.token);
-    assert_eq!(store.settle(vec![succeed(&expired[0], at(2))]).await.unwrap(), [Settled::Done(Status::Succeeded)]);
+    assert_eq!(
+        store.tasks().settle(vec![succeed(&expired[0], at(2))]).await.unwrap(),
+        [Settled::Done(Status::Succeeded)]
+    );
 }
 
 #[tokio::test]
@@ -102,12 +105,12 @@ async fn a_dead_letter_that_nobody_announced_is_still_to_be_announced_after_a_cr
     for n in 1..=3 {
         keep_and_end(&store, task(n), Status::Failed, at(n)).await;
     }
-    store.announced(vec![Announced { tenant: acme(), id: id(2), run: 1 }]).await.unwrap();
-    store.replay(acme(), id(3), at(10)).await.unwrap();
+    store.upkeep().confirm_alerts(vec![RaisedAlert { tenant: acme(), id: id(2), run: 1 }]).await.unwrap();
+    store.tasks().replay_one(acme(), id(3), at(10)).await.unwrap();
     copy(directory.path(), crashed.path());
     store.close().await;
     for directory in [directory.path(), crashed.path()] {
-        let left = open(directory).unannounced(Timestamp::MAX, 10).await.unwrap();
+        let left = open(directory).upkeep().pending_alerts(Timestamp::MAX, 10).await.unwrap();
         assert_eq!(left.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
     }
 }
@@ -128,7 +131,7 @@ async fn a_key_is_found_after_any_number_of_restarts_wherever_it_is_by_then() {
         }
         kept += 60;
         for n in 1..=kept {
-            let again = store.submit(vec![task(n).0]).await.unwrap().remove(0);
+            let again = store.tasks().submit(vec![task(n).0]).await.unwrap().remove(0);
             assert!(
                 matches!(&again, Submitted::Replayed(task) if task.id == id(n)),
                 "round {round}, key {n}: {again:?}"
@@ -151,7 +154,7 @@ async fn a_key_is_found_after_a_crash_at_any_step_of_moving_keys_to_disk() {
         let crashed = tempfile::tempdir().unwrap();
         copy(directory.path(), crashed.path());
         let after = open(crashed.path());
-        let again = after.submit((1..=n).map(|n| task(n).0).collect()).await.unwrap();
+        let again = after.tasks().submit((1..=n).map(|n| task(n).0).collect()).await.unwrap();
         let found = again.iter().filter(|submitted| matches!(submitted, Submitted::Replayed(_))).count();
         assert_eq!(found as u64, n, "after commit {n}");
     }
@@ -163,17 +166,17 @@ async fn blobs_and_who_refers_to_them_survive_a_crash() {
     let store = open(directory.path());
     let (used, unused) = (stored("used", 1), stored("unused", u64::MAX));
     for body in [used, unused] {
-        store.adopt_blob(acme(), body, at(0)).await.unwrap();
+        store.blobs().adopt(acme(), body, at(0)).await.unwrap();
     }
     let sample = task(1).stored(used);
     keep(&store, [sample.clone()]).await;
-    let condemned = store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap();
+    let condemned = store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap();
     assert_eq!(condemned.blobs, [Blob { tenant: acme(), body: unused }]);
     copy(directory.path(), crashed.path());
 
     let store = open(crashed.path());
     assert_eq!(detail(&store, &sample.0.task).await.request, sample.0.request);
-    assert_eq!(store.blob(acme(), used.hash).await.unwrap(), Some(used));
-    assert_eq!(store.blob(acme(), unused.hash).await.unwrap(), None);
-    assert_eq!(store.condemn_blobs(Timestamp::MAX, None, 10).await.unwrap(), condemned);
+    assert_eq!(store.blobs().find(acme(), used.hash).await.unwrap(), Some(used));
+    assert_eq!(store.blobs().find(acme(), unused.hash).await.unwrap(), None);
+    assert_eq!(store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap(), condemned);
 }

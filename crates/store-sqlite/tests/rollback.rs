@@ -10,7 +10,7 @@ use redrive_store::conformance::samples::{
     task, tenant,
 };
 use redrive_store::{
-    Claimed, CleanFrom, DeletePolicy, Error, Expected, Lease, NewTask, Settled, Store, Submitted, Token,
+    ClaimedTask, CleanFrom, DeletePolicy, Error, Expected, Lease, NewTask, Settled, Store, Submitted, Token,
 };
 use redrive_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
@@ -31,20 +31,20 @@ async fn a_failed_call_leaves_no_task_no_key_no_lane_and_no_count() {
         keep(&store, [task(1)]).await;
         let new_lane = || task(2).to("https://new.example");
         for _ in 0..3 {
-            let failed = store.submit(vec![new_lane().0, task(3).claimed(at(0)).0, impossible()]).await;
+            let failed = store.tasks().submit(vec![new_lane().0, task(3).claimed(at(0)).0, impossible()]).await;
             assert!(matches!(failed, Err(Error::Unavailable(_))), "{failed:?}");
         }
         assert_eq!(counts(&store, acme()).await, [1, 0, 0, 0, 0, 0]);
         assert_eq!(list(&store, everything(acme())).await.len(), 1);
-        assert_eq!(store.pending_lanes(None, 10).await.unwrap().len(), 1);
-        assert!(store.expired(at(1_000_000), 10).await.unwrap().is_empty());
+        assert_eq!(store.upkeep().pending_lanes(None, 10).await.unwrap().len(), 1);
+        assert!(store.upkeep().expired_leases(at(1_000_000), 10).await.unwrap().is_empty());
 
         // Another lane takes the number that the failed one had: nothing may still know it by that name.
         keep(&store, [task(4).to("https://other.example")]).await;
         assert_eq!(claim(&store, lane("acme", "https://new.example"), 1, at(0)).await, []);
         assert_eq!(claim(&store, lane("acme", "https://other.example"), 1, at(0)).await[0].task.id, id(4));
-        let created = store.submit(vec![new_lane().0]).await.unwrap();
-        assert_eq!(created, [Submitted::Created(None)]);
+        let created = store.tasks().submit(vec![new_lane().0]).await.unwrap();
+        assert!(matches!(created[..], [Submitted::Created(_, None)]), "{created:?}");
         assert_eq!(claim(&store, lane("acme", "https://new.example"), 1, at(0)).await[0].task.id, id(2));
         assert_eq!(counts(&store, acme()).await, [1, 2, 0, 0, 0, 0]);
     }
@@ -58,13 +58,15 @@ async fn calls_that_share_a_transaction_with_a_failure_are_made_again_alone() {
     keep(&store, [task(1)]).await;
     let held = keep_and_claim(&store, task(2).to("https://b.example")).await;
     let (third, settled, failed, fourth) = tokio::join!(
-        store.submit(vec![task(3).0]),
-        store.settle(vec![succeed(&held, at(1))]),
-        store.submit(vec![impossible()]),
-        store.submit(vec![task(4).0]),
+        store.tasks().submit(vec![task(3).0]),
+        store.tasks().settle(vec![succeed(&held, at(1))]),
+        store.tasks().submit(vec![impossible()]),
+        store.tasks().submit(vec![task(4).0]),
     );
     assert!(failed.is_err());
-    assert_eq!([third.unwrap(), fourth.unwrap()], [[Submitted::Created(None)], [Submitted::Created(None)]]);
+    for created in [third.unwrap(), fourth.unwrap()] {
+        assert!(matches!(created[..], [Submitted::Created(_, None)]), "{created:?}");
+    }
     assert_eq!(settled.unwrap(), [Settled::Done(Status::Succeeded)]);
     assert_eq!(counts(&store, acme()).await, [3, 0, 1, 0, 0, 0]);
 }
@@ -81,9 +83,9 @@ async fn a_cleaning_that_shares_a_transaction_with_a_failure_is_done_and_frees_t
             // A call that takes a while, so that the two behind it share the next transaction.
             let many = (0..500).map(|n| task(round * 1_000 + n).0).collect();
             let (_, cleaned, failed) = tokio::join!(
-                store.submit(many),
-                store.clean(at(9), CleanFrom::Start, 10),
-                store.submit(vec![impossible()])
+                store.tasks().submit(many),
+                store.upkeep().clean(at(9), CleanFrom::Start, 10),
+                store.tasks().submit(vec![impossible()])
             );
             assert!(failed.is_err());
             assert_eq!(cleaned.unwrap().removed, 1, "round {round}");
@@ -108,9 +110,9 @@ async fn a_cleaning_that_fails_leaves_the_tasks_their_keys() {
         Connection::open(database(directory.path())).unwrap().execute_batch(refuse).unwrap();
 
         let store = open();
-        store.clean(at(9), CleanFrom::Start, 10).await.unwrap_err();
+        store.upkeep().clean(at(9), CleanFrom::Start, 10).await.unwrap_err();
         for n in 1..=3 {
-            let again = store.submit(vec![task(n).0]).await.unwrap();
+            let again = store.tasks().submit(vec![task(n).0]).await.unwrap();
             assert!(matches!(&again[..], [Submitted::Replayed(task)] if task.id == id(n)), "{again:?}");
         }
     }
@@ -122,12 +124,12 @@ async fn a_claim_that_was_rolled_back_settles_nothing() {
     let store = open(directory.path());
     allow(&store, acme()).await;
     keep(&store, [task(1)]).await;
-    assert!(store.submit(vec![task(2).claimed(at(0)).0, impossible()]).await.is_err());
+    assert!(store.tasks().submit(vec![task(2).claimed(at(0)).0, impossible()]).await.is_err());
     // The same task again, waiting this time; the claim of the failed call would have had the first token.
     keep(&store, [task(2)]).await;
     let NewTask { task, request, .. } = task(2).0;
     let lease = Lease { token: Token(1), since: at(0), until: at(1) };
-    let settled = store.settle(vec![succeed(&Claimed { task, request, lease }, at(1))]).await.unwrap();
+    let settled = store.tasks().settle(vec![succeed(&ClaimedTask { task, request, lease }, at(1))]).await.unwrap();
     assert_eq!(settled, [Settled::LeaseLost]);
     assert_eq!(counts(&store, acme()).await, [2, 0, 0, 0, 0, 0]);
 }
@@ -139,14 +141,14 @@ async fn a_policy_is_pinned_by_what_was_kept_and_not_by_what_was_rolled_back() {
     allow(&store, acme()).await;
     allow(&store, tenant("globex")).await;
     keep(&store, [task(1)]).await;
-    let failed = store.submit(vec![task(2).of("globex").0, impossible()]).await;
+    let failed = store.tasks().submit(vec![task(2).of("globex").0, impossible()]).await;
     assert!(failed.is_err());
     let policy = policy_id("default");
-    let deleted = store.delete_policy(tenant("globex"), policy.clone(), Expected::Anything).await.unwrap();
+    let deleted = store.policies().delete(tenant("globex"), policy.clone(), Expected::Anything).await.unwrap();
     assert_eq!(deleted, DeletePolicy::Done);
-    let pinned = store.delete_policy(acme(), policy, Expected::Anything).await.unwrap();
+    let pinned = store.policies().delete(acme(), policy, Expected::Anything).await.unwrap();
     assert_eq!(pinned, DeletePolicy::Pinned(1));
-    let refused = store.submit(vec![task(3).of("globex").0]).await.unwrap();
+    let refused = store.tasks().submit(vec![task(3).of("globex").0]).await.unwrap();
     assert_eq!(refused, [Submitted::PolicyGone]);
 }
 
@@ -156,10 +158,10 @@ async fn an_ended_task_keeps_the_name_of_a_policy_that_was_deleted() {
     let store = open(directory.path());
     allow(&store, acme()).await;
     let held = keep_and_claim(&store, task(1)).await;
-    store.settle(vec![succeed(&held, at(1))]).await.unwrap();
-    store.delete_policy(acme(), policy_id("default"), Expected::Anything).await.unwrap();
+    store.tasks().settle(vec![succeed(&held, at(1))]).await.unwrap();
+    store.policies().delete(acme(), policy_id("default"), Expected::Anything).await.unwrap();
     // A pass that removes nothing must not remove what the task refers to.
-    store.clean(at(0), CleanFrom::Start, 100).await.unwrap();
-    let found = store.task(acme(), id(1)).await.unwrap().unwrap().task;
+    store.upkeep().clean(at(0), CleanFrom::Start, 100).await.unwrap();
+    let found = store.reads().task(acme(), id(1)).await.unwrap().unwrap().task;
     assert_eq!((found.policy, found.status), (held.task.policy, Status::Succeeded));
 }

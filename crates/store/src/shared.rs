@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 
-use crate::{Claimed, Error, LaneDue, LeaseTerms, PlaceId, Token};
+use crate::{ClaimedTask, Error, LaneDue, LeaseTerms, PlaceId, Token};
 
 /// What several processes over one store have in common.
 #[async_trait]
@@ -42,7 +42,7 @@ pub trait Shared: Send + Sync + 'static {
 
     /// Takes these very tasks, as [`claim`](crate::Store::claim) would have: those that are pending, due by `due_by` and of
     /// this token. What is not any more is left out. For an index that is kept elsewhere: the store has the last word.
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error>;
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error>;
 
     /// Pending tasks in the order of tenant and id, after `after`, at most `limit`: for filling such an index.
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error>;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_core::{Body, Class, Lane, Request, Timestamp};
-use redrive_store::{ClaimRequest, Claimed, Claims, LeaseTerms};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
 
 pub(crate) use seat::Seat;
@@ -128,7 +128,7 @@ impl Lanes {
     }
 
     /// Ends turns with what the store answered after `took`: every claimed task gets its seat.
-    pub(crate) fn claimed(self: &Arc<Self>, turns: &Turns, claims: Claims, took: Duration) -> Vec<(Claimed, Seat)> {
+    pub(crate) fn claimed(self: &Arc<Self>, turns: &Turns, claims: Claims, took: Duration) -> Vec<(ClaimedTask, Seat)> {
         let Claims { claimed, lanes } = claims;
         let mut claimed = claimed.into_iter().peekable();
         let mut seated = Vec::with_capacity(claimed.len());
@@ -141,9 +141,10 @@ impl Lanes {
                 // A store may have a task under another class than its attempts say, if an older program wrote it: the
                 // last room of a lane takes what is left of it.
                 let is_last = turns.lanes.get(at + 1) != Some(&id);
-                let is_of =
-                    |claimed: &Claimed| claimed.task.lane == room.lane && (is_last || class_of(claimed) == room.class);
-                let tasks: Vec<Claimed> = std::iter::from_fn(|| claimed.next_if(is_of)).collect();
+                let is_of = |claimed: &ClaimedTask| {
+                    claimed.task.lane == room.lane && (is_last || class_of(claimed) == room.class)
+                };
+                let tasks: Vec<ClaimedTask> = std::iter::from_fn(|| claimed.next_if(is_of)).collect();
                 let used = state.claimed(id, room, tasks.len(), state::left(&lanes, at, room), now);
                 for (number, task) in tasks.into_iter().enumerate() {
                     let slots = usize::from(number < used.slots);
@@ -206,7 +207,7 @@ impl Lanes {
 }
 
 /// The class that a claimed task was claimed from: its attempt is counted already.
-fn class_of(claimed: &Claimed) -> Class {
+fn class_of(claimed: &ClaimedTask) -> Class {
     if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
 }
 

@@ -120,7 +120,7 @@ fn request(bytes: usize) -> Request {
     }
 }
 
-fn task(room: &LaneRoom) -> Claimed {
+fn task(room: &LaneRoom) -> ClaimedTask {
     let task = Task {
         id: TaskId::from_parts(1, 1),
         lane: room.lane.clone(),
@@ -144,7 +144,7 @@ fn task(room: &LaneRoom) -> Claimed {
         last_error: None,
     };
     let lease = Lease { token: Token(1), since: at(0), until: at(45_000) };
-    Claimed { task, request: Arc::new(request(0)), lease }
+    ClaimedTask { task, request: Arc::new(request(0)), lease }
 }
 
 #[test]

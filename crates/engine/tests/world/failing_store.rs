@@ -92,36 +92,43 @@ impl FailingStore {
 
     /// The next `times` calls of `method` fail, and nothing of them happens.
     pub fn fail(&self, method: &'static str, times: usize) {
+        known(method);
         self.failures.lock().unwrap().insert(method, times);
     }
 
     /// The next `times` calls of `method` happen and then fail, before any other failure: their answers are lost.
     pub fn lose_answers(&self, method: &'static str, times: usize) {
+        known(method);
         self.lost_answers.lock().unwrap().insert(method, times);
     }
 
     /// The next `times` calls of `method` meet what cannot be understood.
     pub fn damage(&self, method: &'static str, times: usize) {
+        known(method);
         self.damages.lock().unwrap().insert(method, times);
     }
 
     /// The next call of `method` panics.
     pub fn panic_in(&self, method: &'static str) {
+        known(method);
         self.panics.lock().unwrap().insert(method, 1);
     }
 
     /// How often `method` was called, whatever came of it.
     pub fn calls(&self, method: &'static str) -> usize {
+        known(method);
         self.calls.lock().unwrap().get(method).copied().unwrap_or(0)
     }
 
     /// How many of the failures ordered for `method` are still to come.
     pub fn failures_left(&self, method: &'static str) -> usize {
+        known(method);
         self.failures.lock().unwrap().get(method).copied().unwrap_or(0)
     }
 
     /// The next call of `method` happens, and its answer is held back until the hold is released.
     pub fn hold_answer(&self, method: &'static str) -> Arc<Hold> {
+        known(method);
         let hold = Arc::<Hold>::default();
         self.held.lock().unwrap().insert(method, hold.clone());
         hold
@@ -129,11 +136,13 @@ impl FailingStore {
 
     /// From now on every call of `method` takes this long.
     pub fn slow_down(&self, method: &'static str, takes: Duration) {
+        known(method);
         self.takes.lock().unwrap().insert(method, takes);
     }
 
     /// The most calls of `method` that were under way at once.
     pub fn most_at_once(&self, method: &'static str) -> usize {
+        known(method);
         self.under_way.lock().unwrap().get(method).map_or(0, |calls| calls.most)
     }
 
@@ -170,6 +179,11 @@ impl FailingStore {
     }
 }
 
+/// A name that no method has would make its test prove nothing.
+fn known(method: &str) {
+    assert!(METHODS.contains(&method), "the store has no method {method:?}");
+}
+
 /// Whether one was left of what was ordered for `method`; there is one less now.
 fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static str) -> bool {
     let mut ordered = ordered.lock().unwrap();
@@ -177,66 +191,108 @@ fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static s
     left.map(|left| *left -= 1).is_some()
 }
 
+#[async_trait]
+impl Store for FailingStore {
+    fn tasks(&self) -> &dyn Tasks {
+        self
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        self
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        self
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self
+    }
+
+    fn health(&self) -> &dyn Health {
+        self
+    }
+
+    fn is_exclusive(&self) -> bool {
+        !self.is_shared.load(Ordering::Relaxed)
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        self.neighbours.as_ref().map(|neighbours| &**neighbours as &dyn Shared)
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
 /// Every method: fail if told to, else pass it on.
 macro_rules! passed_on {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl Store for FailingStore {
+    ($($concept:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
+        $(#[async_trait]
+        impl $concept for FailingStore {
             $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
                 *self.calls.lock().unwrap().entry(stringify!($method)).or_default() += 1;
                 if count_down(&self.lost_answers, stringify!($method)) {
-                    self.inner.$method($($argument),*).await?;
+                    $concept::$method(&self.inner, $($argument),*).await?;
                     return Err(Error::Unavailable(format!("the answer of {} was lost", stringify!($method))));
                 }
                 self.pass(stringify!($method))?;
                 self.take_time(stringify!($method)).await;
-                let answer = self.inner.$method($($argument),*).await;
+                let answer = $concept::$method(&self.inner, $($argument),*).await;
                 self.hold_back(stringify!($method)).await;
                 answer
             })*
+        })*
 
-            fn is_exclusive(&self) -> bool {
-                !self.is_shared.load(Ordering::Relaxed)
-            }
-
-            fn shared(&self) -> Option<&dyn Shared> {
-                self.neighbours.as_ref().map(|neighbours| &**neighbours as &dyn Shared)
-            }
-
-            async fn close(&self) {
-                self.inner.close().await;
-            }
-        }
+        /// Every method that can be told to fail.
+        const METHODS: &[&str] = &[$($(stringify!($method)),*),*];
     };
 }
 
 passed_on! {
-    submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
-    claim(request: ClaimRequest) -> Claims;
-    policy_version(tenant: TenantId, policy: PolicyRef) -> Option<PolicyVersion>;
-    settle(ends: Vec<Settlement>) -> Vec<Settled>;
-    cancel(tenant: TenantId, id: TaskId, now: Timestamp) -> Cancelled;
-    bring_forward(tenant: TenantId, id: TaskId, now: Timestamp) -> BroughtForward;
-    replay(tenant: TenantId, id: TaskId, now: Timestamp) -> Replay;
-    unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
-    announced(dead_letters: Vec<Announced>) -> ();
-    expired(now: Timestamp, limit: usize) -> Vec<Claimed>;
-    end_overdue(now: Timestamp, limit: usize) -> Overdue;
-    pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
-    task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
-    by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
-    tasks(query: TaskQuery) -> TaskPage;
-    counts(tenant: TenantId) -> Counts;
-    attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
-    put_policy(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
-    policy(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
-    policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
-    delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
-    clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
-    adopt_blob(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
-    blob(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
-    condemn_blobs(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
-    forget_blobs(blobs: Vec<Blob>) -> ();
-    newest_task() -> Option<TaskId>;
-    check() -> ();
+    Tasks {
+        submit(tasks: Vec<NewTask>) -> Vec<Submitted>;
+        claim(request: ClaimRequest) -> Claims;
+        settle(ends: Vec<Settlement>) -> Vec<Settled>;
+        cancel(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<CancelOutcome>;
+        bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
+        replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
+    }
+    Upkeep {
+        pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
+        expired_leases(now: Timestamp, limit: usize) -> Vec<ClaimedTask>;
+        end_overdue(now: Timestamp, limit: usize) -> Overdue;
+        pending_alerts(ended_before: Timestamp, limit: usize) -> Vec<Task>;
+        confirm_alerts(alerts: Vec<RaisedAlert>) -> ();
+        clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
+        newest_task() -> Option<TaskId>;
+    }
+    Reads {
+        task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
+        by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
+        list(query: TaskQuery) -> TaskPage;
+        counts(tenant: TenantId) -> Counts;
+        attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
+    }
+    Policies {
+        put(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
+        versions(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
+        version(tenant: TenantId, policy: PolicyRef) -> Option<PolicyVersion>;
+        list(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
+        delete(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
+    }
+    Blobs {
+        adopt(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
+        find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
+        condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
+        forget(blobs: Vec<Blob>) -> ();
+    }
+    Health {
+        check() -> ();
+    }
 }

@@ -26,8 +26,10 @@ use redrive_core::{
 };
 use redrive_engine::clock::{Clock, Sleep};
 use redrive_engine::entropy::Entropy;
-use redrive_engine::{CommonClock, Draft, Handle, Options, Parts, Submission};
-use redrive_store::{ClaimRequest, Claimed, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore};
+use redrive_engine::{CommonClock, Handle, Options, Parts, ValidatedTask};
+use redrive_store::{
+    ClaimRequest, ClaimedTask, Expected, LaneRoom, LeaseTerms, Store, TaskDetail, memory::MemoryStore,
+};
 
 /// The start of every world, in epoch milliseconds.
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -124,7 +126,7 @@ impl World {
         World::over(self.store.clone(), self.clock.clone(), self.options.clone()).await
     }
 
-    pub async fn draft(&self, key: &str, overrides: Spec) -> Draft {
+    pub async fn draft(&self, key: &str, overrides: Spec) -> ValidatedTask {
         let current = self.engine.policies().current(&tenant(), &PolicyId::default_policy()).await.unwrap().unwrap();
         let policy = Arc::new(current.with_overrides(&overrides).unwrap());
         let body = Bytes::from(format!("body of {key}"));
@@ -136,7 +138,7 @@ impl World {
             overrides: Some(overrides),
             labels: BTreeMap::new(),
         };
-        Draft {
+        ValidatedTask {
             lane: lane("dependency"),
             idempotency_key: IdempotencyKey::try_new(key).unwrap(),
             policy,
@@ -165,9 +167,9 @@ impl World {
         self.submit_draft(draft).await
     }
 
-    pub async fn submit_draft(&self, draft: Draft) -> Task {
+    pub async fn submit_draft(&self, draft: ValidatedTask) -> Task {
         match self.engine.submit(vec![draft]).await.unwrap().pop() {
-            Some(Submission::Created(task)) => *task,
+            Some(redrive_store::Submitted::Created(task, _)) => *task,
             other => panic!("expected a new task, got {other:?}"),
         }
     }
@@ -180,11 +182,11 @@ impl World {
     }
 
     pub async fn task(&self, id: TaskId) -> Task {
-        self.store.task(tenant(), id).await.unwrap().unwrap().task
+        self.store.reads().task(tenant(), id).await.unwrap().unwrap().task
     }
 
     pub async fn attempts(&self, id: TaskId) -> Vec<redrive_core::Attempt> {
-        self.store.attempts(tenant(), id, 0, 1_000).await.unwrap().unwrap()
+        self.store.reads().attempts(tenant(), id, 0, 1_000).await.unwrap().unwrap()
     }
 
     /// Milliseconds since the world began.
@@ -207,11 +209,11 @@ pub fn attempts(max: u32) -> Spec {
 }
 
 /// Claims one task as a worker does that dies right after, or is paused.
-pub async fn claim_as_another(store: &FailingStore, now: Timestamp) -> Claimed {
+pub async fn claim_as_another(store: &FailingStore, now: Timestamp) -> ClaimedTask {
     let room = |class| LaneRoom { lane: lane("dependency"), class, slots: 1, ahead: 0 };
     let lease = LeaseTerms { margin: Duration::from_secs(15) };
     let request = ClaimRequest { rooms: Class::ALL.map(room).into(), most: 1, due_by: now, lease, now };
-    store.claim(request).await.unwrap().claimed.remove(0)
+    store.tasks().claim(request).await.unwrap().claimed.remove(0)
 }
 
 /// A world that stopped before its pending task was claimed, so that another worker can claim it.

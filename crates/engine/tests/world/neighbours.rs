@@ -76,7 +76,7 @@ impl Shared for Neighbours {
         Ok(Vec::new())
     }
 
-    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<Claimed>, Error> {
+    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         Ok(Vec::new())
     }
 

@@ -13,7 +13,7 @@ use redrive_core::{Class, Lane, PolicyId, Reason, Status, TaskId, TenantId};
 use redrive_store::conformance::samples::{
     self, acme, at, billing, everything, id, keep, keep_and_end, keep_retries, lane, room, task, tenant,
 };
-use redrive_store::{Announced, CleanFrom, Error, Expected, Settled, Store, Submitted, TaskDetail, TaskQuery};
+use redrive_store::{CleanFrom, Error, Expected, RaisedAlert, Settled, Store, Submitted, TaskDetail, TaskQuery};
 use redrive_store_sqlite::{Options, SqliteStore};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode};
@@ -95,10 +95,10 @@ async fn fill(directory: &Path) {
     keep_and_end(&store, task(2), Status::Succeeded, at(3)).await;
     keep_retries(&store, [task(3).due(at(1))]).await;
     keep(&store, [task(4).label("a", "b"), task(5).claimed(at(0))]).await;
-    store.adopt_blob(acme(), samples::stored("body", 1), at(0)).await.expect("a blob is kept");
+    store.blobs().adopt(acme(), samples::stored("body", 1), at(0)).await.expect("a blob is kept");
     keep(&store, [task(6).stored(samples::stored("body", 1))]).await;
     let spec = redrive_core::policy::Spec { max_attempts: Some(3), ..Default::default() };
-    let put = store.put_policy(acme(), PolicyId::default_policy(), spec, Expected::Anything, at(0));
+    let put = store.policies().put(acme(), PolicyId::default_policy(), spec, Expected::Anything, at(0));
     put.await.expect("a policy is kept");
     let sound = |n| task(n).of(NEIGHBOUR).to(sound_lane().dependency.as_str());
     keep_and_end(&store, sound(FAILED), Status::Failed, at(4)).await;
@@ -198,7 +198,7 @@ fn run(input: &[u8]) {
             store.close().await;
         } else {
             let store = open(directory.path());
-            store.pending_lanes(None, 10).await.expect("lanes are found");
+            store.upkeep().pending_lanes(None, 10).await.expect("lanes are found");
             damage(directory.path(), &damages);
             work(&store).await;
             store.close().await;
@@ -206,62 +206,62 @@ fn run(input: &[u8]) {
         let store = open(directory.path());
         let shown = ids(&store, tenant(NEIGHBOUR)).await;
         assert!(SOUND.iter().all(|n| shown.contains(&id(*n))), "after another start: {shown:?}");
-        store.set_aside(10).await.expect("what is set aside is named");
+        store.health().set_aside(10).await.expect("what is set aside is named");
         store.close().await;
     });
 }
 
 /// Everything that a store is asked for.
 async fn work(store: &SqliteStore) {
-    let expired = store.expired(at(1_000_000_000), 50).await.expect("leases are found");
+    let expired = store.upkeep().expired_leases(at(1_000_000_000), 50).await.expect("leases are found");
     assert!(expired.iter().any(|claimed| claimed.task.id == id(IN_FLIGHT)), "a lease is lost");
-    let lanes = store.pending_lanes(None, 50).await.expect("lanes are found");
+    let lanes = store.upkeep().pending_lanes(None, 50).await.expect("lanes are found");
     assert!(lanes.iter().any(|due| due.lane == sound_lane()), "a lane is lost");
 
     let rooms = [billing(), sound_lane()].into_iter();
     let rooms = rooms.flat_map(|lane| [Class::First, Class::Retry].map(|class| room(lane.clone(), class, 8, 0)));
-    let claims = store.claim(samples::request(rooms, at(10))).await.expect("tasks are claimed");
+    let claims = store.tasks().claim(samples::request(rooms, at(10))).await.expect("tasks are claimed");
     assert!(claims.claimed.iter().any(|claimed| claimed.task.id == id(PENDING)), "a task is not claimed");
     let retried = claims.claimed.iter().map(|claimed| samples::retry(claimed, at(11), at(12)));
     let failed =
         expired.iter().map(|claimed| samples::end(claimed, Status::Failed, Some(Reason::NotRetryable), at(11)));
-    let settled = store.settle(retried.chain(failed).collect()).await.expect("attempts are settled");
+    let settled = store.tasks().settle(retried.chain(failed).collect()).await.expect("attempts are settled");
     for (claimed, settled) in claims.claimed.iter().chain(&expired).zip(&settled) {
         let is_sound = SOUND.iter().any(|n| claimed.task.id == id(*n));
         assert!(!is_sound || matches!(settled, Settled::Done(_)), "{settled:?}");
     }
     // Successes are written together, with the commit.
     let rooms = [billing(), sound_lane()].into_iter().map(|lane| room(lane, Class::Retry, 8, 0));
-    let again = store.claim(samples::request(rooms, at(13))).await.expect("tasks are claimed again").claimed;
+    let again = store.tasks().claim(samples::request(rooms, at(13))).await.expect("tasks are claimed again").claimed;
     assert!(again.iter().any(|claimed| claimed.task.id == id(PENDING)), "a task is not claimed again");
     let successes = again.iter().map(|claimed| samples::succeed(claimed, at(14))).collect();
-    let settled = store.settle(successes).await.expect("successes are settled");
+    let settled = store.tasks().settle(successes).await.expect("successes are settled");
     assert_eq!(settled.len(), again.len());
 
-    let unannounced = store.unannounced(at(1_000_000_000), 50).await.expect("dead letters are found");
+    let unannounced = store.upkeep().pending_alerts(at(1_000_000_000), 50).await.expect("dead letters are found");
     assert!(unannounced.iter().any(|task| task.id == id(FAILED)), "an alert is lost");
     let announced = unannounced
         .iter()
-        .map(|task| Announced { tenant: task.lane.tenant.clone(), id: task.id, run: task.run })
+        .map(|task| RaisedAlert { tenant: task.lane.tenant.clone(), id: task.id, run: task.run })
         .collect();
-    store.announced(announced).await.expect("alerts are noted");
+    store.upkeep().confirm_alerts(announced).await.expect("alerts are noted");
 
     let shown = ids(store, tenant(NEIGHBOUR)).await;
     // A task of the other tenant may have come here: that is what its row says.
     assert!(SOUND.iter().all(|n| shown.contains(&id(*n))), "a task is not listed: {shown:?}");
     ids(store, acme()).await;
-    store.counts(tenant(NEIGHBOUR)).await.expect("tasks are counted");
+    store.reads().counts(tenant(NEIGHBOUR)).await.expect("tasks are counted");
 
     for n in DAMAGED {
         ask_for(store, n).await;
     }
     accept(store).await;
-    store.end_overdue(at(20), 50).await.expect("overdue tasks are ended");
-    store.condemn_blobs(at(20), None, 50).await.expect("blobs are looked at");
-    store.clean(at(0), CleanFrom::Start, 100).await.expect("ended tasks are looked at");
-    store.newest_task().await.expect("the newest task is known");
-    store.check().await.expect("the store works");
-    let aside = store.set_aside(50).await.expect("what is set aside is named");
+    store.upkeep().end_overdue(at(20), 50).await.expect("overdue tasks are ended");
+    store.blobs().condemn(at(20), None, 50).await.expect("blobs are looked at");
+    store.upkeep().clean(at(0), CleanFrom::Start, 100).await.expect("ended tasks are looked at");
+    store.upkeep().newest_task().await.expect("the newest task is known");
+    store.health().check().await.expect("the store works");
+    let aside = store.health().set_aside(50).await.expect("what is set aside is named");
     assert!(aside.rows.iter().all(|row| !row.row.is_empty() && !row.problem.is_empty()), "{aside:?}");
 }
 
@@ -269,7 +269,7 @@ async fn ids(store: &SqliteStore, tenant: TenantId) -> Vec<TaskId> {
     let mut query = TaskQuery { limit: 2, ..everything(tenant) };
     let mut ids = Vec::new();
     for _ in 0..100 {
-        let page = store.tasks(query.clone()).await.expect("tasks are listed");
+        let page = store.reads().list(query.clone()).await.expect("tasks are listed");
         for TaskDetail { task, .. } in &page.tasks {
             assert!(task.attempt_in_run() <= task.attempt_number, "{task:?}");
             ids.push(task.id);
@@ -288,23 +288,23 @@ async fn ask_for(store: &SqliteStore, n: u64) {
             assert!(matches!(error, Error::Corrupt(_)), "{error}");
         }
     }
-    allowed(store.task(acme(), id(n)).await);
-    allowed(store.attempts(acme(), id(n), 0, 10).await);
-    allowed(store.bring_forward(acme(), id(n), at(13)).await);
-    allowed(store.replay(acme(), id(n), at(15)).await);
-    allowed(store.cancel(acme(), id(n), at(16)).await);
-    allowed(store.policy(acme(), PolicyId::default_policy()).await);
-    allowed(store.policies(acme(), None, 10).await);
-    allowed(store.counts(acme()).await);
-    allowed(store.blob(acme(), samples::stored("body", 1).hash).await);
+    allowed(store.reads().task(acme(), id(n)).await);
+    allowed(store.reads().attempts(acme(), id(n), 0, 10).await);
+    allowed(store.tasks().bring_one_forward(acme(), id(n), at(13)).await);
+    allowed(store.tasks().replay_one(acme(), id(n), at(15)).await);
+    allowed(store.tasks().cancel_one(acme(), id(n), at(16)).await);
+    allowed(store.policies().versions(acme(), PolicyId::default_policy()).await);
+    allowed(store.policies().list(acme(), None, 10).await);
+    allowed(store.reads().counts(acme()).await);
+    allowed(store.blobs().find(acme(), samples::stored("body", 1).hash).await);
     let key = redrive_core::IdempotencyKey::try_new(format!("key-{n}")).expect("a key");
-    allowed(store.by_key(acme(), key).await);
+    allowed(store.reads().by_key(acme(), key).await);
 }
 
 /// New tasks are accepted: the neighbour's for certain.
 async fn accept(store: &SqliteStore) {
     let sound = task(21).of(NEIGHBOUR).to(sound_lane().dependency.as_str());
     let new = vec![task(22).0, sound.0, task(23).to("https://new.example").0];
-    let submitted = store.submit(new).await.expect("tasks are accepted");
-    assert_eq!(submitted[1], Submitted::Created(None));
+    let submitted = store.tasks().submit(new).await.expect("tasks are accepted");
+    assert!(matches!(submitted[1], Submitted::Created(_, None)), "{submitted:?}");
 }

@@ -21,17 +21,17 @@ impl<D: Driver> World<D> {
         let store = PostgresStore::open(options).await.unwrap();
         let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
         let now = Timestamp::from_millis(0);
-        store.put_policy(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
+        store.policies().put(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
         let driver = D::connect(&database).await;
         World { driver, store, _database: database }
     }
 
     pub(crate) async fn pending(&self) -> u64 {
-        let counts = self.store.counts(TenantId::default_tenant()).await.unwrap();
+        let counts = self.store.reads().counts(TenantId::default_tenant()).await.unwrap();
         counts.get(&Status::Pending).copied().unwrap_or(0)
     }
 
     pub(crate) async fn task(&self, id: TaskId) -> Option<TaskDetail> {
-        self.store.task(TenantId::default_tenant(), id).await.unwrap()
+        self.store.reads().task(TenantId::default_tenant(), id).await.unwrap()
     }
 }

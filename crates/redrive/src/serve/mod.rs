@@ -110,7 +110,11 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
 async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
     let clock = SystemClock::start();
     if config.store == StoreKind::Sqlite {
-        clock_record::check(&config.data_dir, &clock, store.newest_task().await.context("cannot read the store")?);
+        clock_record::check(
+            &config.data_dir,
+            &clock,
+            store.upkeep().newest_task().await.context("cannot read the store")?,
+        );
     }
     let clock = CommonClock::new(Arc::new(clock), &*store);
     let entropy = Arc::new(ThreadEntropy);
@@ -238,7 +242,7 @@ impl Service {
             () = keep_saying_what_is_waited_for(&self.engine) => {}
         }
         // The files may not be where they were.
-        let checked = tokio::time::timeout(CLOSE_WITHIN, self.store.check_place()).await.unwrap_or(Ok(()));
+        let checked = tokio::time::timeout(CLOSE_WITHIN, self.store.health().check_location()).await.unwrap_or(Ok(()));
         let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;
         if let Err(error) = checked {
             notice(format!("stopped, but {error}"));

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{Claimed, Error, Guards, Heartbeat, KnownRequest, News, Node, PlaceId, Shared, Waiting};
+use redrive_store::{ClaimedTask, Error, Guards, Heartbeat, KnownRequest, News, Node, PlaceId, Shared, Waiting};
 
 use super::Scheduled;
 
@@ -39,7 +39,7 @@ impl Shared for Scheduled {
         self.inner()?.nodes().await
     }
 
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<Claimed>, Error> {
+    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         self.inner()?.claim_known(request).await
     }
 

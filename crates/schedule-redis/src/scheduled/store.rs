@@ -1,12 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use redrive_core::request::Fingerprint;
-use redrive_core::task::PolicyRef;
-use redrive_core::{
-    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Status, Task, TaskId, TenantId, Timestamp,
-    policy,
-};
+use redrive_core::{Class, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::*;
 
 use super::{Scheduled, claim};
@@ -60,18 +55,62 @@ impl Retry {
 
 #[async_trait]
 impl Store for Scheduled {
+    fn tasks(&self) -> &dyn Tasks {
+        self
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        self
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        self.state.store.reads()
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self.state.store.policies()
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self.state.store.blobs()
+    }
+
+    fn health(&self) -> &dyn Health {
+        self
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        Some(self)
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.state.store.is_exclusive()
+    }
+
+    async fn close(&self) {
+        if !self.state.unsaid.flushed().await {
+            tracing::debug!("closing before the index was told everything: the next look at the store finds it");
+        }
+        self.is_closed.store(true, Ordering::Release);
+        self.stop_loops();
+        self.state.store.close().await;
+    }
+}
+
+#[async_trait]
+impl Tasks for Scheduled {
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
         let outline = |new: &NewTask| {
             let task = &new.task;
             (task.lane.clone(), task.id, task.next_attempt_at.unwrap_or(task.created_at), task.created_at)
         };
         let outlines: Vec<_> = tasks.iter().map(outline).collect();
-        let submitted = self.state.store.submit(tasks).await?;
+        let submitted = self.state.store.tasks().submit(tasks).await?;
         let mut changes = Vec::new();
         for ((lane, id, due, now), submitted) in outlines.into_iter().zip(&submitted) {
             match submitted {
-                Submitted::Created(Some(_)) => self.state.underway.remember(id, (lane, Class::First)),
-                Submitted::Created(None) => {
+                Submitted::Created(_, Some(_)) => self.state.underway.remember(id, (lane, Class::First)),
+                Submitted::Created(_, None) => {
                     let task = Waiting { lane, class: Class::First, id, token: Token(0), due };
                     changes.push(Change::Waiting { task, is_due: due <= now });
                 }
@@ -95,7 +134,7 @@ impl Store for Scheduled {
 
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
         let retries: Vec<(TaskId, Option<Retry>)> = ends.iter().map(|end| (end.id, Retry::of(end))).collect();
-        let settled = self.state.store.settle(ends).await?;
+        let settled = self.state.store.tasks().settle(ends).await?;
         for ((id, retry), settled) in retries.into_iter().zip(&settled) {
             match (retry, settled) {
                 (Some(retry), Settled::Done(Status::Pending)) => self.note_retry(retry).await,
@@ -105,49 +144,60 @@ impl Store for Scheduled {
         Ok(settled)
     }
 
-    /// What the index calls the task is looked up before: afterwards nobody knows. Should it change in between, something
-    /// out of date stays in the index, and is left out when it is taken.
-    async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
-        let waiting = self.state.look_up(&tenant, id).await;
-        let cancelled = self.state.store.cancel(tenant.clone(), id, now).await?;
-        let Cancelled::Done(task) = &cancelled else { return Ok(cancelled) };
-        match (waiting, task.status) {
-            (_, Status::InFlight) => self.state.news.say_cancel(tenant, id),
-            (Some(Waiting { lane, class, token, .. }), Status::Cancelled) => {
-                self.state.note([Change::Gone(Gone { lane, class, id, token })]);
+    /// The index entries of the tasks are looked up before the cancel: afterwards the store no longer has them. An entry that
+    /// changes in between stays in the index out of date, and is skipped when it is taken.
+    async fn cancel(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<CancelOutcome>, Error> {
+        let mut waiting = Vec::with_capacity(tasks.len());
+        for TaskKey { tenant, id } in &tasks {
+            waiting.push(self.state.look_up(tenant, *id).await);
+        }
+        let answers = self.state.store.tasks().cancel(tasks.clone(), now).await?;
+        for ((TaskKey { tenant, id }, waiting), answer) in tasks.into_iter().zip(waiting).zip(&answers) {
+            let Ok(CancelOutcome::Done(task)) = answer else { continue };
+            match (waiting, task.status) {
+                (_, Status::InFlight) => self.state.news.say_cancel(tenant, id),
+                (Some(Waiting { lane, class, token, .. }), Status::Cancelled) => {
+                    self.state.note([Change::Gone(Gone { lane, class, id, token })]);
+                }
+                _ => {}
             }
-            _ => {}
         }
-        Ok(cancelled)
+        Ok(answers)
     }
 
-    async fn bring_forward(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<BroughtForward, Error> {
-        let brought = self.state.store.bring_forward(tenant, id, now).await?;
-        if let BroughtForward::Done(task) = &brought {
-            self.note_due(task).await;
+    async fn bring_forward(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<BringForwardOutcome>, Error> {
+        let answers = self.state.store.tasks().bring_forward(tasks, now).await?;
+        for answer in &answers {
+            if let Ok(BringForwardOutcome::Done(task)) = answer {
+                self.note_due(task).await;
+            }
         }
-        Ok(brought)
+        Ok(answers)
     }
 
-    async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
-        let replay = self.state.store.replay(tenant, id, now).await?;
-        if let Replay::Done(task) = &replay {
-            self.note_due(task).await;
+    async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error> {
+        let answers = self.state.store.tasks().replay(tasks, now).await?;
+        for answer in &answers {
+            if let Ok(ReplayOutcome::Done(task)) = answer {
+                self.note_due(task).await;
+            }
         }
-        Ok(replay)
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Upkeep for Scheduled {
+    /// What the store says, compared with the index on the way: see the module `suspects`.
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        let lanes = self.state.store.upkeep().pending_lanes(after, limit).await?;
+        self.state.look(&lanes).await;
+        Ok(lanes)
     }
 
-    async fn unannounced(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
-        self.state.store.unannounced(ended_before, limit).await
-    }
-
-    async fn announced(&self, dead_letters: Vec<Announced>) -> Result<(), Error> {
-        self.state.store.announced(dead_letters).await
-    }
-
-    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-        let expired = self.state.store.expired(now, limit).await?;
-        for Claimed { task, .. } in &expired {
+    async fn expired_leases(&self, now: Timestamp, limit: usize) -> Result<Vec<ClaimedTask>, Error> {
+        let expired = self.state.store.upkeep().expired_leases(now, limit).await?;
+        for ClaimedTask { task, .. } in &expired {
             self.state.underway.remember(task.id, claim::claimed_from(task));
         }
         Ok(expired)
@@ -156,7 +206,7 @@ impl Store for Scheduled {
     /// The store does not say with which tokens the tasks waited. A token is the number of claims: the attempts, and a few
     /// that were given back. What is not removed is out of date, and is left out when it is taken.
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
-        let overdue = self.state.store.end_overdue(now, limit).await?;
+        let overdue = self.state.store.upkeep().end_overdue(now, limit).await?;
         let gone = |task: &Task| {
             let (lane, class, id) = (task.lane.clone(), task.class(), task.id);
             let claims = u64::from(task.attempt_number);
@@ -167,128 +217,41 @@ impl Store for Scheduled {
         Ok(overdue)
     }
 
-    /// What the store says, compared with the index on the way: see the module `suspects`.
-    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
-        let lanes = self.state.store.pending_lanes(after, limit).await?;
-        self.state.look(&lanes).await;
-        Ok(lanes)
+    async fn pending_alerts(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        self.state.store.upkeep().pending_alerts(ended_before, limit).await
     }
 
-    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
-        self.state.store.task(tenant, id).await
-    }
-
-    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
-        self.state.store.by_key(tenant, key).await
-    }
-
-    async fn tasks(&self, query: TaskQuery) -> Result<TaskPage, Error> {
-        self.state.store.tasks(query).await
-    }
-
-    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error> {
-        self.state.store.counts(tenant).await
-    }
-
-    async fn attempts(
-        &self,
-        tenant: TenantId,
-        id: TaskId,
-        after: u32,
-        limit: usize,
-    ) -> Result<Option<Vec<Attempt>>, Error> {
-        self.state.store.attempts(tenant, id, after, limit).await
-    }
-
-    async fn put_policy(
-        &self,
-        tenant: TenantId,
-        id: PolicyId,
-        spec: policy::Spec,
-        expected: Expected,
-        now: Timestamp,
-    ) -> Result<PutPolicy, Error> {
-        self.state.store.put_policy(tenant, id, spec, expected, now).await
-    }
-
-    async fn policy(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
-        self.state.store.policy(tenant, id).await
-    }
-
-    async fn policies(
-        &self,
-        tenant: TenantId,
-        after: Option<PolicyId>,
-        limit: usize,
-    ) -> Result<Vec<PolicyVersion>, Error> {
-        self.state.store.policies(tenant, after, limit).await
-    }
-
-    async fn delete_policy(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
-        self.state.store.delete_policy(tenant, id, expected).await
+    async fn confirm_alerts(&self, dead_letters: Vec<RaisedAlert>) -> Result<(), Error> {
+        self.state.store.upkeep().confirm_alerts(dead_letters).await
     }
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
-        self.state.store.clean(ended_before, from, limit).await
+        self.state.store.upkeep().clean(ended_before, from, limit).await
     }
 
-    async fn adopt_blob(&self, tenant: TenantId, body: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
-        self.state.store.adopt_blob(tenant, body, now).await
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
+        self.state.store.upkeep().newest_task().await
+    }
+}
+
+#[async_trait]
+impl Health for Scheduled {
+    async fn check(&self) -> Result<(), Error> {
+        self.state.store.health().check().await
     }
 
-    async fn blob(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
-        self.state.store.blob(tenant, hash).await
-    }
-
-    async fn condemn_blobs(&self, before: Timestamp, after: Option<Blob>, limit: usize) -> Result<Condemned, Error> {
-        self.state.store.condemn_blobs(before, after, limit).await
-    }
-
-    async fn forget_blobs(&self, blobs: Vec<Blob>) -> Result<(), Error> {
-        self.state.store.forget_blobs(blobs).await
-    }
-
-    async fn policy_version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
-        self.state.store.policy_version(tenant, policy).await
+    async fn check_location(&self) -> Result<(), Error> {
+        self.state.store.health().check_location().await
     }
 
     async fn set_aside(&self, limit: usize) -> Result<SetAside, Error> {
-        self.state.store.set_aside(limit).await
-    }
-
-    async fn check_place(&self) -> Result<(), Error> {
-        self.state.store.check_place().await
+        self.state.store.health().set_aside(limit).await
     }
 
     async fn died(&self) -> &'static str {
         tokio::select! {
             name = self.vitals.died() => name,
-            name = self.state.store.died() => name,
+            name = self.state.store.health().died() => name,
         }
-    }
-
-    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
-        self.state.store.newest_task().await
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        self.state.store.check().await
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.state.store.is_exclusive()
-    }
-
-    fn shared(&self) -> Option<&dyn Shared> {
-        Some(self)
-    }
-
-    async fn close(&self) {
-        if !self.state.unsaid.flushed().await {
-            tracing::debug!("closing before the index was told everything: the next look at the store finds it");
-        }
-        self.is_closed.store(true, Ordering::Release);
-        self.stop_loops();
-        self.state.store.close().await;
     }
 }

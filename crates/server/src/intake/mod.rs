@@ -18,8 +18,9 @@ use std::sync::Arc;
 use futures_util::stream;
 use redrive_core::request::Fingerprint;
 use redrive_core::{Body, BodyRef, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy};
+use redrive_engine::ValidatedTask;
 use redrive_engine::policies::Resolved;
-use redrive_engine::{Draft, Submission as Submitted};
+use redrive_store::Submitted;
 
 use self::body::Content;
 use self::faults::Faults;
@@ -33,7 +34,7 @@ pub(crate) enum Prepared {
     /// Something that can be accepted.
     New {
         /// For the engine.
-        draft: Draft,
+        draft: ValidatedTask,
         /// Whether the caller gave no key, so that one was made.
         key_generated: bool,
         /// What of the retry standard it breaks, where that is looked at.
@@ -121,7 +122,7 @@ pub(crate) async fn prepare(
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
-    let draft = Draft { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
+    let draft = ValidatedTask { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
     Ok(Prepared::New { draft, key_generated, findings: judged? })
 }
 
@@ -133,7 +134,9 @@ async fn accepted_before(
     fingerprint: Fingerprint,
 ) -> Result<Option<Submitted>, Failure> {
     let Some(key) = key else { return Ok(None) };
-    let Some((owner, accepted)) = app.engine.store().by_key(tenant.clone(), key).await? else { return Ok(None) };
+    let Some((owner, accepted)) = app.engine.store().reads().by_key(tenant.clone(), key).await? else {
+        return Ok(None);
+    };
     Ok(Some(match accepted == fingerprint {
         true => Submitted::Replayed(Box::new(owner)),
         false => Submitted::KeyReused(owner.id),

@@ -1,7 +1,7 @@
 //! Cancels a task.
 
 use redrive_core::{TaskId, TenantId};
-use redrive_store::{Cancelled, TaskDetail};
+use redrive_store::{CancelOutcome, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 pub async fn cancel_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.cancel(tenant.clone(), id).await? {
         // As it was when it was cancelled: the attempt under way may have ended it by now.
-        Cancelled::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? }),
-        Cancelled::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),
-        Cancelled::NotFound => Err(Failure::NoSuchTask(id.to_string())),
+        CancelOutcome::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? }),
+        CancelOutcome::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),
+        CancelOutcome::NotFound => Err(Failure::NoSuchTask(id.to_string())),
     }
 }

@@ -8,6 +8,6 @@ use crate::failure::Failure;
 
 /// Every version of a policy that is still kept, oldest first; there is at least one, and the last is the current one.
 pub async fn get_policy(app: &App, tenant: &TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Failure> {
-    let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+    let versions = app.engine.store().policies().versions(tenant.clone(), id.clone()).await?;
     if versions.is_empty() { Err(Failure::NoSuchPolicy(id.to_string())) } else { Ok(versions) }
 }

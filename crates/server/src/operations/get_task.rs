@@ -8,6 +8,6 @@ use crate::failure::Failure;
 
 /// One task with its request and, once it has ended, the dependency's answer.
 pub async fn get_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
-    let detail = app.engine.store().task(tenant.clone(), id).await?;
+    let detail = app.engine.store().reads().task(tenant.clone(), id).await?;
     detail.ok_or_else(|| Failure::NoSuchTask(id.to_string()))
 }

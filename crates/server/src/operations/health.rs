@@ -15,9 +15,9 @@ pub async fn check_ready(app: &App, named: usize) -> Result<SetAside, Failure> {
     if let Some(name) = app.engine.dead() {
         return Err(Error::Unavailable(format!("the engine's {name} has died")).into());
     }
-    app.engine.store().check().await?;
+    app.engine.store().health().check().await?;
     if let Some(bodies) = app.engine.bodies() {
         bodies.check().await?;
     }
-    Ok(app.engine.store().set_aside(named).await?)
+    Ok(app.engine.store().health().set_aside(named).await?)
 }

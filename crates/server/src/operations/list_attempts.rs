@@ -28,7 +28,7 @@ pub async fn list_attempts(
     let max_attempts = get_task(app, tenant, id).await?.task.max_attempts;
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
-    let found = app.engine.store().attempts(tenant.clone(), id, after, limit + 1).await?;
+    let found = app.engine.store().reads().attempts(tenant.clone(), id, after, limit + 1).await?;
     let mut attempts = found.ok_or_else(|| Failure::NoSuchTask(id.to_string()))?;
     let more = attempts.len() > limit;
     attempts.truncate(limit);

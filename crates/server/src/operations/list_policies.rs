@@ -24,7 +24,7 @@ pub async fn list_policies(
 ) -> Result<PolicyPage, Failure> {
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
-    let mut policies = app.engine.store().policies(tenant.clone(), after, limit + 1).await?;
+    let mut policies = app.engine.store().policies().list(tenant.clone(), after, limit + 1).await?;
     let more = policies.len() > limit;
     policies.truncate(limit);
     let next = policies.last().filter(|_| more).map(|last| last.id.clone());

@@ -58,10 +58,10 @@ pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Res
         below: filter.below,
         limit: app.limits.page(filter.limit),
     };
-    Ok(app.engine.store().tasks(query).await?)
+    Ok(app.engine.store().reads().list(query).await?)
 }
 
 /// How many tasks there are in each status.
 pub async fn count_tasks(app: &App, tenant: &TenantId) -> Result<Counts, Failure> {
-    Ok(app.engine.store().counts(tenant.clone()).await?)
+    Ok(app.engine.store().reads().counts(tenant.clone()).await?)
 }

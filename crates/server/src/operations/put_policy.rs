@@ -93,7 +93,7 @@ async fn unchanged(
     spec: &Spec,
     precondition: &Precondition,
 ) -> Result<Option<Put>, Failure> {
-    let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+    let versions = app.engine.store().policies().versions(tenant.clone(), id.clone()).await?;
     let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec.is_equivalent_to(spec)) else {
         return Ok(None);
     };
@@ -114,7 +114,7 @@ impl Precondition {
             Precondition::Absent => Ok(Expected::Absent),
             Precondition::VersionIn(versions) if versions.len() == 1 => Ok(Expected::Version(versions[0])),
             Precondition::Exists | Precondition::VersionIn(_) => {
-                let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+                let versions = app.engine.store().policies().versions(tenant.clone(), id.clone()).await?;
                 let current = versions.last().map(|newest| newest.version);
                 match (self, current) {
                     (Precondition::VersionIn(wanted), Some(current)) if !wanted.contains(&current) => {

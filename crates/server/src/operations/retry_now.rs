@@ -1,7 +1,7 @@
 //! Brings a waiting task forward.
 
 use redrive_core::{TaskId, TenantId};
-use redrive_store::{BroughtForward, TaskDetail};
+use redrive_store::{BringForwardOutcome, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
@@ -12,9 +12,11 @@ use crate::failure::Failure;
 pub async fn retry_now(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.bring_forward(tenant.clone(), id).await? {
         // As it was when it was brought forward: it may be on its way by now.
-        BroughtForward::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? }),
-        BroughtForward::InFlight(_) => Err(Failure::TaskInFlight(id)),
-        BroughtForward::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),
-        BroughtForward::NotFound => Err(Failure::NoSuchTask(id.to_string())),
+        BringForwardOutcome::Done(task) => {
+            Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? })
+        }
+        BringForwardOutcome::InFlight(_) => Err(Failure::TaskInFlight(id)),
+        BringForwardOutcome::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),
+        BringForwardOutcome::NotFound => Err(Failure::NoSuchTask(id.to_string())),
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use redrive_core::{Answer, Request, TenantId};
-use redrive_engine::Submission as Submitted;
 use redrive_engine::policies::Resolved;
-use redrive_store::{Error, TaskDetail};
+use redrive_store::{Error, Submitted, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
@@ -126,7 +125,7 @@ impl Asked {
         let Asked { request, policy, key_generated, findings } = self;
         let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
         match submitted {
-            Submitted::Created(task) => {
+            Submitted::Created(task, _) => {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created)
             }
             // The same request, so it need not be read again; the answer of an ended task must be.

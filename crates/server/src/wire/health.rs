@@ -1,7 +1,7 @@
 //! How the service is.
 
 use redrive_engine::ClockState;
-use redrive_store::{SetAside, Unreadable};
+use redrive_store::{SetAside, UnreadableRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ impl Health {
             stepped_ms: clock.stepped_ms,
             is_claiming: clock.is_certain,
         });
-        let rows = rows.into_iter().map(|Unreadable { row, problem }| ShownRow { row, problem }).collect();
+        let rows = rows.into_iter().map(|UnreadableRow { row, problem }| ShownRow { row, problem }).collect();
         Health { set_aside: (count > 0).then_some(ShownSetAside { count, rows }), clock, ..Health::OK }
     }
 }

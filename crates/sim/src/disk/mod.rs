@@ -9,7 +9,7 @@
 //! // In the child, run as a process of its own:
 //! let directory = disk::recorded_directory().unwrap();
 //! let marks = Marks::open(&directory)?;
-//! store.submit(tasks).await?;
+//! store.tasks().submit(tasks).await?;
 //! marks.mark(b"kept 17")?;
 //!
 //! // In the parent:

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::{Outcome, Reason, Status, TaskId};
-use redrive_store::{Claimed, Next, Settled, Settlement};
+use redrive_store::{ClaimedTask, Next, Settled, Settlement};
 
 use super::Model;
 use super::facts::End;
@@ -14,7 +14,7 @@ const CLAIMS_AHEAD: Duration = Duration::from_millis(50);
 
 impl Model {
     /// The store gave a lease.
-    pub fn leased(&mut self, claimed: &Claimed) {
+    pub fn leased(&mut self, claimed: &ClaimedTask) {
         let (id, lease, task) = (claimed.task.id, claimed.lease, &claimed.task);
         let due = task.next_attempt_at.unwrap_or(lease.since);
         self.must(due <= lease.since.after(CLAIMS_AHEAD), 6, id, || {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redrive_core::{Lane, Task, TaskId, Timestamp};
-use redrive_store::{Claimed, Next, Settled, Settlement};
+use redrive_store::{ClaimedTask, Next, Settled, Settlement};
 
 use super::Model;
 use super::facts::{End, Said, Whose};
@@ -107,7 +107,7 @@ impl Model {
     }
 
     /// A process claimed this task.
-    pub fn claimed(&mut self, whose: Whose, claimed: &Claimed) {
+    pub fn claimed(&mut self, whose: Whose, claimed: &ClaimedTask) {
         let task = &claimed.task;
         if !self.rules.is_undisturbed || task.attempt_in_run() < task.max_attempts {
             return;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp,
 };
@@ -95,118 +96,193 @@ fn unavailable(what: &str) -> Error {
     Error::Unavailable(what.to_owned())
 }
 
-/// Every method is a call; of those that write attempts, the observer sees what happened.
+#[async_trait]
+impl Store for Connection {
+    fn tasks(&self) -> &dyn Tasks {
+        self
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        self
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        self
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self
+    }
+
+    fn health(&self) -> &dyn Health {
+        self
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.world.database.is_exclusive()
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        if self.is_exclusive() { None } else { Some(self) }
+    }
+
+    async fn close(&self) {}
+}
+
+/// Of calls that write attempts, the observer sees what happened.
+#[async_trait]
+impl Tasks for Connection {
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
+        let seen = saw_submit(tasks.clone());
+        self.call("submit", |store| Box::pin(async move { store.tasks().submit(tasks).await }), seen).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+        self.call("claim", |store| Box::pin(async move { store.tasks().claim(request).await }), saw_claim).await
+    }
+
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
+        let seen = saw_settle(ends.clone());
+        self.call("settle", |store| Box::pin(async move { store.tasks().settle(ends).await }), seen).await
+    }
+
+    async fn cancel(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<CancelOutcome>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Answers<CancelOutcome>> {
+            Box::pin(async move { store.tasks().cancel(tasks, now).await })
+        };
+        let seen = |world: &Arc<World>, whose, answers: &Answers<CancelOutcome>| {
+            answers.iter().flatten().for_each(|cancelled| saw_cancel(world, whose, cancelled));
+        };
+        self.call("cancel", work, seen).await
+    }
+
+    async fn bring_forward(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<BringForwardOutcome>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Answers<BringForwardOutcome>> {
+            Box::pin(async move { store.tasks().bring_forward(tasks, now).await })
+        };
+        let seen = |world: &Arc<World>, _, answers: &Answers<BringForwardOutcome>| {
+            for answer in answers {
+                if let Ok(BringForwardOutcome::Done(task)) = answer {
+                    world.observer().model.waits(task);
+                }
+            }
+        };
+        self.call("bring_forward", work, seen).await
+    }
+
+    async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Answers<ReplayOutcome>> {
+            Box::pin(async move { store.tasks().replay(tasks, now).await })
+        };
+        let seen = |world: &Arc<World>, _, answers: &Answers<ReplayOutcome>| {
+            for answer in answers {
+                if let Ok(ReplayOutcome::Done(task)) = answer {
+                    world.observer().model.waits(task);
+                }
+            }
+        };
+        self.call("replay", work, seen).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for Connection {
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Vec<LaneDue>> {
+            Box::pin(async move { store.upkeep().pending_lanes(after, limit).await })
+        };
+        self.call("pending_lanes", work, |_, _, _| ()).await
+    }
+
+    async fn expired_leases(&self, now: Timestamp, limit: usize) -> Result<Vec<ClaimedTask>, Error> {
+        let left_behind = self.world.database.left_behind();
+        let work = move |store: Arc<dyn Store>| -> Work<Vec<ClaimedTask>> {
+            Box::pin(async move { expired(&store, now, limit, &left_behind).await })
+        };
+        self.call("expired_leases", work, |_, _, _| ()).await
+    }
+
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Overdue> {
+            Box::pin(async move { store.upkeep().end_overdue(now, limit).await })
+        };
+        self.call("end_overdue", work, saw_overdue).await
+    }
+
+    async fn pending_alerts(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Vec<Task>> {
+            Box::pin(async move { store.upkeep().pending_alerts(ended_before, limit).await })
+        };
+        self.call("pending_alerts", work, |_, _, _| ()).await
+    }
+
+    async fn confirm_alerts(&self, alerts: Vec<RaisedAlert>) -> Result<(), Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<()> {
+            Box::pin(async move { store.upkeep().confirm_alerts(alerts).await })
+        };
+        self.call("confirm_alerts", work, |_, _, _| ()).await
+    }
+
+    async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Cleaned> {
+            Box::pin(async move { store.upkeep().clean(ended_before, from, limit).await })
+        };
+        self.call("clean", work, |_, _, _| ()).await
+    }
+
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
+        let work = |store: Arc<dyn Store>| -> Work<Option<TaskId>> {
+            Box::pin(async move { store.upkeep().newest_task().await })
+        };
+        self.call("newest_task", work, |_, _, _| ()).await
+    }
+}
+
+/// Every method is a call.
 macro_rules! calls {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl Store for Connection {
+    ($($concept:ident of $of:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
+        $(#[async_trait]
+        impl $concept for Connection {
             $(async fn $method(&self, $($argument: $type),*) -> Result<$answer, Error> {
                 self.call(
                     stringify!($method),
-                    move |store| Box::pin(async move { store.$method($($argument),*).await }),
+                    move |store| Box::pin(async move { store.$of().$method($($argument),*).await }),
                     |_, _, _| (),
                 )
                 .await
             })*
-
-            async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
-                let seen = saw_submit(tasks.clone());
-                self.call("submit", |store| Box::pin(async move { store.submit(tasks).await }), seen).await
-            }
-
-            async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
-                self.call("claim", |store| Box::pin(async move { store.claim(request).await }), saw_claim).await
-            }
-
-            async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
-                let seen = saw_settle(ends.clone());
-                self.call("settle", |store| Box::pin(async move { store.settle(ends).await }), seen).await
-            }
-
-            async fn cancel(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<Cancelled> {
-                    Box::pin(async move { store.cancel(tenant, id, now).await })
-                };
-                self.call("cancel", work, saw_cancel).await
-            }
-
-            async fn bring_forward(
-                &self,
-                tenant: TenantId,
-                id: TaskId,
-                now: Timestamp,
-            ) -> Result<BroughtForward, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<BroughtForward> {
-                    Box::pin(async move { store.bring_forward(tenant, id, now).await })
-                };
-                let seen = |world: &Arc<World>, _, brought: &BroughtForward| {
-                    if let BroughtForward::Done(task) = brought {
-                        world.observer().model.waits(task);
-                    }
-                };
-                self.call("bring_forward", work, seen).await
-            }
-
-            async fn replay(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<Replay> {
-                    Box::pin(async move { store.replay(tenant, id, now).await })
-                };
-                let seen = |world: &Arc<World>, _, replay: &Replay| {
-                    if let Replay::Done(task) = replay {
-                        world.observer().model.waits(task);
-                    }
-                };
-                self.call("replay", work, seen).await
-            }
-
-            async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
-                let work = move |store: Arc<dyn Store>| -> Work<Overdue> {
-                    Box::pin(async move { store.end_overdue(now, limit).await })
-                };
-                self.call("end_overdue", work, saw_overdue).await
-            }
-
-            async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Claimed>, Error> {
-                let left_behind = self.world.database.left_behind();
-                let work = move |store: Arc<dyn Store>| -> Work<Vec<Claimed>> {
-                    Box::pin(async move { expired(&store, now, limit, &left_behind).await })
-                };
-                self.call("expired", work, |_, _, _| ()).await
-            }
-
-            fn is_exclusive(&self) -> bool {
-                self.world.database.is_exclusive()
-            }
-
-            fn shared(&self) -> Option<&dyn Shared> {
-                if self.is_exclusive() { None } else { Some(self) }
-            }
-
-            async fn close(&self) {}
-        }
+        })*
     };
 }
 
 calls! {
-    unannounced(ended_before: Timestamp, limit: usize) -> Vec<Task>;
-    announced(dead_letters: Vec<Announced>) -> ();
-    pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;
-    task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
-    by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
-    tasks(query: TaskQuery) -> TaskPage;
-    counts(tenant: TenantId) -> Counts;
-    attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
-    put_policy(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
-    policy(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
-    policies(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
-    delete_policy(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
-    clean(ended_before: Timestamp, from: CleanFrom, limit: usize) -> Cleaned;
-    adopt_blob(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
-    blob(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
-    condemn_blobs(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
-    forget_blobs(blobs: Vec<Blob>) -> ();
-    newest_task() -> Option<TaskId>;
-    check() -> ();
+    Reads of reads {
+        task(tenant: TenantId, id: TaskId) -> Option<TaskDetail>;
+        by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
+        list(query: TaskQuery) -> TaskPage;
+        counts(tenant: TenantId) -> Counts;
+        attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
+    }
+    Policies of policies {
+        put(tenant: TenantId, id: PolicyId, spec: Spec, expected: Expected, now: Timestamp) -> PutPolicy;
+        versions(tenant: TenantId, id: PolicyId) -> Vec<PolicyVersion>;
+        version(tenant: TenantId, policy: PolicyRef) -> Option<PolicyVersion>;
+        list(tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Vec<PolicyVersion>;
+        delete(tenant: TenantId, id: PolicyId, expected: Expected) -> DeletePolicy;
+    }
+    Blobs of blobs {
+        adopt(tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef;
+        find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
+        condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
+        forget(blobs: Vec<Blob>) -> ();
+    }
+    Health of health {
+        check() -> ();
+    }
 }
 
 /// What ran out by the clock, and what a process that is gone left behind.
@@ -215,20 +291,21 @@ async fn expired(
     now: Timestamp,
     limit: usize,
     left_behind: &BTreeSet<(TaskId, Token)>,
-) -> Result<Vec<Claimed>, Error> {
+) -> Result<Vec<ClaimedTask>, Error> {
     if left_behind.is_empty() {
-        return store.expired(now, limit).await;
+        return store.upkeep().expired_leases(now, limit).await;
     }
-    let all = store.expired(Timestamp::MAX, usize::MAX).await?;
-    let ran_out =
-        |claimed: &Claimed| claimed.lease.until <= now || left_behind.contains(&(claimed.task.id, claimed.lease.token));
+    let all = store.upkeep().expired_leases(Timestamp::MAX, usize::MAX).await?;
+    let ran_out = |claimed: &ClaimedTask| {
+        claimed.lease.until <= now || left_behind.contains(&(claimed.task.id, claimed.lease.token))
+    };
     Ok(all.into_iter().filter(ran_out).take(limit).collect())
 }
 
 fn saw_submit(tasks: Vec<NewTask>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Submitted>) + Send {
     move |world, whose, submitted| {
         for (new, submitted) in tasks.into_iter().zip(submitted) {
-            if let Submitted::Created(lease) = submitted {
+            if let Submitted::Created(_, lease) = submitted {
                 let now = world.now();
                 let mut observer = world.observer();
                 observer.created(now, whose, &new);
@@ -236,7 +313,7 @@ fn saw_submit(tasks: Vec<NewTask>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Submi
                 if let Some(lease) = *lease {
                     let mut task = new.task;
                     task.attempt_number += 1;
-                    observer.claimed(now, whose, &Claimed { task, request: new.request, lease });
+                    observer.claimed(now, whose, &ClaimedTask { task, request: new.request, lease });
                 }
             }
         }
@@ -257,8 +334,8 @@ fn saw_settle(ends: Vec<Settlement>) -> impl FnOnce(&Arc<World>, Whose, &Vec<Set
     }
 }
 
-fn saw_cancel(world: &Arc<World>, whose: Whose, cancelled: &Cancelled) {
-    let Cancelled::Done(task) = cancelled else { return };
+fn saw_cancel(world: &Arc<World>, whose: Whose, cancelled: &CancelOutcome) {
+    let CancelOutcome::Done(task) = cancelled else { return };
     if task.status.is_ended() {
         world.observer().model.ended_unsent(task);
     } else {

@@ -65,7 +65,7 @@ impl Database {
         if !self.is_exclusive {
             return;
         }
-        let Ok(left) = self.inner.expired(Timestamp::MAX, usize::MAX).await else { return };
+        let Ok(left) = self.inner.upkeep().expired_leases(Timestamp::MAX, usize::MAX).await else { return };
         lock(&self.state).left_behind = left.iter().map(|claimed| (claimed.task.id, claimed.lease.token)).collect();
         let count = left.len();
         world

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    Claimed, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, NodeId, PlaceId, Shared, Tally, Totals, Waiting,
+    ClaimedTask, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, NodeId, PlaceId, Shared, Tally, Totals,
+    Waiting,
 };
 use tokio::sync::Notify;
 
@@ -114,7 +115,7 @@ impl Shared for Connection {
         Ok(Vec::new())
     }
 
-    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<Claimed>, Error> {
+    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         Err(not_here())
     }
 

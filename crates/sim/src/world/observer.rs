@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use redrive_core::{Body, IdempotencyKey, Outcome, Status, Task, TaskId, TenantId};
 use redrive_engine::transport::Outbound;
-use redrive_store::{Claimed, NewTask, Settled, Settlement};
+use redrive_store::{ClaimedTask, NewTask, Settled, Settlement};
 
 use crate::model::{Model, Said, Whose};
 use crate::moment::Moment;
@@ -110,7 +110,7 @@ impl Observer {
         });
     }
 
-    pub(super) fn claimed(&mut self, at: Moment, whose: Whose, claimed: &Claimed) {
+    pub(super) fn claimed(&mut self, at: Moment, whose: Whose, claimed: &ClaimedTask) {
         let (task, lease) = (&claimed.task, claimed.lease);
         let item = item_in(&claimed.request.body);
         self.trace.note(at, (3, whose, task.id, lease.token.0, task.attempt_number), item.as_deref(), |line| {

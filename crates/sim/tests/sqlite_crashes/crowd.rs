@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use redrive_core::{Status, TaskId};
 use redrive_sim::disk::{Crash, Marks, recorded_directory};
 use redrive_store::conformance::samples::{acme, allow, at, id, keep, succeed, task};
-use redrive_store::{Claimed, Settled, Store};
+use redrive_store::{ClaimedTask, Settled, Store};
 use redrive_store_sqlite::SqliteStore;
 
 use crate::reopened::{options, reopen};
@@ -41,9 +41,9 @@ async fn call_again_and_again(store: &SqliteStore, marks: &Marks, caller: u64) {
         let ends = tasks_of(call).zip(leases).map(|(n, lease)| {
             let mut new = task(n).0;
             new.task.attempt_number = 1;
-            succeed(&Claimed { task: new.task, request: new.request, lease: lease.unwrap() }, at(1))
+            succeed(&ClaimedTask { task: new.task, request: new.request, lease: lease.unwrap() }, at(1))
         });
-        let settled = store.settle(ends.collect()).await.unwrap();
+        let settled = store.tasks().settle(ends.collect()).await.unwrap();
         assert_eq!(settled, [Settled::Done(Status::Succeeded); BATCH as usize]);
         marks.mark(format!("ended {call}").as_bytes()).unwrap();
     }

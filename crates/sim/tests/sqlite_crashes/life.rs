@@ -13,7 +13,7 @@ use redrive_store::conformance::samples::{
     at, end, id, lane, policy_id, request, retry, room, stored, succeed, task, tenant, unsent,
 };
 use redrive_store::{
-    Announced, Blob, ClaimRequest, Claimed, CleanFrom, Expected, PutPolicy, Settlement, Store, Submitted,
+    Blob, ClaimRequest, ClaimedTask, CleanFrom, Expected, PutPolicy, RaisedAlert, Settlement, Store, Submitted,
 };
 
 const TENANTS: [&str; 2] = ["acme", "globex"];
@@ -37,7 +37,7 @@ pub(crate) struct Life {
     /// Due times in use: no two are the same, because the contract does not say who goes first then.
     taken: BTreeSet<Timestamp>,
     /// Claims, some of them stale by now.
-    held: Vec<Claimed>,
+    held: Vec<ClaimedTask>,
     /// Blobs that somebody uploaded, some of them condemned by now.
     blobs: Vec<Blob>,
     /// The current version of each tenant's default policy.
@@ -111,12 +111,12 @@ impl Life {
             sample = if self.random.chance(0.4) { sample.claimed(self.now()) } else { sample.due(due) };
             batch.push(sample.0);
         }
-        let said = store.submit(batch.clone()).await.unwrap();
+        let said = store.tasks().submit(batch.clone()).await.unwrap();
         for (new, submitted) in batch.into_iter().zip(said) {
-            if let Submitted::Created(Some(lease)) = submitted {
+            if let Submitted::Created(_, Some(lease)) = submitted {
                 let mut task = new.task;
                 (task.status, task.attempt_number) = (Status::InFlight, 1);
-                self.held.push(Claimed { task, request: new.request, lease });
+                self.held.push(ClaimedTask { task, request: new.request, lease });
             }
         }
     }
@@ -127,13 +127,13 @@ impl Life {
             let tenant = self.some_tenant();
             self.made += 1;
             let fresh = stored(&format!("content {}", self.random.within(1..=4)), self.made);
-            let body = store.adopt_blob(tenant.clone(), fresh, self.now()).await.unwrap();
+            let body = store.blobs().adopt(tenant.clone(), fresh, self.now()).await.unwrap();
             self.blobs.push(Blob { tenant, body });
             return;
         }
-        let found = store.condemn_blobs(self.now(), None, 1_000).await.unwrap();
+        let found = store.blobs().condemn(self.now(), None, 1_000).await.unwrap();
         if self.random.chance(0.5) {
-            store.forget_blobs(found.blobs).await.unwrap();
+            store.blobs().forget(found.blobs).await.unwrap();
         }
     }
 
@@ -145,12 +145,12 @@ impl Life {
         }
         let due_by = self.now().after(Duration::from_millis(self.random.within(0..=50)));
         let request = ClaimRequest { due_by, ..request(rooms, self.now()) };
-        self.held.extend(store.claim(request).await.unwrap().claimed);
+        self.held.extend(store.tasks().claim(request).await.unwrap().claimed);
     }
 
     async fn end_overdue(&mut self, store: &dyn Store) {
         let limit = self.random.within(1..=5) as usize;
-        store.end_overdue(self.now(), limit).await.unwrap();
+        store.upkeep().end_overdue(self.now(), limit).await.unwrap();
     }
 
     async fn settle(&mut self, store: &dyn Store) {
@@ -164,10 +164,10 @@ impl Life {
             let claimed = if stays { self.held[at].clone() } else { self.held.swap_remove(at) };
             ends.push(self.some_end(&claimed));
         }
-        store.settle(ends).await.unwrap();
+        store.tasks().settle(ends).await.unwrap();
     }
 
-    fn some_end(&mut self, claimed: &Claimed) -> Settlement {
+    fn some_end(&mut self, claimed: &ClaimedTask) -> Settlement {
         let (now, later) = (self.now(), self.some_time());
         match self.random.within(0..=19) {
             0..9 => succeed(claimed, now),
@@ -179,41 +179,42 @@ impl Life {
 
     async fn cancel(&mut self, store: &dyn Store) {
         let (tenant, id) = (self.some_tenant(), self.some_task());
-        store.cancel(tenant, id, self.now()).await.unwrap();
+        store.tasks().cancel_one(tenant, id, self.now()).await.unwrap();
     }
 
     async fn bring_forward(&mut self, store: &dyn Store) {
         let (tenant, id) = (self.some_tenant(), self.some_task());
-        store.bring_forward(tenant, id, self.now()).await.unwrap();
+        store.tasks().bring_one_forward(tenant, id, self.now()).await.unwrap();
     }
 
     async fn replay(&mut self, store: &dyn Store) {
-        let mut dead = store.unannounced(Timestamp::MAX, 10_000).await.unwrap();
+        let mut dead = store.upkeep().pending_alerts(Timestamp::MAX, 10_000).await.unwrap();
         dead.sort_by_key(|task| task.id);
         let (tenant, id) = match dead.first() {
             Some(task) => (task.lane.tenant.clone(), task.id),
             None => (self.some_tenant(), self.some_task()),
         };
-        store.replay(tenant, id, self.now()).await.unwrap();
+        store.tasks().replay_one(tenant, id, self.now()).await.unwrap();
     }
 
     async fn announce(&mut self, store: &dyn Store) {
-        let mut dead = store.unannounced(Timestamp::MAX, 10_000).await.unwrap();
+        let mut dead = store.upkeep().pending_alerts(Timestamp::MAX, 10_000).await.unwrap();
         dead.sort_by_key(|task| task.id);
-        let announced = |task: Task| Announced { tenant: task.lane.tenant, id: task.id, run: task.run };
-        store.announced(dead.into_iter().take(3).map(announced).collect()).await.unwrap();
+        let announced = |task: Task| RaisedAlert { tenant: task.lane.tenant, id: task.id, run: task.run };
+        store.upkeep().confirm_alerts(dead.into_iter().take(3).map(announced).collect()).await.unwrap();
     }
 
     /// One step of a pass: what follows it, another call may do.
     async fn clean(&mut self, store: &dyn Store) {
         let before = at(self.seconds.saturating_sub(self.random.within(0..=29)) * 1_000);
         let from = if self.random.chance(0.8) { CleanFrom::Start } else { CleanFrom::After(self.some_task()) };
-        store.clean(before, from, self.random.within(1..=80) as usize).await.unwrap();
+        store.upkeep().clean(before, from, self.random.within(1..=80) as usize).await.unwrap();
     }
 
     async fn put_default_policy(&mut self, store: &dyn Store, tenant: TenantId) {
         let spec = Spec { max_attempts: Some(self.calls as u32), ..Spec::default() };
-        let put = store.put_policy(tenant.clone(), PolicyId::default_policy(), spec, Expected::Anything, self.now());
+        let put =
+            store.policies().put(tenant.clone(), PolicyId::default_policy(), spec, Expected::Anything, self.now());
         let (PutPolicy::Created(kept) | PutPolicy::Updated(kept)) = put.await.unwrap() else { panic!("not kept") };
         self.versions.insert(tenant, kept.version);
     }
@@ -222,23 +223,23 @@ impl Life {
         let (tenant, spare) = (self.some_tenant(), policy_id("spare"));
         if self.random.chance(0.5) {
             let spec = Spec { max_attempts: Some(self.calls as u32), ..Spec::default() };
-            store.put_policy(tenant, spare, spec, Expected::Anything, self.now()).await.unwrap();
+            store.policies().put(tenant, spare, spec, Expected::Anything, self.now()).await.unwrap();
         } else {
-            store.delete_policy(tenant, spare, Expected::Anything).await.unwrap();
+            store.policies().delete(tenant, spare, Expected::Anything).await.unwrap();
         }
     }
 
     /// Settles some of what is in flight by the token that is found. Whether a lease has run out does not matter here:
     /// on disk they all have once the store was opened again.
     async fn rescue(&mut self, store: &dyn Store) {
-        let mut found = store.expired(Timestamp::MAX, 10_000).await.unwrap();
+        let mut found = store.upkeep().expired_leases(Timestamp::MAX, 10_000).await.unwrap();
         found.sort_by_key(|claimed| claimed.task.id);
         let mut ends = Vec::new();
         for claimed in found.iter().take(5) {
             let later = self.some_time();
             ends.push(retry(claimed, self.now(), later));
         }
-        store.settle(ends).await.unwrap();
+        store.tasks().settle(ends).await.unwrap();
     }
 
     fn some_tenant(&mut self) -> TenantId {

@@ -91,9 +91,9 @@ pub(crate) fn survives(crash: &Crash<'_>) -> anyhow::Result<()> {
     runtime.block_on(async {
         let store = SqliteStore::open(options(directory.path())).context("opening the store again")?;
         for ((tenant, id), told) in known {
-            let detail = store.task(tenant.clone(), id).await?.with_context(|| format!("{id} is gone"))?;
+            let detail = store.reads().task(tenant.clone(), id).await?.with_context(|| format!("{id} is gone"))?;
             if let Some(key) = told.key {
-                let owner = store.by_key(tenant, key.clone()).await?.map(|(task, _)| task.id);
+                let owner = store.reads().by_key(tenant, key.clone()).await?.map(|(task, _)| task.id);
                 ensure!(owner == Some(id), "the key {key} of {id} leads to {owner:?}");
             }
             if let Some(ended) = told.ended.filter(|_| !told.is_replayed) {

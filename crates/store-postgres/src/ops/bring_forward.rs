@@ -1,7 +1,8 @@
-//! Having a pending task tried now.
+//! Making a pending task due now.
 
-use redrive_core::{Status, TaskId, TenantId, Timestamp};
-use redrive_store::BroughtForward;
+use redrive_core::Timestamp;
+use redrive_store::rules::{self, BringForward};
+use redrive_store::{BringForwardOutcome, TaskKey};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis};
@@ -14,22 +15,22 @@ const BRING: &str = "UPDATE redrive.live SET due_at = $3 WHERE tenant = $1 AND i
 /// Runs inside a transaction.
 pub(crate) async fn bring_forward(
     connection: &Connection,
-    tenant: &TenantId,
-    id: TaskId,
+    key: &TaskKey,
     now: Timestamp,
-) -> Result<BroughtForward, Failure> {
-    let mut task = match find::lock(connection, tenant, id).await? {
+) -> Result<BringForwardOutcome, Failure> {
+    let mut task = match find::lock(connection, &key.tenant, key.id).await? {
         Locked::Live(task) => task,
-        Locked::Ended(task) => return Ok(BroughtForward::AlreadyEnded(task)),
-        Locked::NotFound => return Ok(BroughtForward::NotFound),
+        Locked::Ended(task) => return Ok(BringForwardOutcome::AlreadyEnded(task)),
+        Locked::NotFound => return Ok(BringForwardOutcome::NotFound),
     };
-    if task.status == Status::InFlight {
-        return Ok(BroughtForward::InFlight(task));
+    match rules::bring_forward(&mut task, now) {
+        BringForward::Moved => {
+            let (tenant, id, now) = (key.tenant.as_str(), Uuid::from(key.id), millis(now));
+            connection.query(BRING, &[(&tenant, Type::TEXT), (&id, Type::UUID), (&now, Type::INT8)]).await?;
+        }
+        BringForward::AlreadyDue => {}
+        BringForward::InFlight => return Ok(BringForwardOutcome::InFlight(task)),
+        BringForward::AlreadyEnded => return Ok(BringForwardOutcome::AlreadyEnded(task)),
     }
-    if task.next_attempt_at.is_none_or(|due| due > now) {
-        let (tenant, id, now_millis) = (tenant.as_str(), Uuid::from(id), millis(now));
-        connection.query(BRING, &[(&tenant, Type::TEXT), (&id, Type::UUID), (&now_millis, Type::INT8)]).await?;
-        task.next_attempt_at = Some(now);
-    }
-    Ok(BroughtForward::Done(task))
+    Ok(BringForwardOutcome::Done(task))
 }

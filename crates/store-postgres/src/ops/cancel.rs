@@ -1,7 +1,8 @@
-//! Taking a task back.
+//! Cancelling a task.
 
-use redrive_core::{Reason, Status, TaskId, TenantId, Timestamp};
-use redrive_store::Cancelled;
+use redrive_core::{Reason, Timestamp};
+use redrive_store::rules::{self, Cancel};
+use redrive_store::{CancelOutcome, TaskKey};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis};
@@ -29,31 +30,21 @@ FROM gone CROSS JOIN (VALUES (2, -1), (7, 1)) AS change (status, step)";
 const MARK: &str = "UPDATE redrive.live SET cancel_requested = true WHERE tenant = $1 AND id = $2";
 
 /// Runs inside a transaction.
-pub(crate) async fn cancel(
-    connection: &Connection,
-    tenant: &TenantId,
-    id: TaskId,
-    now: Timestamp,
-) -> Result<Cancelled, Failure> {
-    let mut task = match find::lock(connection, tenant, id).await? {
+pub(crate) async fn cancel(connection: &Connection, key: &TaskKey, now: Timestamp) -> Result<CancelOutcome, Failure> {
+    let mut task = match find::lock(connection, &key.tenant, key.id).await? {
         Locked::Live(task) => task,
-        Locked::Ended(task) => return Ok(Cancelled::AlreadyEnded(task)),
-        Locked::NotFound => return Ok(Cancelled::NotFound),
+        Locked::Ended(task) => return Ok(CancelOutcome::AlreadyEnded(task)),
+        Locked::NotFound => return Ok(CancelOutcome::NotFound),
     };
-    let (name, key) = (tenant.as_str(), Uuid::from(id));
-    let key = [(&name as _, Type::TEXT), (&key as _, Type::UUID)];
-    if task.status == Status::InFlight {
-        // The attempt under way may still succeed: its settlement decides.
-        connection.query(MARK, &key).await?;
-        task.cancel_requested = true;
-    } else {
-        let [tenant, id] = key;
-        let reason = Reason::Cancelled;
-        connection.query(END, &[tenant, id, (&reason.as_str(), Type::TEXT), (&millis(now), Type::INT8)]).await?;
-        task.status = Status::Cancelled;
-        task.reason = Some(reason);
-        task.ended_at = Some(now);
-        task.next_attempt_at = None;
+    let (tenant, id) = (key.tenant.as_str(), Uuid::from(key.id));
+    let (tenant, id) = ((&tenant as _, Type::TEXT), (&id as _, Type::UUID));
+    match rules::cancel(&mut task, now) {
+        Cancel::Ended => {
+            let reason = Reason::Cancelled.as_str();
+            connection.query(END, &[tenant, id, (&reason, Type::TEXT), (&millis(now), Type::INT8)]).await?;
+        }
+        Cancel::Requested => drop(connection.query(MARK, &[tenant, id]).await?),
+        Cancel::AlreadyEnded => return Ok(CancelOutcome::AlreadyEnded(task)),
     }
-    Ok(Cancelled::Done(task))
+    Ok(CancelOutcome::Done(task))
 }

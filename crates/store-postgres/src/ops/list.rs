@@ -75,7 +75,7 @@ const DETAILS: &str = concat!(
     "      ORDER BY tasks.id DESC"
 );
 
-pub(crate) async fn tasks(connection: &Connection, aside: &Aside, query: &TaskQuery) -> Result<TaskPage, Failure> {
+pub(crate) async fn list(connection: &Connection, aside: &Aside, query: &TaskQuery) -> Result<TaskPage, Failure> {
     let mut damaged = Vec::new();
     let page = page(connection, query, &mut damaged).await?;
     aside.put_or_warn(connection, &damaged).await;

@@ -3,8 +3,8 @@
 //! What happens to many tasks a second is one statement for a whole batch. What a person does now and then is a
 //! transaction of small statements, decided here.
 
+pub(crate) mod alerts;
 pub(crate) mod analyze;
-pub(crate) mod announce;
 pub(crate) mod attempts;
 pub(crate) mod blobs;
 pub(crate) mod body_place;
@@ -16,7 +16,7 @@ pub(crate) mod claim;
 pub(crate) mod clean;
 pub(crate) mod counts;
 pub(crate) mod end_overdue;
-pub(crate) mod expired;
+pub(crate) mod expired_leases;
 pub(crate) mod find;
 pub(crate) mod guards;
 pub(crate) mod list;

@@ -1,7 +1,7 @@
-//! Putting a dead letter back to work.
+//! Replaying a dead letter.
 
-use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::Replay;
+use redrive_core::Timestamp;
+use redrive_store::{ReplayOutcome, TaskKey};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis, status_code, whole_millis};
@@ -37,21 +37,16 @@ INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
 SELECT $1, $10, $8, change.status, change.step FROM (VALUES ($3::smallint, -1), (2, 1)) AS change (status, step)";
 
 /// Runs inside a transaction.
-pub(crate) async fn replay(
-    connection: &Connection,
-    tenant: &TenantId,
-    id: TaskId,
-    now: Timestamp,
-) -> Result<Replay, Failure> {
-    let (name, key) = (tenant.as_str(), Uuid::from(id));
-    let is_dead = !connection.query(LOCK, &[(&name, Type::TEXT), (&key, Type::UUID)]).await?.is_empty();
-    let Some(found) = find::state(connection, tenant, id).await? else { return Ok(Replay::NotFound) };
+pub(crate) async fn replay(connection: &Connection, key: &TaskKey, now: Timestamp) -> Result<ReplayOutcome, Failure> {
+    let (name, id) = (key.tenant.as_str(), Uuid::from(key.id));
+    let is_dead = !connection.query(LOCK, &[(&name, Type::TEXT), (&id, Type::UUID)]).await?.is_empty();
+    let Some(found) = find::state(connection, &key.tenant, key.id).await? else { return Ok(ReplayOutcome::NotFound) };
     let dead = found.task;
     if !is_dead {
-        return Ok(Replay::NotDead(Box::new(dead)));
+        return Ok(ReplayOutcome::NotDead(Box::new(dead)));
     }
-    if !policies::pin(connection, tenant, &dead.policy).await? {
-        return Ok(Replay::PolicyGone(Box::new(dead)));
+    if !policies::pin(connection, &key.tenant, &dead.policy).await? {
+        return Ok(ReplayOutcome::PolicyGone(Box::new(dead)));
     }
     let mut task = dead.clone();
     task.begin_next_run(now);
@@ -60,7 +55,7 @@ pub(crate) async fn replay(
             QUEUE,
             &[
                 (&name, Type::TEXT),
-                (&key, Type::UUID),
+                (&id, Type::UUID),
                 (&status_code(dead.status), Type::INT2),
                 (&millis(now), Type::INT8),
                 (&i64::from(task.run), Type::INT8),
@@ -73,5 +68,5 @@ pub(crate) async fn replay(
             ],
         )
         .await?;
-    Ok(Replay::Done(Box::new(task)))
+    Ok(ReplayOutcome::Done(Box::new(task)))
 }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use redrive_core::{BodyRef, Status};
-use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
+use redrive_store::{Error, Lease, NewTask, Submitted, rules};
 use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, EncodedRequest, Uuid, micros, millis, status_code, whole_millis};
@@ -29,15 +29,14 @@ pub(crate) struct Prepared {
 impl Prepared {
     pub(crate) fn new(new: NewTask) -> Result<Self, Error> {
         let request = EncodedRequest::new(&new.request)?;
-        let lease = match new.start {
-            Start::Pending => None,
-            Start::Claimed(terms, now) => Some(Lease {
-                token: Token(1),
-                since: now,
-                until: terms.until(now, new.task.next_attempt_at, new.task.attempt_timeout),
-            }),
-        };
+        let lease = rules::first_lease(&new.task, new.start);
         Ok(Prepared { new, request, lease })
+    }
+
+    /// The answer once it is stored.
+    fn created(&self) -> Submitted {
+        let (task, lease) = rules::first_state(&self.new);
+        Submitted::Created(Box::new(task), lease)
     }
 
     /// About how many bytes it takes on the wire.
@@ -140,7 +139,7 @@ pub(crate) async fn submit(connection: &Connection, node: &str, tasks: &[&Prepar
         let mut left: Vec<_> = behind.into_iter().map(|at| (at, Refused::Taken)).collect();
         for (at, refused) in ahead.into_iter().zip(refused) {
             match refused {
-                None => answers[at] = Some(Ok(Submitted::Created(tasks[at].lease))),
+                None => answers[at] = Some(Ok(tasks[at].created())),
                 Some(refused) => left.push((at, refused)),
             }
         }
@@ -189,10 +188,10 @@ async fn ask_owners(
     let owners = by_key::owners(connection, &keys).await?;
     let mut again = Vec::new();
     for ((at, refused), owner) in left.iter().zip(owners) {
-        let Prepared { new, lease, .. } = tasks[*at];
+        let new = &tasks[*at].new;
         answers[*at] = match owner {
             // A commit whose answer was lost: it was this very task that took the key.
-            Some(owner) if owner.id == new.task.id => Some(Ok(Submitted::Created(*lease))),
+            Some(owner) if owner.id == new.task.id => Some(Ok(tasks[*at].created())),
             Some(owner) if owner.fingerprint.is_some_and(|print| print != new.fingerprint) => {
                 Some(Ok(Submitted::KeyReused(owner.id)))
             }

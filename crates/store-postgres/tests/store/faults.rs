@@ -72,7 +72,7 @@ fn cut_and_restore(proxy: &Proxy) {
 /// Waits until a connection for reading works. One that was idle when it was cut is noticed a moment later, and until then
 /// fails the call that gets it.
 async fn until_readable(store: &PostgresStore) {
-    while store.check().await.is_err() {
+    while store.health().check().await.is_err() {
         tokio::task::yield_now().await;
     }
 }
@@ -81,7 +81,7 @@ async fn until_readable(store: &PostgresStore) {
 async fn submit_and_lose_the_answer(world: &Proxied) -> JoinHandle<Result<Vec<Submitted>, Error>> {
     world.proxy.lose_answers();
     let store = world.store.clone();
-    let submitting = tokio::spawn(async move { store.submit(vec![task(1).claimed(at(0)).0]).await });
+    let submitting = tokio::spawn(async move { store.tasks().submit(vec![task(1).claimed(at(0)).0]).await });
     until_there(world, "SELECT FROM redrive.tasks WHERE idempotency_key = 'key-1'").await;
     until_lost(&world.proxy).await;
     submitting
@@ -93,7 +93,7 @@ async fn a_submit_whose_answer_was_lost_finds_out_that_it_was_kept() {
     let submitting = submit_and_lose_the_answer(&world).await;
     cut_and_restore(&world.proxy);
     let answer = submitting.await.unwrap().unwrap();
-    assert!(matches!(answer[..], [Submitted::Created(Some(_))]), "{answer:?}");
+    assert!(matches!(answer[..], [Submitted::Created(_, Some(_))]), "{answer:?}");
     until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [0, 1, 1, 0, 0, 0]);
 }
@@ -104,11 +104,12 @@ async fn a_submit_that_never_arrived_is_made_again() {
     world.proxy.lose_requests();
     let submitting = tokio::spawn({
         let store = world.store.clone();
-        async move { store.submit(vec![task(1).body(vec![7; LARGE]).0]).await }
+        async move { store.tasks().submit(vec![task(1).body(vec![7; LARGE]).0]).await }
     });
     until_lost_bytes(&world.proxy, LARGE as u64).await;
     cut_and_restore(&world.proxy);
-    assert_eq!(submitting.await.unwrap().unwrap(), [Submitted::Created(None)]);
+    let created = submitting.await.unwrap().unwrap();
+    assert!(matches!(created[..], [Submitted::Created(_, None)]), "{created:?}");
     until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
 }
@@ -125,7 +126,7 @@ async fn a_read_that_meets_a_connection_that_was_cut_is_made_again_on_a_fresh_on
 }
 
 async fn store_counts(world: &Proxied) -> u64 {
-    world.store.counts(acme()).await.unwrap()[&Status::Pending]
+    world.store.reads().counts(acme()).await.unwrap()[&Status::Pending]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,11 +137,11 @@ async fn a_submit_whose_answer_died_with_the_server_finds_out_when_the_server_is
     postgres.kill();
     cut_and_restore(&world.proxy);
     // Other callers are told at once that there is nobody: they do not wait for the one in doubt.
-    let other = world.store.submit(vec![task(2).0]).await;
+    let other = world.store.tasks().submit(vec![task(2).0]).await;
     assert!(matches!(other, Err(Error::Unavailable(_))), "{other:?}");
     postgres.start_again();
     let answer = submitting.await.unwrap().unwrap();
-    assert!(matches!(answer[..], [Submitted::Created(Some(_))]), "{answer:?}");
+    assert!(matches!(answer[..], [Submitted::Created(_, Some(_))]), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,7 +151,7 @@ async fn a_settle_whose_answer_was_lost_is_an_error_and_settling_again_changes_n
     world.proxy.lose_answers();
     let settling = tokio::spawn({
         let (store, end) = (world.store.clone(), succeed(&claimed, at(7)));
-        async move { store.settle(vec![end]).await }
+        async move { store.tasks().settle(vec![end]).await }
     });
     until_there(&world, "SELECT FROM redrive.log WHERE ended_at = 1800000000007").await;
     until_lost(&world.proxy).await;
@@ -169,14 +170,14 @@ async fn a_claim_whose_answer_was_lost_leaves_leases_that_run_out() {
     world.proxy.lose_answers();
     let claiming = tokio::spawn({
         let store = world.store.clone();
-        async move { store.claim(request([room(billing(), Class::First, 1, 0)], at(5))).await }
+        async move { store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await }
     });
     until_there(&world, "SELECT FROM redrive.live WHERE lease_until IS NOT NULL").await;
     until_lost(&world.proxy).await;
     cut_and_restore(&world.proxy);
     assert!(matches!(claiming.await.unwrap(), Err(Error::Unavailable(_))));
     assert_eq!(claim(&*world.store, billing(), 1, at(6)).await, []);
-    let expired = world.store.expired(at(9_000_000), 10).await.unwrap();
+    let expired = world.store.upkeep().expired_leases(at(9_000_000), 10).await.unwrap();
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].task.attempt_number, 1, "the attempt counts: it may have been sent");
 }
@@ -200,13 +201,13 @@ async fn one_transaction_that_does_not_end_holds_up_only_its_own_key() {
         let sample = task(n).of("default");
         let sample = if n == 7 { sample.key("held") } else { sample };
         let store = world.store.clone();
-        async move { store.submit(vec![sample.0]).await }
+        async move { store.tasks().submit(vec![sample.0]).await }
     });
     let answers = futures_util::future::join_all(tasks).await;
     for (n, answer) in (1..).zip(answers) {
         match n {
             7 => assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}"),
-            _ => assert_eq!(answer.unwrap(), [Submitted::Created(None)], "task {n}"),
+            _ => assert!(matches!(answer.unwrap()[..], [Submitted::Created(_, None)]), "task {n}"),
         }
     }
 }
@@ -217,9 +218,9 @@ async fn submit_until(store: Arc<PostgresStore>, caller: u64, stop: Arc<std::syn
     let mut n = caller * 1_000_000;
     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
         n += 1;
-        match store.submit(vec![task(n).0]).await {
+        match store.tasks().submit(vec![task(n).0]).await {
             Ok(answer) => {
-                assert_eq!(answer, [Submitted::Created(None)]);
+                assert!(matches!(answer[..], [Submitted::Created(_, None)]), "{answer:?}");
                 acknowledged.push(n);
             }
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
@@ -252,14 +253,17 @@ async fn what_was_acknowledged_is_there_after(end: fn(&Postgres)) {
     for caller in callers {
         for n in caller.await.unwrap() {
             acknowledged += 1;
-            assert!(store.task(acme(), id(n)).await.unwrap().is_some(), "task {n} was acknowledged and is gone");
+            assert!(
+                store.reads().task(acme(), id(n)).await.unwrap().is_some(),
+                "task {n} was acknowledged and is gone"
+            );
         }
     }
     assert!(acknowledged >= 300, "{acknowledged}");
 }
 
 async fn counts_or_none(store: &PostgresStore) -> Option<u64> {
-    let counts = store.counts(acme()).await.ok()?;
+    let counts = store.reads().counts(acme()).await.ok()?;
     counts.get(&redrive_core::Status::Pending).copied().or(Some(0))
 }
 
@@ -289,19 +293,20 @@ async fn a_store_whose_submissions_find_no_space_is_not_ready_until_there_is_som
         )
         .await
         .unwrap();
-    opened.store.check().await.unwrap();
+    opened.store.health().check().await.unwrap();
     for _ in 0..2 {
-        let refused = opened.store.submit(vec![task(1).0]).await;
+        let refused = opened.store.tasks().submit(vec![task(1).0]).await;
         assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
-        let check = opened.store.check().await;
+        let check = opened.store.health().check().await;
         assert!(matches!(check, Err(Error::Full(_))), "{check:?}");
     }
     client
         .batch_execute("DROP TRIGGER no_space ON redrive.tasks; DROP TRIGGER no_space ON redrive.meta")
         .await
         .unwrap();
-    opened.store.check().await.unwrap();
-    assert_eq!(submit(&*opened.store, [task(1)]).await, [Submitted::Created(None)]);
+    opened.store.health().check().await.unwrap();
+    let created = submit(&*opened.store, [task(1)]).await;
+    assert!(matches!(created[..], [Submitted::Created(_, None)]), "{created:?}");
     let left: i64 =
         client.query_one("SELECT count(*) FROM redrive.meta WHERE name = 'room'", &[]).await.unwrap().get(0);
     assert_eq!(left, 0);

@@ -57,7 +57,7 @@ async fn what_another_process_wrote_is_found_without_news_after_a_look_around() 
     let claims = claim_rooms(store, [room(billing(), Class::First, 5, 0)], at(62_000)).await;
     assert_eq!(claims.claimed, [], "the claim started behind it");
     assert_eq!(claims.lanes, [lane_due(billing(), Class::First, None)]);
-    let lanes = store.pending_lanes(None, 5).await.unwrap();
+    let lanes = store.upkeep().pending_lanes(None, 5).await.unwrap();
     assert_eq!(lanes, [lane_due(billing(), Class::First, Some(at(10)))]);
     assert_eq!(ids(&claim(store, billing(), 5, at(62_000)).await), [id(2)]);
 }
@@ -83,11 +83,11 @@ async fn a_task_that_was_damaged_before_the_floor_is_set_aside_by_the_next_look_
             keep(store, [task(2).due(at(61_500))]).await;
             client.execute(&format!("UPDATE redrive.live SET {damage} WHERE id = '{}'", id(2)), &[]).await.unwrap();
             if floors_last == NEVER {
-                store.pending_lanes(None, 5).await.unwrap();
+                store.upkeep().pending_lanes(None, 5).await.unwrap();
             }
             loop {
                 assert_eq!(claim(store, billing(), 5, at(62_000)).await, []);
-                if store.set_aside(9).await.unwrap().count == 1 {
+                if store.health().set_aside(9).await.unwrap().count == 1 {
                     break;
                 }
                 assert_ne!(floors_last, NEVER, "{damage}");
@@ -100,15 +100,15 @@ async fn a_task_that_was_damaged_before_the_floor_is_set_aside_by_the_next_look_
 async fn leases_and_deadlines_of_another_process_are_found_after_looks_that_found_nothing() {
     let opened = deaf(NEVER).await;
     let (store, other) = (&*opened.store, neighbour(&opened, "two").await);
-    settle(store, succeed(&store.expired(at(90_000), 5).await.unwrap()[0], at(90_000))).await;
+    settle(store, succeed(&store.upkeep().expired_leases(at(90_000), 5).await.unwrap()[0], at(90_000))).await;
     for now in [91_000, 9_000_000, 92_000] {
-        assert_eq!(store.expired(at(now), 5).await.unwrap(), []);
-        assert_eq!(store.end_overdue(at(now), 5).await.unwrap().ended, []);
+        assert_eq!(store.upkeep().expired_leases(at(now), 5).await.unwrap(), []);
+        assert_eq!(store.upkeep().end_overdue(at(now), 5).await.unwrap().ended, []);
     }
     keep(&*other, [task(2).claimed(at(80_000)), task(3).deadline(at(95_000))]).await;
     let until = at(80_000 + 15_000);
-    assert_eq!(ids(&store.expired(until, 5).await.unwrap()), [id(2)], "its commit took 12 s");
-    let ended = store.end_overdue(at(96_000), 5).await.unwrap().ended;
+    assert_eq!(ids(&store.upkeep().expired_leases(until, 5).await.unwrap()), [id(2)], "its commit took 12 s");
+    let ended = store.upkeep().end_overdue(at(96_000), 5).await.unwrap().ended;
     assert_eq!(ended.iter().map(|task| task.id).collect::<Vec<_>>(), [id(3)]);
 }
 

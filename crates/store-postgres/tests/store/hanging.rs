@@ -53,30 +53,30 @@ async fn commits_that_hang_take_no_more_connections_than_there_may_be() {
     let store = impatient(database.url()).await;
     let client = plain(database.url()).await;
     set_standby(&client, "nobody").await;
-    while store.check().await.is_ok() {
+    while store.health().check().await.is_ok() {
         tokio::task::yield_now().await;
     }
     let mut submits = Vec::new();
     for round in 1..=ROUNDS {
         for n in 0..4 {
             let store = store.clone();
-            submits.push(tokio::spawn(async move { store.submit(vec![task(10 * round + n).0]).await }));
+            submits.push(tokio::spawn(async move { store.tasks().submit(vec![task(10 * round + n).0]).await }));
         }
         let spec = policy::Spec { max_attempts: Some(u32::try_from(round).unwrap()), ..Default::default() };
-        let put = store.put_policy(acme(), policy_id("hooks"), spec, Expected::Anything, at(0));
+        let put = store.policies().put(acme(), policy_id("hooks"), spec, Expected::Anything, at(0));
         let beat = store.shared().unwrap().leave();
-        let claim = store.claim(request([room(billing(), Class::First, 1, 0)], at(0)));
-        let (put, _, _, check) = tokio::join!(put, beat, claim, store.check());
+        let claim = store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(0)));
+        let (put, _, _, check) = tokio::join!(put, beat, claim, store.health().check());
         assert!(is_unavailable(&put) && is_unavailable(&check), "round {round}: {put:?}, {check:?}");
         // What only reads has a connection of its own.
-        while store.counts(acme()).await.is_err() {
+        while store.reads().counts(acme()).await.is_err() {
             tokio::task::yield_now().await;
         }
         let connections = connections(&client).await;
         assert!(connections <= MOST_CONNECTIONS, "{connections} in round {round}");
     }
     set_standby(&client, "").await;
-    while store.check().await.is_err() {
+    while store.health().check().await.is_err() {
         tokio::task::yield_now().await;
     }
     for submit in submits {
@@ -118,7 +118,7 @@ async fn connections_that_never_come_are_no_more_than_there_may_be() {
         }
     });
     for _ in 0..2 * ROUNDS {
-        let calls = (0..16).map(|_| store.counts(acme()));
+        let calls = (0..16).map(|_| store.reads().counts(acme()));
         for outcome in futures_util::future::join_all(calls).await {
             assert!(is_unavailable(&outcome), "{outcome:?}");
         }

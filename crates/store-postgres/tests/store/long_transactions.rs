@@ -98,15 +98,15 @@ fn claim_some(store: &PostgresStore, now: Timestamp) -> BoxFuture<'_, ()> {
 }
 
 fn look_for_expired(store: &PostgresStore, now: Timestamp) -> BoxFuture<'_, ()> {
-    Box::pin(async move { assert_eq!(store.expired(now, 100).await.unwrap(), []) })
+    Box::pin(async move { assert_eq!(store.upkeep().expired_leases(now, 100).await.unwrap(), []) })
 }
 
 fn look_for_overdue(store: &PostgresStore, now: Timestamp) -> BoxFuture<'_, ()> {
-    Box::pin(async move { assert_eq!(store.end_overdue(now, 100).await.unwrap().ended, []) })
+    Box::pin(async move { assert_eq!(store.upkeep().end_overdue(now, 100).await.unwrap().ended, []) })
 }
 
 fn look_around(store: &PostgresStore, _now: Timestamp) -> BoxFuture<'_, ()> {
-    Box::pin(async move { assert_eq!(store.pending_lanes(None, 100).await.unwrap().len(), 1) })
+    Box::pin(async move { assert_eq!(store.upkeep().pending_lanes(None, 100).await.unwrap().len(), 1) })
 }
 
 /// What one of these calls reads, but for the first of a store.
@@ -205,7 +205,7 @@ async fn entries_for_each(rounds: u64) -> i64 {
             true => retry(claimed, now, at((round + 1) * 1_000)),
             false => succeed(claimed, now),
         });
-        store.settle(ends.collect()).await.unwrap();
+        store.tasks().settle(ends.collect()).await.unwrap();
     }
     store.close().await;
     until_gone(&client, "redrive reader").await;

@@ -64,7 +64,7 @@ async fn one_that_cannot_listen_may_always_have_missed_something() {
 async fn silent_session() -> (Opened, tokio_postgres::Client) {
     let opened = open("one").await;
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
-    opened.store.put_policy(tenant, id, policy::Spec::default(), Expected::Anything, at(0)).await.unwrap();
+    opened.store.policies().put(tenant, id, policy::Spec::default(), Expected::Anything, at(0)).await.unwrap();
     let client = plain(opened.database.url()).await;
     client.batch_execute("SET redrive.notify = off").await.unwrap();
     (opened, client)

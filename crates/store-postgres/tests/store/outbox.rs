@@ -12,13 +12,13 @@ async fn world() -> (Opened, tokio_postgres::Client) {
     let opened = open("one").await;
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let now = redrive_core::Timestamp::from_millis(0);
-    opened.store.put_policy(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
+    opened.store.policies().put(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
     let client = plain(opened.database.url()).await;
     (opened, client)
 }
 
 async fn pending(opened: &Opened) -> u64 {
-    let counts = opened.store.counts(TenantId::default_tenant()).await.unwrap();
+    let counts = opened.store.reads().counts(TenantId::default_tenant()).await.unwrap();
     counts.get(&Status::Pending).copied().unwrap_or(0)
 }
 
@@ -45,7 +45,7 @@ async fn what_is_enqueued_is_what_will_be_sent() {
         headers => '{\"X-One\": \"1\", \"X-Two\": [\"a\", \"b\"]}', idempotency_key => 'order-1',
         labels => '{\"order\": \"1\"}')::text";
     let id: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
-    let detail = opened.store.task(TenantId::default_tenant(), id.parse().unwrap()).await.unwrap().unwrap();
+    let detail = opened.store.reads().task(TenantId::default_tenant(), id.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(detail.task.lane.dependency.as_str(), "https://example.com");
     assert_eq!((detail.task.idempotency_key.as_str(), detail.task.status), ("order-1", Status::Pending));
     assert_eq!((detail.task.max_attempts, detail.task.policy.version, detail.task.run), (6, 1, 1));
@@ -170,12 +170,12 @@ async fn a_transaction_that_has_enqueued_can_be_prepared() {
     let store = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap();
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let now = redrive_core::Timestamp::from_millis(0);
-    store.put_policy(tenant.clone(), id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
+    store.policies().put(tenant.clone(), id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
     let client = plain(database.url()).await;
     client.batch_execute("BEGIN; SELECT redrive.enqueue(target_url => 'http://a.b/')").await.unwrap();
     client.batch_execute("PREPARE TRANSACTION 'order 1'").await.unwrap();
     client.batch_execute("COMMIT PREPARED 'order 1'").await.unwrap();
-    assert_eq!(store.counts(tenant).await.unwrap()[&Status::Pending], 1);
+    assert_eq!(store.reads().counts(tenant).await.unwrap()[&Status::Pending], 1);
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
     let transaction = client.transaction().await.unwrap();
     transaction.query_one("SELECT redrive.enqueue(target_url => 'http://a.b/')", &[]).await.unwrap();
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
-    let deleting = opened.store.delete_policy(tenant, id, Expected::Anything);
+    let deleting = opened.store.policies().delete(tenant, id, Expected::Anything);
     let committing = async {
         // The delete waits for this: whichever is polled first, it finds the task.
         tokio::task::yield_now().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_core::{PolicyId, Status, policy};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Cancelled, CleanFrom, DeletePolicy, Expected, Store};
+use redrive_store::{CancelOutcome, CleanFrom, DeletePolicy, Expected, Store};
 use redrive_store_postgres::Options;
 use tokio_postgres::Client;
 
@@ -28,7 +28,7 @@ async fn until_somebody_waits(opened: &Opened) {
 async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected() {
     let opened = patient().await;
     let id = PolicyId::default_policy();
-    opened.store.put_policy(acme(), id.clone(), policy::Spec::default(), Expected::Absent, at(0)).await.unwrap();
+    opened.store.policies().put(acme(), id.clone(), policy::Spec::default(), Expected::Absent, at(0)).await.unwrap();
     let mut client = plain(opened.database.url()).await;
     let changing = client.transaction().await.unwrap();
     changing
@@ -42,12 +42,12 @@ async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected()
     let store = opened.store.clone();
     let deleting =
         tokio::spawn(
-            async move { store.delete_policy(acme(), PolicyId::default_policy(), Expected::Version(1)).await },
+            async move { store.policies().delete(acme(), PolicyId::default_policy(), Expected::Version(1)).await },
         );
     until_somebody_waits(&opened).await;
     changing.commit().await.unwrap();
     assert_eq!(deleting.await.unwrap().unwrap(), DeletePolicy::Conflict(2));
-    assert_eq!(opened.store.policy(acme(), id).await.unwrap().len(), 2);
+    assert_eq!(opened.store.policies().versions(acme(), id).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
     let replaying = client.transaction().await.unwrap();
     replaying.execute("SELECT FROM redrive.dead_letters FOR UPDATE", &[]).await.unwrap();
     let store = opened.store.clone();
-    let cleaning = tokio::spawn(async move { store.clean(at(50), CleanFrom::Start, 10).await });
+    let cleaning = tokio::spawn(async move { store.upkeep().clean(at(50), CleanFrom::Start, 10).await });
     until_somebody_waits(&opened).await;
     // What a replay and a second end leave behind.
     replaying
@@ -75,7 +75,7 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
     replaying.commit().await.unwrap();
     assert_eq!(cleaning.await.unwrap().unwrap().removed, 0);
     assert_eq!(now_of(&*opened.store, &dead).await.run, 2);
-    assert_eq!(opened.store.unannounced(at(9_000_000), 10).await.unwrap().len(), 1);
+    assert_eq!(opened.store.upkeep().pending_alerts(at(9_000_000), 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +87,7 @@ async fn a_task_that_is_being_replayed_is_cancelled_all_the_same() {
     let holding = client.transaction().await.unwrap();
     holding.batch_execute("LOCK TABLE redrive.log IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let (store, id) = (opened.store.clone(), dead.id);
-    let cancelling = tokio::spawn(async move { store.cancel(acme(), id, at(30)).await });
+    let cancelling = tokio::spawn(async move { store.tasks().cancel_one(acme(), id, at(30)).await });
     until_somebody_waits(&opened).await;
     // What a replay leaves behind, short of the log.
     plain(opened.database.url())
@@ -104,6 +104,6 @@ async fn a_task_that_is_being_replayed_is_cancelled_all_the_same() {
         .unwrap();
     holding.rollback().await.unwrap();
     let cancelled = cancelling.await.unwrap().unwrap();
-    let Cancelled::Done(task) = cancelled else { panic!("{cancelled:?}") };
+    let CancelOutcome::Done(task) = cancelled else { panic!("{cancelled:?}") };
     assert_eq!((task.status, task.run), (Status::Cancelled, 2));
 }

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use redrive_core::{Class, IdempotencyKey, Lane, Reason, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::conformance::workload;
-use redrive_store::{Announced, Blob, ClaimRequest, Claimed, CleanFrom, Known, KnownRequest, Store, Token};
+use redrive_store::{Blob, ClaimRequest, ClaimedTask, CleanFrom, Known, KnownRequest, RaisedAlert, Store, Token};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
 use tokio_postgres::Client;
@@ -80,12 +80,12 @@ macro_rules! call {
 }
 
 /// A claim of task `n` that was made when it was filled in.
-fn claimed(n: u64) -> Claimed {
+fn claimed(n: u64) -> ClaimedTask {
     let new = task(n).claimed(at(0)).0;
     let mut held = new.task.clone();
     (held.status, held.attempt_number) = (Status::InFlight, 1);
     let lease = redrive_store::Lease { token: Token(1), since: at(0), until: at(15_000) };
-    Claimed { task: held, request: new.request, lease }
+    ClaimedTask { task: held, request: new.request, lease }
 }
 
 fn calls() -> Vec<Call> {
@@ -100,7 +100,7 @@ fn calls() -> Vec<Call> {
         call!("claim ahead", 16, |store, round| claim_of(&store, round, billing(), (4, 12), 16).await),
         call!("claim as much as all rooms may", 16, |store, round| {
             let rooms = Class::ALL.map(|class| room(billing(), class, 10_000, 10_000));
-            let claims = store.claim(ClaimRequest { most: 16, ..request(rooms, at(5)) }).await.unwrap();
+            let claims = store.tasks().claim(ClaimRequest { most: 16, ..request(rooms, at(5)) }).await.unwrap();
             assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { 16 });
         }),
         call!("claim retries", 16, |store, round| {
@@ -114,11 +114,11 @@ fn calls() -> Vec<Call> {
             claim_of(&store, round, lane(TENANT, "before"), (4, 12), 16).await
         }),
         call!("end overdue", 16, |store, round| {
-            let ended = store.end_overdue(at(5), 16).await.unwrap().ended.len();
+            let ended = store.upkeep().end_overdue(at(5), 16).await.unwrap().ended.len();
             assert_eq!(ended, if round == Round::Empty { 0 } else { 16 });
         }),
         call!("end nothing overdue", 1, |store, _| {
-            assert_eq!(store.end_overdue(at(0), 16).await.unwrap().ended, []);
+            assert_eq!(store.upkeep().end_overdue(at(0), 16).await.unwrap().ended, []);
         }),
         call!("claim known", 16, |store, round| {
             let known =
@@ -134,37 +134,39 @@ fn calls() -> Vec<Call> {
                 1 => retry(&claimed, at(9), at(99)),
                 _ => end(&claimed, Status::Failed, Some(Reason::NotRetryable), at(9)),
             });
-            store.settle(ends.collect()).await.unwrap()
+            store.tasks().settle(ends.collect()).await.unwrap()
         }),
-        call!("expired", 16, |store, _| store.expired(at(20_000), 16).await.unwrap()),
-        call!("pending lanes", 8, |store, _| store.pending_lanes(None, 8).await.unwrap()),
+        call!("expired", 16, |store, _| store.upkeep().expired_leases(at(20_000), 16).await.unwrap()),
+        call!("pending lanes", 8, |store, _| store.upkeep().pending_lanes(None, 8).await.unwrap()),
         call!("waiting", 16, |store, _| {
             store.shared().unwrap().waiting(Some((acme(), id(9_000))), 16).await.unwrap()
         }),
-        call!("cancel", 1, |store, _| store.cancel(acme(), id(3_000), at(9)).await.unwrap()),
-        call!("bring forward", 1, |store, _| store.bring_forward(acme(), id(3_001), at(9)).await.unwrap()),
-        call!("replay", 1, |store, _| store.replay(acme(), id(FIRST_DEAD + 5), at(9)).await.unwrap()),
-        call!("a task that waits", 1, |store, _| store.task(acme(), id(3_002)).await.unwrap()),
-        call!("a task that ended", 1, |store, _| store.task(acme(), id(FIRST_DEAD + 6)).await.unwrap()),
-        call!("attempts", 1, |store, _| store.attempts(acme(), id(FIRST_DEAD + 6), 0, 10).await.unwrap()),
+        call!("cancel", 1, |store, _| store.tasks().cancel_one(acme(), id(3_000), at(9)).await.unwrap()),
+        call!("bring forward", 1, |store, _| store.tasks().bring_one_forward(acme(), id(3_001), at(9)).await.unwrap()),
+        call!("replay", 1, |store, _| store.tasks().replay_one(acme(), id(FIRST_DEAD + 5), at(9)).await.unwrap()),
+        call!("a task that waits", 1, |store, _| store.reads().task(acme(), id(3_002)).await.unwrap()),
+        call!("a task that ended", 1, |store, _| store.reads().task(acme(), id(FIRST_DEAD + 6)).await.unwrap()),
+        call!("attempts", 1, |store, _| store.reads().attempts(acme(), id(FIRST_DEAD + 6), 0, 10).await.unwrap()),
         call!("by key", 1, |store, _| {
-            store.by_key(acme(), IdempotencyKey::try_new("key-77").unwrap()).await.unwrap()
+            store.reads().by_key(acme(), IdempotencyKey::try_new("key-77").unwrap()).await.unwrap()
         }),
-        call!("unannounced", 16, |store, _| store.unannounced(at(20_000), 16).await.unwrap()),
+        call!("unannounced", 16, |store, _| store.upkeep().pending_alerts(at(20_000), 16).await.unwrap()),
         call!("announced", 16, |store, _| {
-            let dead = (0..16).map(|n| Announced { tenant: acme(), id: id(FIRST_DEAD + 100 + n), run: 1 });
-            store.announced(dead.collect()).await.unwrap()
+            let dead = (0..16).map(|n| RaisedAlert { tenant: acme(), id: id(FIRST_DEAD + 100 + n), run: 1 });
+            store.upkeep().confirm_alerts(dead.collect()).await.unwrap()
         }),
         call!("clean", 16, |store, _| {
-            store.clean(at(20_000), CleanFrom::After(id(FIRST_DEAD + 500)), 16).await.unwrap()
+            store.upkeep().clean(at(20_000), CleanFrom::After(id(FIRST_DEAD + 500)), 16).await.unwrap()
         }),
-        call!("newest task", 1, |store, _| store.newest_task().await.unwrap()),
-        call!("adopt a blob", 1, |store, _| { store.adopt_blob(acme(), stored("content 7", 2), at(9)).await.unwrap() }),
-        call!("a blob", 1, |store, _| store.blob(acme(), stored("content 8", 1).hash).await.unwrap()),
-        call!("condemn blobs", 16, |store, _| store.condemn_blobs(at(20_000), None, 16).await.unwrap()),
+        call!("newest task", 1, |store, _| store.upkeep().newest_task().await.unwrap()),
+        call!("adopt a blob", 1, |store, _| {
+            store.blobs().adopt(acme(), stored("content 7", 2), at(9)).await.unwrap()
+        }),
+        call!("a blob", 1, |store, _| store.blobs().find(acme(), stored("content 8", 1).hash).await.unwrap()),
+        call!("condemn blobs", 16, |store, _| store.blobs().condemn(at(20_000), None, 16).await.unwrap()),
         call!("forget blobs", 16, |store, _| {
             let blobs = (0..16).map(|n| Blob { tenant: acme(), body: stored(&format!("content {}", 100 + n), 1) });
-            store.forget_blobs(blobs.collect()).await.unwrap()
+            store.blobs().forget(blobs.collect()).await.unwrap()
         }),
         call!("a page of all", 16, |store, _| page(&store, &[]).await),
         call!("a page of dead letters", 16, |store, _| page(&store, &[Status::Failed, Status::Exhausted]).await),
@@ -191,7 +193,8 @@ async fn page(store: &PostgresStore, statuses: &[Status]) {
         _ => Some(id(FIRST_DEAD + 16)),
     };
     store
-        .tasks(redrive_store::TaskQuery { statuses: statuses.to_vec(), below, limit: 16, ..everything(acme()) })
+        .reads()
+        .list(redrive_store::TaskQuery { statuses: statuses.to_vec(), below, limit: 16, ..everything(acme()) })
         .await
         .unwrap();
 }
@@ -465,7 +468,7 @@ async fn a_claim_locks_hardly_more_than_it_takes() {
         let newest = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
         let before: i64 = client.query_one(newest, &[]).await.unwrap().get(0);
         let rooms = [room(lane(TENANT, name), Class::First, slots, ahead)];
-        let claims = store.claim(ClaimRequest { most, ..request(rooms, at(5)) }).await.unwrap();
+        let claims = store.tasks().claim(ClaimRequest { most, ..request(rooms, at(5)) }).await.unwrap();
         let case = format!("{name}: {slots} slots, {ahead} ahead, at most {most}");
         assert_eq!(claims.claimed.len(), expected, "{case}");
         let locked = "SELECT FROM redrive.live WHERE lease_until IS NULL AND xmax::text::bigint >= $1";

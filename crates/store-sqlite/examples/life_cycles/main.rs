@@ -123,9 +123,9 @@ async fn open(arguments: &Arguments, directory: &Path) -> Arc<Work> {
     let opened = begun.elapsed();
     let work = Work::new(store, arguments.body).await;
     // What a start has to do before its first send.
-    let lanes = work.store.pending_lanes(None, 100).await.unwrap();
+    let lanes = work.store.upkeep().pending_lanes(None, 100).await.unwrap();
     let request = work::first_attempts(lanes.into_iter().map(|due| due.lane), 1);
-    let claims = work.store.claim(request).await.unwrap();
+    let claims = work.store.tasks().claim(request).await.unwrap();
     println!(
         "{}: open {opened:.1?}, first claim ({}) after {:.1?}, resident {} MiB",
         directory.display(),
@@ -175,7 +175,7 @@ async fn clean(work: &Work, tasks: usize) {
     let (begun, before) = (Instant::now(), Cpu::now());
     let (mut from, mut removed) = (CleanFrom::Start, 0);
     while removed < tasks {
-        let cleaned = work.store.clean(work::now(), from, STEP).await.unwrap();
+        let cleaned = work.store.upkeep().clean(work::now(), from, STEP).await.unwrap();
         removed += cleaned.removed;
         let Some(next) = cleaned.next else { break };
         from = next;

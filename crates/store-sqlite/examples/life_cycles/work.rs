@@ -42,8 +42,8 @@ impl Work {
     pub(crate) async fn new(store: SqliteStore, body: usize) -> Arc<Work> {
         let tenant = TenantId::default_tenant();
         let policy = PolicyId::default_policy();
-        store.put_policy(tenant, policy, policy::Spec::default(), Expected::Anything, now()).await.unwrap();
-        let newest = store.newest_task().await.unwrap().map_or(0, TaskId::sequence);
+        store.policies().put(tenant, policy, policy::Spec::default(), Expected::Anything, now()).await.unwrap();
+        let newest = store.upkeep().newest_task().await.unwrap().map_or(0, TaskId::sequence);
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let request = Request {
             target_url: "https://billing.example.com/v1/charges".to_owned(),
@@ -84,9 +84,9 @@ impl Work {
         let at = now();
         let new = self.new_task(Start::Claimed(TERMS, at), at);
         let id = new.task.id;
-        let said = self.store.submit(vec![new]).await.unwrap();
-        let [Submitted::Created(Some(lease))] = said[..] else { panic!("not created") };
-        let settled = self.store.settle(vec![self.success(id, lease)]).await.unwrap();
+        let said = self.store.tasks().submit(vec![new]).await.unwrap();
+        let [Submitted::Created(_, Some(lease))] = said[..] else { panic!("not created") };
+        let settled = self.store.tasks().settle(vec![self.success(id, lease)]).await.unwrap();
         assert_eq!(settled, [Settled::Done(Status::Succeeded)]);
     }
 
@@ -98,7 +98,7 @@ impl Work {
                 tokio::spawn(async move {
                     for _ in (caller..tasks).step_by(callers as usize) {
                         let new = work.new_task(Start::Pending, now());
-                        work.store.submit(vec![new]).await.unwrap();
+                        work.store.tasks().submit(vec![new]).await.unwrap();
                     }
                 })
             })
@@ -106,12 +106,12 @@ impl Work {
         let mut settlers = Vec::new();
         let mut claimed = 0;
         while claimed < tasks {
-            let claims = self.store.claim(first_attempts((0..LANES).map(lane), 100)).await.unwrap();
+            let claims = self.store.tasks().claim(first_attempts((0..LANES).map(lane), 100)).await.unwrap();
             claimed += claims.claimed.len() as u64;
             for claim in claims.claimed {
                 let work = Arc::clone(self);
                 settlers.push(tokio::spawn(async move {
-                    work.store.settle(vec![work.success(claim.task.id, claim.lease)]).await.unwrap();
+                    work.store.tasks().settle(vec![work.success(claim.task.id, claim.lease)]).await.unwrap();
                 }));
             }
         }
@@ -145,9 +145,9 @@ impl Work {
         let batch: Vec<_> = (0..BATCH).map(|_| self.new_task(start, at)).collect();
         let lease = Lease { token: Token(1), since: at, until: at };
         let ends = batch.iter().map(|new| self.success(new.task.id, lease)).collect();
-        self.store.submit(batch).await.unwrap();
+        self.store.tasks().submit(batch).await.unwrap();
         if ended {
-            self.store.settle(ends).await.unwrap();
+            self.store.tasks().settle(ends).await.unwrap();
         }
     }
 

@@ -6,6 +6,7 @@ use crate::codec::{self, sequence};
 use crate::failure::Failure;
 use crate::ops::find;
 use crate::readers::Reader;
+use redrive_store::TaskKey;
 
 pub(crate) fn attempts(
     reader: &mut Reader,
@@ -14,7 +15,8 @@ pub(crate) fn attempts(
     after: u32,
     limit: usize,
 ) -> Result<Option<Vec<Attempt>>, Failure> {
-    if find::row(&reader.connection, &mut reader.names, tenant, id)?.is_none() {
+    let key = TaskKey { tenant: tenant.clone(), id };
+    if find::row(&reader.connection, &mut reader.names, &key)?.is_none() {
         return Ok(None);
     }
     let task = sequence(id);

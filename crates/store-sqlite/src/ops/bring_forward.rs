@@ -1,7 +1,8 @@
-//! Having a pending task tried now.
+//! Making a pending task due now.
 
-use redrive_core::{Status, TaskId, TenantId, Timestamp};
-use redrive_store::BroughtForward;
+use redrive_core::Timestamp;
+use redrive_store::rules::{self, BringForward};
+use redrive_store::{BringForwardOutcome, TaskKey};
 
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
@@ -10,23 +11,21 @@ use crate::writer::Writer;
 
 pub(crate) fn bring_forward(
     writer: &mut Writer,
-    tenant: &TenantId,
-    id: TaskId,
+    key: &TaskKey,
     now: Timestamp,
-) -> Result<BroughtForward, Failure> {
-    let Some(found) = find::row(&writer.connection, &mut writer.names, tenant, id)? else {
-        return Ok(BroughtForward::NotFound);
+) -> Result<BringForwardOutcome, Failure> {
+    let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
+        return Ok(BringForwardOutcome::NotFound);
     };
     let mut task = found.task;
-    match task.status {
-        Status::Pending => {}
-        Status::InFlight => return Ok(BroughtForward::InFlight(Box::new(task))),
-        _ => return Ok(BroughtForward::AlreadyEnded(Box::new(task))),
+    match rules::bring_forward(&mut task, now) {
+        BringForward::Moved => {
+            let mut update = writer.connection.prepare_cached("UPDATE tasks SET next_attempt_at = ?2 WHERE id = ?1")?;
+            update.execute((sequence(key.id), millis(now)))?;
+        }
+        BringForward::AlreadyDue => {}
+        BringForward::InFlight => return Ok(BringForwardOutcome::InFlight(Box::new(task))),
+        BringForward::AlreadyEnded => return Ok(BringForwardOutcome::AlreadyEnded(Box::new(task))),
     }
-    if task.next_attempt_at.is_none_or(|due| due > now) {
-        let mut update = writer.connection.prepare_cached("UPDATE tasks SET next_attempt_at = ?2 WHERE id = ?1")?;
-        update.execute((sequence(id), millis(now)))?;
-        task.next_attempt_at = Some(now);
-    }
-    Ok(BroughtForward::Done(Box::new(task)))
+    Ok(BringForwardOutcome::Done(Box::new(task)))
 }

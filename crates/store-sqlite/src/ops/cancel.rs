@@ -1,37 +1,32 @@
-//! Taking a task back.
+//! Cancelling a task.
 
-use redrive_core::{Reason, Status, TaskId, TenantId, Timestamp};
-use redrive_store::Cancelled;
+use redrive_core::{Reason, Status, Timestamp};
+use redrive_store::rules::{self, Cancel};
+use redrive_store::{CancelOutcome, TaskKey};
 
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
 use crate::ops::find;
 use crate::writer::Writer;
 
-pub(crate) fn cancel(writer: &mut Writer, tenant: &TenantId, id: TaskId, now: Timestamp) -> Result<Cancelled, Failure> {
-    let Some(found) = find::row(&writer.connection, &mut writer.names, tenant, id)? else {
-        return Ok(Cancelled::NotFound);
+pub(crate) fn cancel(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<CancelOutcome, Failure> {
+    let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
+        return Ok(CancelOutcome::NotFound);
     };
     let mut task = found.task;
-    match task.status {
-        Status::Pending => {
+    match rules::cancel(&mut task, now) {
+        Cancel::Ended => {
             let mut update = writer.connection.prepare_cached(
                 "UPDATE tasks SET status = 7, reason = ?2, ended_at = ?3, next_attempt_at = NULL WHERE id = ?1",
             )?;
-            update.execute((sequence(id), Reason::Cancelled.as_str(), millis(now)))?;
+            update.execute((sequence(key.id), Reason::Cancelled.as_str(), millis(now)))?;
             writer.counters.moved(found.tenant, found.version, Status::Pending, Status::Cancelled);
-            task.status = Status::Cancelled;
-            task.reason = Some(Reason::Cancelled);
-            task.ended_at = Some(now);
-            task.next_attempt_at = None;
         }
-        // The attempt under way may still succeed: its settlement decides.
-        Status::InFlight => {
+        Cancel::Requested => {
             let mut update = writer.connection.prepare_cached("UPDATE tasks SET cancel_requested = 1 WHERE id = ?1")?;
-            update.execute([sequence(id)])?;
-            task.cancel_requested = true;
+            update.execute([sequence(key.id)])?;
         }
-        _ => return Ok(Cancelled::AlreadyEnded(Box::new(task))),
+        Cancel::AlreadyEnded => return Ok(CancelOutcome::AlreadyEnded(Box::new(task))),
     }
-    Ok(Cancelled::Done(Box::new(task)))
+    Ok(CancelOutcome::Done(Box::new(task)))
 }

@@ -1,7 +1,7 @@
 //! Leasing due work, room by room.
 
 use redrive_core::{Request, Status, Timestamp};
-use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Lease, Token};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, Token};
 use rusqlite::{Connection, Statement};
 
 use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, sequence, task_columns, time};
@@ -140,7 +140,7 @@ fn lease_task(
     row: TaskRow,
     content: Request,
     request: &ClaimRequest,
-) -> Result<Claimed, Failure> {
+) -> Result<ClaimedTask, Failure> {
     let TaskRow { mut task, lease, .. } = row;
     task.status = Status::InFlight;
     task.attempt_number = task.attempt_number.saturating_add(1);
@@ -151,5 +151,5 @@ fn lease_task(
     };
     let (since, until) = (millis(lease.since), millis(lease.until));
     update.execute((sequence(task.id), task.attempt_number, lease.token.0, since, until))?;
-    Ok(Claimed { task, request: content.into(), lease })
+    Ok(ClaimedTask { task, request: content.into(), lease })
 }

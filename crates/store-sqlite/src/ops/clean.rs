@@ -10,7 +10,7 @@ use crate::keys::KeyHash;
 use crate::ops::meta::{self, Name};
 use crate::ops::newest_task::newest_kept;
 use crate::ops::set_aside::{Damaged, SET_ASIDE, readable, set_aside};
-use crate::ops::{announce, blobs};
+use crate::ops::{alerts, blobs};
 use crate::writer::Writer;
 
 /// Below every task.
@@ -110,7 +110,7 @@ fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
     connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?.execute([old.task])?;
     blobs::forget_uses(connection, old.task)?;
     if old.status.is_dead_letter() {
-        announce::forget(connection, old.task, old.ended_at)?;
+        alerts::forget(connection, old.task, old.ended_at)?;
     }
     writer.keys.remove(connection, old.key, old.task)?;
     writer.counters.removed(old.tenant, old.version, old.status);

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::codec::{TaskRow, millis, sequence, task_columns, time};
 use crate::failure::Failure;
-use crate::ops::announce;
+use crate::ops::alerts;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::writer::Writer;
 
@@ -25,7 +25,7 @@ pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> 
             "UPDATE tasks SET status = 6, reason = ?2, next_attempt_at = NULL, ended_at = ?3 WHERE id = ?1",
         )?;
         update.execute((sequence(task.id), Reason::Deadline.as_str(), millis(now)))?;
-        announce::note(&writer.connection, sequence(task.id), millis(now))?;
+        alerts::note(&writer.connection, sequence(task.id), millis(now))?;
         writer.counters.moved(tenant, version, Status::Pending, Status::Exhausted);
         ended.push(task);
     }

@@ -1,7 +1,7 @@
 //! One task by its id, for its tenant only.
 
 use redrive_core::{TaskId, TenantId};
-use redrive_store::TaskDetail;
+use redrive_store::{TaskDetail, TaskKey};
 use rusqlite::{Connection, Row};
 
 use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, request_columns, sequence, task_columns};
@@ -13,17 +13,12 @@ use crate::readers::Reader;
 const REQUEST_COLUMN_COUNT: usize = 6;
 
 /// The task's row, if there is such a task and it is this tenant's.
-pub(crate) fn row(
-    connection: &Connection,
-    names: &mut Names,
-    tenant: &TenantId,
-    id: TaskId,
-) -> Result<Option<TaskRow>, Failure> {
+pub(crate) fn row(connection: &Connection, names: &mut Names, key: &TaskKey) -> Result<Option<TaskRow>, Failure> {
     let mut select = connection.prepare_cached(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ?1"))?;
-    let mut rows = select.query([sequence(id)])?;
+    let mut rows = select.query([sequence(key.id)])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let found = TaskRow::read(connection, names, row)?;
-    Ok(Some(found).filter(|found| found.task.id == id && found.task.lane.tenant == *tenant))
+    Ok(Some(found).filter(|found| found.task.id == key.id && found.task.lane.tenant == key.tenant))
 }
 
 /// The task with its request and its answer.

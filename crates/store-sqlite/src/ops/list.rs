@@ -33,7 +33,7 @@ pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, 
      WHERE status = 3 AND tenant = ?1 AND id <= ?2
      ORDER BY id DESC";
 
-pub(crate) fn tasks(reader: &mut Reader, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
+pub(crate) fn list(reader: &mut Reader, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
     let mut page = TaskPage::default();
     let Some(tenant) = reader.names.tenant_key(&reader.connection, &query.tenant)? else { return Ok(page) };
     let (found, next) = find_matches(reader, query, tenant, damaged)?;

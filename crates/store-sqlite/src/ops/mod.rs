@@ -3,7 +3,7 @@
 //! Operations that write take the [`Writer`](crate::writer::Writer) inside its open transaction; those that only read
 //! take a [`Reader`](crate::readers::Reader).
 
-pub(crate) mod announce;
+pub(crate) mod alerts;
 pub(crate) mod attempts;
 pub(crate) mod blobs;
 pub(crate) mod bring_forward;
@@ -15,7 +15,7 @@ pub(crate) mod clean;
 pub(crate) mod counts;
 pub(crate) mod end_overdue;
 pub(crate) mod expire_leases;
-pub(crate) mod expired;
+pub(crate) mod expired_leases;
 pub(crate) mod find;
 pub(crate) mod list;
 pub(crate) mod meta;

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{announce, blobs, claim, end_overdue, expired, list, pending_lanes};
+use super::{alerts, blobs, claim, end_overdue, expired_leases, list, pending_lanes};
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -48,7 +48,7 @@ fn lanes_are_walked_in_their_order() {
 #[test]
 fn expired_leases_are_found_by_their_end() {
     assert_eq!(
-        plan(expired::EXPIRED),
+        plan(expired_leases::EXPIRED),
         [
             "SEARCH tasks USING INDEX tasks_in_flight (lease_until<?)",
             "SEARCH requests USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
@@ -59,11 +59,11 @@ fn expired_leases_are_found_by_their_end() {
 #[test]
 fn unannounced_dead_letters_are_found_and_confirmed_by_their_key() {
     assert_eq!(
-        plan(announce::UNANNOUNCED),
+        plan(alerts::UNANNOUNCED),
         ["SEARCH unannounced USING PRIMARY KEY (ended_at<?)", "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"]
     );
     assert_eq!(
-        plan(announce::ANNOUNCED),
+        plan(alerts::ANNOUNCED),
         [
             "SEARCH unannounced USING PRIMARY KEY (ended_at=? AND task=?)",
             "SCALAR SUBQUERY 1",

@@ -1,36 +1,36 @@
 //! Putting a dead letter back to work.
 
-use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::Replay;
+use redrive_core::Timestamp;
+use redrive_store::{ReplayOutcome, TaskKey};
 use rusqlite::Connection;
 
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
 use crate::ops::blobs::{self, Part};
-use crate::ops::{announce, find};
+use crate::ops::{alerts, find};
 use crate::writer::Writer;
 
-pub(crate) fn replay(writer: &mut Writer, tenant: &TenantId, id: TaskId, now: Timestamp) -> Result<Replay, Failure> {
-    let Some(found) = find::row(&writer.connection, &mut writer.names, tenant, id)? else {
-        return Ok(Replay::NotFound);
+pub(crate) fn replay(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<ReplayOutcome, Failure> {
+    let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
+        return Ok(ReplayOutcome::NotFound);
     };
     let dead = found.task;
     if !dead.status.is_dead_letter() {
-        return Ok(Replay::NotDead(Box::new(dead)));
+        return Ok(ReplayOutcome::NotDead(Box::new(dead)));
     }
     if writer.names.version_key(&writer.connection, found.tenant, &dead.policy)?.is_none() {
-        return Ok(Replay::PolicyGone(Box::new(dead)));
+        return Ok(ReplayOutcome::PolicyGone(Box::new(dead)));
     }
     let mut task = dead.clone();
     task.begin_next_run(now);
     update(&writer.connection, &task, now)?;
     let mut delete = writer.connection.prepare_cached("DELETE FROM answers WHERE task = ?1")?;
-    delete.execute([sequence(id)])?;
+    delete.execute([sequence(key.id)])?;
     drop(delete);
-    blobs::forget_use(&writer.connection, sequence(id), Part::Answer)?;
-    announce::forget(&writer.connection, sequence(id), dead.ended_at.map(millis))?;
+    blobs::forget_use(&writer.connection, sequence(key.id), Part::Answer)?;
+    alerts::forget(&writer.connection, sequence(key.id), dead.ended_at.map(millis))?;
     writer.counters.moved(found.tenant, found.version, dead.status, task.status);
-    Ok(Replay::Done(Box::new(task)))
+    Ok(ReplayOutcome::Done(Box::new(task)))
 }
 
 /// The columns that a new run changes; token and error stay.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use redrive_store::{SetAside, Unreadable};
+use redrive_store::{SetAside, UnreadableRow};
 use rusqlite::Connection;
 
 use crate::codec::status_code;
@@ -146,7 +146,7 @@ pub(crate) fn list(reader: &mut Reader, limit: usize) -> Result<SetAside, Failur
         connection.prepare_cached("SELECT kind, row, problem FROM set_aside ORDER BY kind, row LIMIT ?1")?;
     let rows = select.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
         let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
-        Ok(Unreadable { row: format!("{kind} {key}"), problem: row.get(2)? })
+        Ok(UnreadableRow { row: format!("{kind} {key}"), problem: row.get(2)? })
     })?;
     Ok(SetAside { count, rows: rows.collect::<Result<_, _>>()? })
 }

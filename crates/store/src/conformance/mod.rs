@@ -23,28 +23,14 @@
 
 #![allow(clippy::unwrap_used, reason = "this is a test suite: an error that is not expected fails the test")]
 
-mod announce;
 mod blobs;
-mod claim;
-mod classes;
-mod clean;
-mod content;
-mod dns;
-mod expired;
-mod horizon;
-pub(crate) mod interleave;
-mod lanes;
-mod list;
 mod model;
-mod overdue;
 mod policies;
-mod replay;
-mod rooms;
+mod reads;
 pub mod samples;
-mod settle;
 mod snapshot;
-mod submit;
-mod take_back;
+mod tasks;
+mod upkeep;
 mod whole;
 pub mod workload;
 
@@ -55,6 +41,11 @@ use std::ops::Deref;
 pub use snapshot::{Snapshot, TenantSnapshot, snapshot};
 
 use crate::Store;
+pub(crate) use blobs::interleave;
+use blobs::objects;
+use reads::{content, list};
+use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit};
+use upkeep::{alerts, clean, expired, lanes, overdue};
 
 /// A store that was just made, and whatever must live as long as it does: a temporary directory, a database.
 pub struct Fresh {
@@ -217,7 +208,7 @@ macro_rules! __for_each_fact {
                 an_attempt_given_back_unsent_keeps_the_number_of_dns_failures
                 a_task_keeps_the_number_of_dns_failures_until_it_is_replayed
             }
-            take_back {
+            cancel {
                 a_pending_task_is_cancelled_at_once
                 a_task_between_two_attempts_is_cancelled_at_once
                 a_task_in_flight_is_only_marked
@@ -228,6 +219,8 @@ macro_rules! __for_each_fact {
                 a_task_that_is_due_earlier_keeps_its_place
                 a_task_in_flight_or_ended_is_not_brought_forward
                 nobody_cancels_or_brings_forward_what_is_not_theirs
+                many_tasks_are_cancelled_in_one_call_and_answered_in_order
+                many_tasks_are_brought_forward_in_one_call_and_answered_in_order
             }
             replay {
                 a_replayed_dead_letter_is_due_now_in_a_new_run
@@ -246,16 +239,16 @@ macro_rules! __for_each_fact {
                 a_replayed_task_can_be_cancelled
                 a_replayed_task_pins_its_policy_again
                 a_dead_letter_whose_policy_was_deleted_stays_one
+                many_dead_letters_are_replayed_in_one_call_and_answered_in_order
             }
-            announce {
-                a_dead_letter_is_unannounced_until_somebody_says_otherwise
-                only_dead_letters_are_to_be_announced
-                a_settle_that_changes_nothing_announces_nothing
-                what_ended_first_is_announced_first_up_to_the_limit
-                nobody_announces_what_is_not_theirs
-                a_replay_makes_an_alert_needless_and_the_next_end_needs_one_of_its_own
-                a_replay_of_what_was_announced_is_announced_again
-                a_task_that_is_cleaned_away_is_not_announced
+            lanes {
+                a_pending_lane_says_when_its_earliest_task_is_due
+                each_class_of_a_lane_says_when_its_earliest_task_is_due
+                a_lane_with_no_pending_task_is_absent_until_it_has_one
+                lanes_come_by_tenant_and_then_by_dependency_in_byte_order
+                lanes_are_paged_class_by_class
+                lanes_go_on_after_one_that_is_no_longer_there
+                a_large_backlog_in_one_lane_does_not_hide_the_others
             }
             expired {
                 a_lease_is_found_from_its_end_on_just_as_it_was_given
@@ -280,14 +273,24 @@ macro_rules! __for_each_fact {
                 an_overdue_task_no_longer_pins_its_policy
                 an_overdue_task_is_cleaned_away_with_its_note
             }
-            lanes {
-                a_pending_lane_says_when_its_earliest_task_is_due
-                each_class_of_a_lane_says_when_its_earliest_task_is_due
-                a_lane_with_no_pending_task_is_absent_until_it_has_one
-                lanes_come_by_tenant_and_then_by_dependency_in_byte_order
-                lanes_are_paged_class_by_class
-                lanes_go_on_after_one_that_is_no_longer_there
-                a_large_backlog_in_one_lane_does_not_hide_the_others
+            alerts {
+                a_dead_letter_is_unannounced_until_somebody_says_otherwise
+                only_dead_letters_are_to_be_announced
+                a_settle_that_changes_nothing_announces_nothing
+                what_ended_first_is_announced_first_up_to_the_limit
+                nobody_announces_what_is_not_theirs
+                a_replay_makes_an_alert_needless_and_the_next_end_needs_one_of_its_own
+                a_replay_of_what_was_announced_is_announced_again
+                a_task_that_is_cleaned_away_is_not_announced
+            }
+            clean {
+                an_old_ended_task_goes_with_all_that_belongs_to_it
+                a_task_is_old_if_it_ended_before_the_moment_and_not_at_it
+                a_live_task_is_never_cleaned_away
+                a_pass_goes_in_steps_and_reaches_everything
+                the_first_step_begins_with_the_oldest
+                the_newest_id_outlives_its_task
+                the_current_version_of_a_policy_is_never_cleaned_away
             }
             list {
                 tasks_are_listed_newest_first_page_by_page
@@ -328,16 +331,7 @@ macro_rules! __for_each_fact {
                 only_the_tenants_own_tasks_pin_its_policy
                 a_version_number_is_never_used_twice
             }
-            clean {
-                an_old_ended_task_goes_with_all_that_belongs_to_it
-                a_task_is_old_if_it_ended_before_the_moment_and_not_at_it
-                a_live_task_is_never_cleaned_away
-                a_pass_goes_in_steps_and_reaches_everything
-                the_first_step_begins_with_the_oldest
-                the_newest_id_outlives_its_task
-                the_current_version_of_a_policy_is_never_cleaned_away
-            }
-            blobs {
+            objects {
                 content_that_is_adopted_twice_is_one_blob
                 a_blob_belongs_to_its_tenant
                 a_task_with_a_stored_body_is_kept_as_it_was_given

@@ -11,8 +11,8 @@ use redrive_core::{Answer, Attempt, Class, Lane, PolicyId, Reason, Status, Task,
 use super::samples::{TERMS, at};
 use super::snapshot::{Snapshot, TenantSnapshot};
 use crate::{
-    Announced, BroughtForward, Cancelled, ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Lease, NewTask, Next,
-    Overdue, PolicyVersion, Replay, Settled, Settlement, Start, Submitted, TaskDetail, Token,
+    BringForwardOutcome, CancelOutcome, ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, NewTask, Next,
+    Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, TaskDetail, Token,
 };
 
 /// A store whose every tenant has the default policy's version 1 and no other.
@@ -41,8 +41,8 @@ impl Row {
         self.lease = Lease { token: Token(self.lease.token.0 + 1), since: now, until };
     }
 
-    fn claimed(&self) -> Claimed {
-        Claimed { task: self.task.clone(), request: Arc::clone(&self.new.request), lease: self.lease }
+    fn claimed(&self) -> ClaimedTask {
+        ClaimedTask { task: self.task.clone(), request: Arc::clone(&self.new.request), lease: self.lease }
     }
 }
 
@@ -68,8 +68,9 @@ impl Model {
             given = Some(row.lease);
         }
         self.newest = self.newest.max(Some(row.task.id));
+        let stored = Box::new(row.task.clone());
         self.rows.insert(row.task.id, row);
-        Submitted::Created(given)
+        Submitted::Created(stored, given)
     }
 
     pub(super) fn claim(&mut self, request: &ClaimRequest) -> Claims {
@@ -157,10 +158,10 @@ impl Model {
         Settled::Done(task.status)
     }
 
-    pub(super) fn cancel(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> Cancelled {
-        let Some(task) = self.task(tenant, id) else { return Cancelled::NotFound };
+    pub(super) fn cancel(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> CancelOutcome {
+        let Some(task) = self.task(tenant, id) else { return CancelOutcome::NotFound };
         if task.status.is_ended() {
-            return Cancelled::AlreadyEnded(Box::new(task.clone()));
+            return CancelOutcome::AlreadyEnded(Box::new(task.clone()));
         }
         if task.status == Status::InFlight {
             task.cancel_requested = true;
@@ -170,25 +171,25 @@ impl Model {
             task.ended_at = Some(now);
             task.next_attempt_at = None;
         }
-        Cancelled::Done(Box::new(task.clone()))
+        CancelOutcome::Done(Box::new(task.clone()))
     }
 
-    pub(super) fn bring_forward(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> BroughtForward {
-        let Some(task) = self.task(tenant, id) else { return BroughtForward::NotFound };
+    pub(super) fn bring_forward(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> BringForwardOutcome {
+        let Some(task) = self.task(tenant, id) else { return BringForwardOutcome::NotFound };
         match task.status {
             Status::Pending => {
                 task.next_attempt_at = task.next_attempt_at.min(Some(now));
-                BroughtForward::Done(Box::new(task.clone()))
+                BringForwardOutcome::Done(Box::new(task.clone()))
             }
-            Status::InFlight => BroughtForward::InFlight(Box::new(task.clone())),
-            _ => BroughtForward::AlreadyEnded(Box::new(task.clone())),
+            Status::InFlight => BringForwardOutcome::InFlight(Box::new(task.clone())),
+            _ => BringForwardOutcome::AlreadyEnded(Box::new(task.clone())),
         }
     }
 
-    pub(super) fn replay(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> Replay {
-        let Some(task) = self.task(tenant, id) else { return Replay::NotFound };
+    pub(super) fn replay(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> ReplayOutcome {
+        let Some(task) = self.task(tenant, id) else { return ReplayOutcome::NotFound };
         if task.status != Status::Failed && task.status != Status::Exhausted {
-            return Replay::NotDead(Box::new(task.clone()));
+            return ReplayOutcome::NotDead(Box::new(task.clone()));
         }
         let budget = task.deadline_at.since(task.run_started_at);
         *task = Task {
@@ -205,7 +206,7 @@ impl Model {
             cancel_requested: false,
             ..task.clone()
         };
-        let replayed = Replay::Done(Box::new(task.clone()));
+        let replayed = ReplayOutcome::Done(Box::new(task.clone()));
         if let Some(row) = self.rows.get_mut(&id) {
             row.answer = None;
         }
@@ -220,7 +221,7 @@ impl Model {
         tasks.filter(|task| task.ended_at.is_some_and(|ended| ended < ended_before)).collect()
     }
 
-    pub(super) fn announced(&mut self, said: &Announced) {
+    pub(super) fn announced(&mut self, said: &RaisedAlert) {
         let row = self.rows.get_mut(&said.id).filter(|row| row.task.lane.tenant == said.tenant);
         if let Some(row) = row.filter(|row| row.task.run == said.run) {
             // A task that has not ended yet has nothing to announce.
@@ -235,7 +236,7 @@ impl Model {
     }
 
     /// Tasks in flight whose lease has run out, by id.
-    pub(super) fn expired(&self, now: Timestamp) -> Vec<Claimed> {
+    pub(super) fn expired(&self, now: Timestamp) -> Vec<ClaimedTask> {
         let ran_out = |row: &&Row| row.task.status == Status::InFlight && row.lease.until <= now;
         self.rows.values().filter(ran_out).map(Row::claimed).collect()
     }

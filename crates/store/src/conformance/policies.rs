@@ -3,8 +3,8 @@
 use redrive_core::policy::Spec;
 use redrive_core::{Status, TenantId};
 
-use super::content::full_spec;
-use super::samples::*;
+use super::reads::content::full_spec;
+use crate::conformance::samples::*;
 use crate::{DeletePolicy, Expected, PolicyVersion, PutPolicy, Store, Submitted};
 
 fn spec(max_attempts: u32) -> Spec {
@@ -16,15 +16,15 @@ fn version(version: u32, spec: Spec, created: u64) -> PolicyVersion {
 }
 
 async fn put(store: &dyn Store, spec: Spec, expected: Expected, now: u64) -> PutPolicy {
-    store.put_policy(acme(), policy_id("hooks"), spec, expected, at(now)).await.unwrap()
+    store.policies().put(acme(), policy_id("hooks"), spec, expected, at(now)).await.unwrap()
 }
 
 async fn delete(store: &dyn Store, expected: Expected) -> DeletePolicy {
-    store.delete_policy(acme(), policy_id("hooks"), expected).await.unwrap()
+    store.policies().delete(acme(), policy_id("hooks"), expected).await.unwrap()
 }
 
 async fn versions(store: &dyn Store, tenant: TenantId) -> Vec<PolicyVersion> {
-    store.policy(tenant, policy_id("hooks")).await.unwrap()
+    store.policies().versions(tenant, policy_id("hooks")).await.unwrap()
 }
 
 pub(super) async fn another_spec_is_the_next_version_and_the_same_spec_is_none(store: &dyn Store) {
@@ -43,7 +43,7 @@ pub(super) async fn another_spec_is_the_next_version_and_the_same_spec_is_none(s
 pub(super) async fn a_policy_is_kept_with_every_field(store: &dyn Store) {
     put(store, full_spec(), Expected::Anything, 10).await;
     assert_eq!(versions(store, acme()).await, [version(1, full_spec(), 10)]);
-    assert_eq!(store.policies(acme(), None, 10).await.unwrap(), [version(1, full_spec(), 10)]);
+    assert_eq!(store.policies().list(acme(), None, 10).await.unwrap(), [version(1, full_spec(), 10)]);
     let unchanged = put(store, full_spec(), Expected::Anything, 20).await;
     assert_eq!(unchanged, PutPolicy::Unchanged(version(1, full_spec(), 10)));
 }
@@ -69,7 +69,8 @@ pub(super) async fn policies_are_listed_in_byte_order_with_their_current_version
     for name in names {
         for attempts in 1..=2 {
             store
-                .put_policy(acme(), policy_id(name), spec(attempts), Expected::Anything, at(attempts.into()))
+                .policies()
+                .put(acme(), policy_id(name), spec(attempts), Expected::Anything, at(attempts.into()))
                 .await
                 .unwrap();
         }
@@ -78,7 +79,7 @@ pub(super) async fn policies_are_listed_in_byte_order_with_their_current_version
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = store.policies(acme(), after.clone(), 3).await.unwrap();
+        let page = store.policies().list(acme(), after.clone(), 3).await.unwrap();
         assert!(page.len() <= 3);
         let Some(last) = page.last() else { break };
         assert!(after.as_ref() < Some(&last.id), "a page goes on behind the one before, or paging never ends");
@@ -93,10 +94,10 @@ pub(super) async fn a_policy_belongs_to_its_tenant(store: &dyn Store) {
     put(store, spec(1), Expected::Anything, 10).await;
     let other = tenant("other");
     assert_eq!(versions(store, other.clone()).await, []);
-    assert_eq!(store.policies(other.clone(), None, 10).await.unwrap(), []);
-    let deleted = store.delete_policy(other.clone(), policy_id("hooks"), Expected::Anything).await.unwrap();
+    assert_eq!(store.policies().list(other.clone(), None, 10).await.unwrap(), []);
+    let deleted = store.policies().delete(other.clone(), policy_id("hooks"), Expected::Anything).await.unwrap();
     assert_eq!(deleted, DeletePolicy::NotFound);
-    let theirs = store.put_policy(other, policy_id("hooks"), spec(2), Expected::Absent, at(20)).await.unwrap();
+    let theirs = store.policies().put(other, policy_id("hooks"), spec(2), Expected::Absent, at(20)).await.unwrap();
     assert_eq!(theirs, PutPolicy::Created(version(1, spec(2), 20)));
     assert_eq!(versions(store, acme()).await, [version(1, spec(1), 10)]);
 }
@@ -105,7 +106,7 @@ pub(super) async fn a_deleted_policy_is_gone(store: &dyn Store) {
     put(store, spec(1), Expected::Anything, 10).await;
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Done);
     assert_eq!(versions(store, acme()).await, []);
-    assert_eq!(store.policies(acme(), None, 10).await.unwrap(), []);
+    assert_eq!(store.policies().list(acme(), None, 10).await.unwrap(), []);
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::NotFound);
     assert_eq!(submit(store, [task(1).policy("hooks", 1)]).await, [Submitted::PolicyGone]);
 }
@@ -129,13 +130,13 @@ pub(super) async fn a_policy_that_live_tasks_pin_cannot_be_deleted(store: &dyn S
     put(store, spec(2), Expected::Anything, 20).await;
     keep(store, [task(3).policy("hooks", 2).claimed(at(0)), task(4)]).await;
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(3), "pins of all versions count");
-    store.cancel(acme(), id(2), at(1)).await.unwrap();
+    store.tasks().cancel_one(acme(), id(2), at(1)).await.unwrap();
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(2));
     // The one that starts claimed and the one that waits for its turn.
-    let in_flight = store.expired(at(9_000_000), 1).await.unwrap().remove(0);
+    let in_flight = store.upkeep().expired_leases(at(9_000_000), 1).await.unwrap().remove(0);
     settle(store, end(&in_flight, Status::Failed, None, at(30))).await;
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(1));
-    store.cancel(acme(), id(1), at(40)).await.unwrap();
+    store.tasks().cancel_one(acme(), id(1), at(40)).await.unwrap();
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Done);
     assert_eq!(now_of(store, &task(1).0.task).await.policy.version, 1, "the ended tasks stay as they were");
 }
@@ -143,10 +144,10 @@ pub(super) async fn a_policy_that_live_tasks_pin_cannot_be_deleted(store: &dyn S
 pub(super) async fn only_the_tenants_own_tasks_pin_its_policy(store: &dyn Store) {
     let hooks = policy_id("hooks");
     put(store, spec(1), Expected::Anything, 10).await;
-    store.put_policy(tenant("other"), hooks.clone(), spec(1), Expected::Anything, at(10)).await.unwrap();
+    store.policies().put(tenant("other"), hooks.clone(), spec(1), Expected::Anything, at(10)).await.unwrap();
     keep(store, [task(1).of("other").policy("hooks", 1)]).await;
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Done);
-    let theirs = store.delete_policy(tenant("other"), hooks, Expected::Anything).await.unwrap();
+    let theirs = store.policies().delete(tenant("other"), hooks, Expected::Anything).await.unwrap();
     assert_eq!(theirs, DeletePolicy::Pinned(1));
 }
 
@@ -157,7 +158,7 @@ pub(super) async fn a_version_number_is_never_used_twice(store: &dyn Store) {
     assert_eq!(put(store, spec(2), Expected::Version(2), 25).await, PutPolicy::Conflict(None));
     let third = version(3, spec(2), 30);
     assert_eq!(put(store, spec(2), Expected::Absent, 30).await, PutPolicy::Created(third.clone()));
-    assert_eq!(versions(store, acme()).await, store.policies(acme(), None, 10).await.unwrap());
+    assert_eq!(versions(store, acme()).await, store.policies().list(acme(), None, 10).await.unwrap());
     assert_eq!(versions(store, acme()).await, [third]);
     let gone = submit(store, [task(1).policy("hooks", 1), task(2).policy("hooks", 2)]).await;
     assert_eq!(gone, [Submitted::PolicyGone, Submitted::PolicyGone]);

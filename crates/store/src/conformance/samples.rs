@@ -17,8 +17,8 @@ use redrive_core::{
 };
 
 use crate::{
-    ClaimRequest, Claimed, Claims, Expected, LaneDue, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled, Settlement,
-    Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
+    ClaimRequest, ClaimedTask, Claims, Expected, LaneDue, LaneRoom, Lease, LeaseTerms, NewTask, Next, Settled,
+    Settlement, Start, Store, Submitted, TaskDetail, TaskPage, TaskQuery,
 };
 
 /// How long an attempt of a sample task may take.
@@ -202,24 +202,24 @@ pub fn stored(content: &str, copy: u64) -> BodyRef {
 /// Makes the default policy's version 1 of a tenant, which the samples pin.
 pub async fn allow(store: &dyn Store, tenant: TenantId) {
     let (id, spec) = (PolicyId::default_policy(), policy::Spec::default());
-    store.put_policy(tenant, id, spec, Expected::Anything, at(0)).await.unwrap();
+    store.policies().put(tenant, id, spec, Expected::Anything, at(0)).await.unwrap();
 }
 
 /// Submits samples, in one call.
 pub async fn submit(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Submitted> {
-    store.submit(samples.into_iter().map(|sample| sample.0).collect()).await.unwrap()
+    store.tasks().submit(samples.into_iter().map(|sample| sample.0).collect()).await.unwrap()
 }
 
 /// Submits samples whose policies must exist, and which must all be new.
 pub async fn keep(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Option<Lease>> {
     let samples: Vec<Sample> = samples.into_iter().collect();
     for tenant in samples.iter().map(|sample| &sample.0.task.lane.tenant) {
-        if store.policy(tenant.clone(), PolicyId::default_policy()).await.unwrap().is_empty() {
+        if store.policies().versions(tenant.clone(), PolicyId::default_policy()).await.unwrap().is_empty() {
             allow(store, tenant.clone()).await;
         }
     }
     let kept = submit(store, samples).await.into_iter().map(|submitted| match submitted {
-        Submitted::Created(lease) => lease,
+        Submitted::Created(_, lease) => lease,
         other => panic!("a new task was not kept: {other:?}"),
     });
     kept.collect()
@@ -232,16 +232,16 @@ pub async fn keep_retries(store: &dyn Store, samples: impl IntoIterator<Item = S
     let ends = samples.into_iter().zip(leases).map(|(Sample(new), lease)| {
         let task = Task { status: Status::InFlight, attempt_number: 1, ..new.task };
         let due = task.next_attempt_at.unwrap();
-        retry(&Claimed { task, request: new.request, lease: lease.unwrap() }, at(0), due)
+        retry(&ClaimedTask { task, request: new.request, lease: lease.unwrap() }, at(0), due)
     });
-    let settled = store.settle(ends.collect()).await.unwrap();
+    let settled = store.tasks().settle(ends.collect()).await.unwrap();
     assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
 }
 
 /// Gives claims back unsent: each task is due again when it was.
-pub async fn give_back(store: &dyn Store, claimed: &[Claimed], now: Timestamp) {
+pub async fn give_back(store: &dyn Store, claimed: &[ClaimedTask], now: Timestamp) {
     let ends = claimed.iter().map(|claimed| unsent(claimed, now, claimed.task.next_attempt_at.unwrap()));
-    let settled = store.settle(ends.collect()).await.unwrap();
+    let settled = store.tasks().settle(ends.collect()).await.unwrap();
     assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
 }
 
@@ -257,22 +257,28 @@ pub fn request(rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> Cla
 
 /// Claims what fits into these rooms and is due at `now`.
 pub async fn claim_rooms(store: &dyn Store, rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> Claims {
-    store.claim(request(rooms, now)).await.unwrap()
+    store.tasks().claim(request(rooms, now)).await.unwrap()
 }
 
 /// Claims up to `slots` tasks of one lane, each into a slot, first attempts before retries.
-pub async fn claim(store: &dyn Store, lane: Lane, slots: usize, now: Timestamp) -> Vec<Claimed> {
+pub async fn claim(store: &dyn Store, lane: Lane, slots: usize, now: Timestamp) -> Vec<ClaimedTask> {
     let rooms = Class::ALL.map(|class| room(lane.clone(), class, slots, 0));
-    store.claim(ClaimRequest { most: slots, ..request(rooms, now) }).await.unwrap().claimed
+    store.tasks().claim(ClaimRequest { most: slots, ..request(rooms, now) }).await.unwrap().claimed
 }
 
 /// Claims up to `slots` tasks of one class of a lane, each into a slot.
-pub async fn claim_class(store: &dyn Store, lane: Lane, class: Class, slots: usize, now: Timestamp) -> Vec<Claimed> {
+pub async fn claim_class(
+    store: &dyn Store,
+    lane: Lane,
+    class: Class,
+    slots: usize,
+    now: Timestamp,
+) -> Vec<ClaimedTask> {
     claim_rooms(store, [room(lane, class, slots, 0)], now).await.claimed
 }
 
 /// The ids of claimed tasks, in their order.
-pub fn ids(claimed: &[Claimed]) -> Vec<TaskId> {
+pub fn ids(claimed: &[ClaimedTask]) -> Vec<TaskId> {
     claimed.iter().map(|claimed| claimed.task.id).collect()
 }
 
@@ -282,14 +288,14 @@ pub fn lane_due(lane: Lane, class: Class, next_due: Option<Timestamp>) -> LaneDu
 }
 
 /// Submits one sample and claims it as soon as it is due.
-pub async fn keep_and_claim(store: &dyn Store, sample: Sample) -> Claimed {
+pub async fn keep_and_claim(store: &dyn Store, sample: Sample) -> ClaimedTask {
     let (lane, due) = (sample.0.task.lane.clone(), sample.0.task.next_attempt_at.unwrap());
     keep(store, [sample]).await;
     claim(store, lane, 1, due).await.remove(0)
 }
 
 /// Submits one sample, claims it at `at(0)` and ends it.
-pub async fn keep_and_end(store: &dyn Store, sample: Sample, status: Status, ended: Timestamp) -> Claimed {
+pub async fn keep_and_end(store: &dyn Store, sample: Sample, status: Status, ended: Timestamp) -> ClaimedTask {
     let claimed = keep_and_claim(store, sample).await;
     let reason = match status {
         Status::Succeeded => None,
@@ -302,12 +308,12 @@ pub async fn keep_and_end(store: &dyn Store, sample: Sample, status: Status, end
 
 /// Settles one attempt.
 pub async fn settle(store: &dyn Store, settlement: Settlement) -> Settled {
-    store.settle(vec![settlement]).await.unwrap().remove(0)
+    store.tasks().settle(vec![settlement]).await.unwrap().remove(0)
 }
 
 /// A task with all that is kept of it; it must exist.
 pub async fn detail(store: &dyn Store, task: &Task) -> TaskDetail {
-    store.task(task.lane.tenant.clone(), task.id).await.unwrap().expect("the task is there")
+    store.reads().task(task.lane.tenant.clone(), task.id).await.unwrap().expect("the task is there")
 }
 
 /// Where a task stands; it must exist.
@@ -317,12 +323,12 @@ pub async fn now_of(store: &dyn Store, task: &Task) -> Task {
 
 /// All attempts of a task; it must exist.
 pub async fn attempts(store: &dyn Store, task: &Task) -> Vec<Attempt> {
-    store.attempts(task.lane.tenant.clone(), task.id, 0, 1_000).await.unwrap().expect("the task is there")
+    store.reads().attempts(task.lane.tenant.clone(), task.id, 0, 1_000).await.unwrap().expect("the task is there")
 }
 
 /// How many tasks a tenant has in each status, in the order of [`Status::ALL`].
 pub async fn counts(store: &dyn Store, tenant: TenantId) -> [u64; 6] {
-    let counts = store.counts(tenant).await.unwrap();
+    let counts = store.reads().counts(tenant).await.unwrap();
     Status::ALL.map(|status| counts.get(&status).copied().unwrap_or(0))
 }
 
@@ -345,7 +351,7 @@ pub fn everything(tenant: TenantId) -> TaskQuery {
 pub async fn list(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskDetail> {
     let mut found = Vec::new();
     loop {
-        let TaskPage { tasks, next } = store.tasks(query.clone()).await.unwrap();
+        let TaskPage { tasks, next } = store.reads().list(query.clone()).await.unwrap();
         assert!(tasks.len() <= query.limit, "a page of {} for a limit of {}", tasks.len(), query.limit);
         found.extend(tasks);
         let Some(next) = next else { return found };
@@ -355,7 +361,7 @@ pub async fn list(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskDetail> {
 }
 
 /// A log line for a claimed attempt that failed and may be retried.
-pub fn failed_attempt(claimed: &Claimed) -> Attempt {
+pub fn failed_attempt(claimed: &ClaimedTask) -> Attempt {
     let number = claimed.task.attempt_number;
     Attempt {
         number,
@@ -370,7 +376,7 @@ pub fn failed_attempt(claimed: &Claimed) -> Attempt {
 }
 
 /// A log line for a claimed attempt that succeeded.
-pub fn successful_attempt(claimed: &Claimed) -> Attempt {
+pub fn successful_attempt(claimed: &ClaimedTask) -> Attempt {
     Attempt { outcome: Outcome::Success, response_status: Some(200), error: None, ..failed_attempt(claimed) }
 }
 
@@ -381,7 +387,7 @@ pub fn answer(status: u16) -> Box<Answer> {
 }
 
 /// The attempt failed at `decided`, and the next one is due at `next`.
-pub fn retry(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
+pub fn retry(claimed: &ClaimedTask, decided: Timestamp, next: Timestamp) -> Settlement {
     let backoff = Some(next.since(decided));
     let attempt = Attempt { backoff, ..failed_attempt(claimed) };
     let next = Next::RetryAt { at: next, backoff, dns_failures: claimed.task.dns_failures };
@@ -389,18 +395,18 @@ pub fn retry(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settleme
 }
 
 /// The attempt was never sent, and is due again at `next`.
-pub fn unsent(claimed: &Claimed, decided: Timestamp, next: Timestamp) -> Settlement {
+pub fn unsent(claimed: &ClaimedTask, decided: Timestamp, next: Timestamp) -> Settlement {
     let (backoff, dns_failures) = (claimed.task.backoff, claimed.task.dns_failures);
     settlement(claimed, None, Next::RetryAt { at: next, backoff, dns_failures }, decided)
 }
 
 /// The attempt succeeded.
-pub fn succeed(claimed: &Claimed, decided: Timestamp) -> Settlement {
+pub fn succeed(claimed: &ClaimedTask, decided: Timestamp) -> Settlement {
     end(claimed, Status::Succeeded, None, decided)
 }
 
 /// The attempt was the last, and the task ends like this.
-pub fn end(claimed: &Claimed, status: Status, reason: Option<Reason>, decided: Timestamp) -> Settlement {
+pub fn end(claimed: &ClaimedTask, status: Status, reason: Option<Reason>, decided: Timestamp) -> Settlement {
     let (attempt, answer) = match status {
         Status::Succeeded => (successful_attempt(claimed), answer(200)),
         _ => (failed_attempt(claimed), answer(503)),
@@ -409,7 +415,7 @@ pub fn end(claimed: &Claimed, status: Status, reason: Option<Reason>, decided: T
 }
 
 /// The settlement of a claim, as its holder would make it.
-pub fn settlement(claimed: &Claimed, attempt: Option<Attempt>, next: Next, decided: Timestamp) -> Settlement {
+pub fn settlement(claimed: &ClaimedTask, attempt: Option<Attempt>, next: Next, decided: Timestamp) -> Settlement {
     Settlement {
         tenant: claimed.task.lane.tenant.clone(),
         id: claimed.task.id,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::{Attempt, Task, TaskId, TenantId, Timestamp};
 
 use super::samples::{attempts, counts, everything, list};
-use crate::{Claimed, LaneDue, PolicyVersion, Store, TaskDetail, TaskQuery};
+use crate::{ClaimedTask, LaneDue, PolicyVersion, Store, TaskDetail, TaskQuery};
 
 /// What a store holds for some tenants.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Snapshot {
     /// The earliest deadline of the pending tasks.
     pub next_deadline: Option<Timestamp>,
     /// The tasks in flight with their leases, by id.
-    pub in_flight: Vec<Claimed>,
+    pub in_flight: Vec<ClaimedTask>,
     /// The dead letters whose alert is still to be raised, by id.
     pub unannounced: Vec<Task>,
     /// The newest id ever.
@@ -42,17 +42,17 @@ pub async fn snapshot(store: &dyn Store, tenants: impl IntoIterator<Item = Tenan
         let held = of_tenant(store, tenant.clone()).await;
         by_tenant.insert(tenant, held);
     }
-    let mut in_flight = store.expired(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
+    let mut in_flight = store.upkeep().expired_leases(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
     in_flight.sort_by_key(|claimed| claimed.task.id);
-    let mut unannounced = store.unannounced(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
+    let mut unannounced = store.upkeep().pending_alerts(Timestamp::MAX, usize::MAX >> 1).await.unwrap();
     unannounced.sort_by_key(|task| task.id);
     Snapshot {
         tenants: by_tenant,
-        lanes: store.pending_lanes(None, 1_000).await.unwrap(),
-        next_deadline: store.end_overdue(Timestamp::MAX, 0).await.unwrap().next_deadline,
+        lanes: store.upkeep().pending_lanes(None, 1_000).await.unwrap(),
+        next_deadline: store.upkeep().end_overdue(Timestamp::MAX, 0).await.unwrap().next_deadline,
         in_flight,
         unannounced,
-        newest: store.newest_task().await.unwrap(),
+        newest: store.upkeep().newest_task().await.unwrap(),
     }
 }
 
@@ -63,8 +63,8 @@ async fn of_tenant(store: &dyn Store, tenant: TenantId) -> TenantSnapshot {
         tasks.push((found, log));
     }
     let mut policies = Vec::new();
-    for current in store.policies(tenant.clone(), None, 1_000).await.unwrap() {
-        policies.extend(store.policy(tenant.clone(), current.id).await.unwrap());
+    for current in store.policies().list(tenant.clone(), None, 1_000).await.unwrap() {
+        policies.extend(store.policies().versions(tenant.clone(), current.id).await.unwrap());
     }
     TenantSnapshot { counts: counts(store, tenant).await, tasks, policies }
 }

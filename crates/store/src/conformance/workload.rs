@@ -9,7 +9,7 @@ use super::samples::{
     allow, at, end, failed_attempt, id, lane, request, retry, room, settlement, succeed, task, tenant, unsent,
 };
 use super::snapshot::{Snapshot, snapshot};
-use crate::{Announced, ClaimRequest, Claimed, CleanFrom, LaneRoom, Next, Settlement, Store, Submitted, Token};
+use crate::{ClaimRequest, ClaimedTask, CleanFrom, LaneRoom, Next, RaisedAlert, Settlement, Store, Submitted, Token};
 
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -57,7 +57,7 @@ struct Life<'a> {
     /// Due times in use: no two are the same, because the contract does not say who goes first then.
     taken: BTreeSet<Timestamp>,
     /// Claims, some of them stale by now.
-    held: Vec<Claimed>,
+    held: Vec<ClaimedTask>,
 }
 
 impl Life<'_> {
@@ -104,14 +104,12 @@ impl Life<'_> {
             };
             batch.push(sample.0);
         }
-        let said = self.store.submit(batch.clone()).await.unwrap();
+        let said = self.store.tasks().submit(batch.clone()).await.unwrap();
         let expected: Vec<_> = batch.iter().map(|new| self.model.submit(new.clone())).collect();
         assert_eq!(said, expected);
         for (new, submitted) in batch.into_iter().zip(said) {
-            if let Submitted::Created(Some(lease)) = submitted {
-                let mut task = new.task;
-                (task.status, task.attempt_number) = (Status::InFlight, 1);
-                self.held.push(Claimed { task, request: new.request, lease });
+            if let Submitted::Created(task, Some(lease)) = submitted {
+                self.held.push(ClaimedTask { task: *task, request: new.request, lease });
             }
         }
     }
@@ -129,7 +127,7 @@ impl Life<'_> {
         let most = if self.random.chance(30) { self.random.below(6) as usize } else { usize::MAX };
         let due_by = at(self.seconds * 1_000 + self.random.pick(&[0, 0, 700, 3_000]));
         let request = ClaimRequest { most, due_by, ..request(rooms, self.now()) };
-        let claims = self.store.claim(request.clone()).await.unwrap();
+        let claims = self.store.tasks().claim(request.clone()).await.unwrap();
         assert_eq!(claims, self.model.claim(&request));
         self.held.extend(claims.claimed);
     }
@@ -149,12 +147,12 @@ impl Life<'_> {
     }
 
     async fn settle(&mut self, ends: Vec<Settlement>) {
-        let said = self.store.settle(ends.clone()).await.unwrap();
+        let said = self.store.tasks().settle(ends.clone()).await.unwrap();
         let expected: Vec<_> = ends.into_iter().map(|end| self.model.settle(end)).collect();
         assert_eq!(said, expected);
     }
 
-    fn some_end(&mut self, claimed: &Claimed) -> Settlement {
+    fn some_end(&mut self, claimed: &ClaimedTask) -> Settlement {
         let (now, later) = (self.now(), self.some_time());
         // Later runs are few: more of their attempts are given back, for the class that their tasks return to.
         let is_given_back = claimed.task.run > 1 && self.random.chance(40);
@@ -186,13 +184,13 @@ impl Life<'_> {
 
     async fn cancel(&mut self) {
         let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
-        let said = self.store.cancel(tenant.clone(), id, self.now()).await.unwrap();
+        let said = self.store.tasks().cancel_one(tenant.clone(), id, self.now()).await.unwrap();
         assert_eq!(said, self.model.cancel(&tenant, id, self.now()));
     }
 
     async fn bring_forward(&mut self) {
         let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
-        let said = self.store.bring_forward(tenant.clone(), id, self.now()).await.unwrap();
+        let said = self.store.tasks().bring_one_forward(tenant.clone(), id, self.now()).await.unwrap();
         assert_eq!(said, self.model.bring_forward(&tenant, id, self.now()));
     }
 
@@ -206,14 +204,14 @@ impl Life<'_> {
             }
             _ => (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2))),
         };
-        let said = self.store.replay(tenant.clone(), id, self.now()).await.unwrap();
+        let said = self.store.tasks().replay_one(tenant.clone(), id, self.now()).await.unwrap();
         assert_eq!(said, self.model.replay(&tenant, id, self.now()));
     }
 
     /// Announces some of what is unannounced, and now and then a run that is not.
     async fn announce(&mut self) {
         let before = at(self.seconds.saturating_sub(self.random.below(100)) * 1_000);
-        let mut said = self.store.unannounced(before, 10_000).await.unwrap();
+        let mut said = self.store.upkeep().pending_alerts(before, 10_000).await.unwrap();
         assert!(said.is_sorted_by_key(|task| task.ended_at), "what ended first comes first");
         said.sort_by_key(|task| task.id);
         assert_eq!(said, self.model.unannounced(before));
@@ -221,15 +219,15 @@ impl Life<'_> {
         for task in said {
             let run = if self.random.chance(10) { task.run + 1 } else { task.run };
             if self.random.chance(60) {
-                announced.push(Announced { tenant: task.lane.tenant, id: task.id, run });
+                announced.push(RaisedAlert { tenant: task.lane.tenant, id: task.id, run });
             }
         }
         announced.iter().for_each(|each| self.model.announced(each));
-        self.store.announced(announced).await.unwrap();
+        self.store.upkeep().confirm_alerts(announced).await.unwrap();
     }
 
     async fn rescue(&mut self) {
-        let mut said = self.store.expired(self.now(), 10_000).await.unwrap();
+        let mut said = self.store.upkeep().expired_leases(self.now(), 10_000).await.unwrap();
         said.sort_by_key(|claimed| claimed.task.id);
         assert_eq!(said, self.model.expired(self.now()));
         let mut ends = Vec::new();
@@ -247,7 +245,7 @@ impl Life<'_> {
         while limit < overdue.len() && overdue[limit - 1].0 == overdue[limit].0 {
             limit += 1;
         }
-        let mut said = self.store.end_overdue(now, limit).await.unwrap();
+        let mut said = self.store.upkeep().end_overdue(now, limit).await.unwrap();
         assert!(said.ended.is_sorted_by_key(|task| task.deadline_at), "the earliest deadline comes first");
         said.ended.sort_by_key(|task| (task.deadline_at, task.id));
         assert_eq!(said, self.model.end_overdue(now, limit));
@@ -257,7 +255,7 @@ impl Life<'_> {
         let before = at(self.seconds.saturating_sub(self.random.below(300)) * 1_000);
         let (mut from, mut removed) = (CleanFrom::Start, 0);
         loop {
-            let cleaned = self.store.clean(before, from, 1 + self.random.below(50) as usize).await.unwrap();
+            let cleaned = self.store.upkeep().clean(before, from, 1 + self.random.below(50) as usize).await.unwrap();
             removed += cleaned.removed;
             let Some(next) = cleaned.next else { break };
             assert_ne!(next, from, "a pass gets on, or it never ends");

@@ -23,14 +23,14 @@ pub(super) fn is_kept(blobs: &BTreeMap<Blob, Kept>, tenant: &TenantId, body: &Bo
 
 impl State {
     pub(super) fn adopt_blob(&mut self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> BodyRef {
-        let body = self.blob(&tenant, fresh.hash).unwrap_or(fresh);
+        let body = self.find_blob(&tenant, fresh.hash).unwrap_or(fresh);
         let kept = self.blobs.entry(Blob { tenant, body });
         let kept = kept.or_insert(Kept { adopted_at: now, is_condemned: false });
         kept.adopted_at = kept.adopted_at.max(now);
         body
     }
 
-    pub(super) fn blob(&self, tenant: &TenantId, hash: BodyHash) -> Option<BodyRef> {
+    pub(super) fn find_blob(&self, tenant: &TenantId, hash: BodyHash) -> Option<BodyRef> {
         let place = |length, copy| Blob { tenant: tenant.clone(), body: BodyRef { hash, length, copy } };
         let copies = self.blobs.range(place(0, 0)..=place(u64::MAX, u64::MAX));
         copies.filter(|(_, kept)| !kept.is_condemned).map(|(blob, _)| blob.body).next()

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use redrive_core::{Class, Lane, TaskId, Timestamp};
 
 use super::state::State;
-use crate::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom};
+use crate::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom};
 
 impl State {
     pub(super) fn claim(&mut self, request: &ClaimRequest) -> Claims {
@@ -29,7 +29,7 @@ impl State {
         claims
     }
 
-    pub(super) fn expired(&self, now: Timestamp, limit: usize) -> Vec<Claimed> {
+    pub(super) fn expired_leases(&self, now: Timestamp, limit: usize) -> Vec<ClaimedTask> {
         let ran_out = self.indexes.leases.iter().take_while(|(until, _)| *until <= now).take(limit);
         ran_out.filter_map(|(_, id)| self.tasks.get(id)).map(|entry| entry.claimed()).collect()
     }

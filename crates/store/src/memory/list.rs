@@ -15,7 +15,7 @@ impl State {
         self.entry(tenant, id).map(Entry::detail)
     }
 
-    pub(super) fn tasks(&self, query: &TaskQuery) -> TaskPage {
+    pub(super) fn list(&self, query: &TaskQuery) -> TaskPage {
         let mut page = TaskPage::default();
         let Some(tenant) = self.indexes.tenants.get(&query.tenant) else { return page };
         let below = query.below.map_or(Bound::Unbounded, Bound::Excluded);

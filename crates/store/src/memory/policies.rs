@@ -61,11 +61,16 @@ impl State {
         if current_version.is_none() { PutPolicy::Created(version) } else { PutPolicy::Updated(version) }
     }
 
-    pub(super) fn policy(&self, tenant: &TenantId, id: &PolicyId) -> Vec<PolicyVersion> {
+    pub(super) fn policy_versions(&self, tenant: &TenantId, id: &PolicyId) -> Vec<PolicyVersion> {
         self.tenant_policy(tenant, id).map(|entry| entry.versions.clone()).unwrap_or_default()
     }
 
-    pub(super) fn policies(&self, tenant: &TenantId, after: Option<&PolicyId>, limit: usize) -> Vec<PolicyVersion> {
+    pub(super) fn list_policies(
+        &self,
+        tenant: &TenantId,
+        after: Option<&PolicyId>,
+        limit: usize,
+    ) -> Vec<PolicyVersion> {
         let Some(Tenant { policies, .. }) = self.indexes.tenants.get(tenant) else { return Vec::new() };
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let policies = policies.range::<PolicyId, _>((from, Bound::Unbounded));

@@ -1,25 +1,25 @@
 //! Putting a dead letter back to work.
 
-use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_core::Timestamp;
 
 use super::state::State;
-use crate::Replay;
+use crate::{ReplayOutcome, TaskKey};
 
 impl State {
-    pub(super) fn replay(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> Replay {
-        let Some(entry) = self.entry(tenant, id) else { return Replay::NotFound };
+    pub(super) fn replay(&mut self, key: &TaskKey, now: Timestamp) -> ReplayOutcome {
+        let Some(entry) = self.entry(&key.tenant, key.id) else { return ReplayOutcome::NotFound };
         if !entry.task.status.is_dead_letter() {
-            return Replay::NotDead(Box::new(entry.task.clone()));
+            return ReplayOutcome::NotDead(Box::new(entry.task.clone()));
         }
-        if !self.has_policy(tenant, &entry.task.policy) {
-            return Replay::PolicyGone(Box::new(entry.task.clone()));
+        if !self.has_policy(&key.tenant, &entry.task.policy) {
+            return ReplayOutcome::PolicyGone(Box::new(entry.task.clone()));
         }
-        let replayed = self.change(id, |entry| {
+        let replayed = self.change(key.id, |entry| {
             entry.task.begin_next_run(now);
             entry.answer = None;
             entry.is_unannounced = false;
-            Replay::Done(Box::new(entry.task.clone()))
+            ReplayOutcome::Done(Box::new(entry.task.clone()))
         });
-        replayed.unwrap_or(Replay::NotFound)
+        replayed.unwrap_or(ReplayOutcome::NotFound)
     }
 }

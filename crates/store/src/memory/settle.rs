@@ -1,9 +1,9 @@
 //! Ending or rescheduling attempts.
 
-use redrive_core::{Reason, Status};
+use redrive_core::Status;
 
 use super::state::{Entry, State};
-use crate::{Next, Settled, Settlement};
+use crate::{Next, Settled, Settlement, rules};
 
 impl State {
     pub(super) fn settle(&mut self, ends: Vec<Settlement>) -> Vec<Settled> {
@@ -32,15 +32,13 @@ impl State {
 
 impl Entry {
     fn settle(&mut self, end: Settlement) -> Status {
-        match end.attempt {
-            Some(attempt) => {
-                // A success does not wipe out what went wrong on the way: the record keeps it.
-                if let Some(error) = &attempt.error {
-                    self.task.last_error = Some(error.clone());
-                }
-                self.attempts.push(attempt);
+        self.task.attempt_number = rules::attempts_after(self.task.attempt_number, end.attempt.is_some());
+        if let Some(attempt) = end.attempt {
+            // A success keeps the error of the attempts before it.
+            if let Some(error) = &attempt.error {
+                self.task.last_error = Some(error.clone());
             }
-            None => self.task.attempt_number = self.task.attempt_number.saturating_sub(1),
+            self.attempts.push(attempt);
         }
         let (status, reason, answer) = match end.next {
             Next::RetryAt { at, backoff, dns_failures } => {
@@ -54,11 +52,7 @@ impl Entry {
                 (status, reason, answer)
             }
         };
-        (self.task.status, self.task.reason) = match status {
-            Status::Succeeded => (status, reason),
-            _ if self.task.cancel_requested => (Status::Cancelled, Some(Reason::Cancelled)),
-            _ => (status, reason),
-        };
+        (self.task.status, self.task.reason) = rules::settled_as(status, reason, self.task.cancel_requested);
         if self.task.status.is_ended() {
             self.task.next_attempt_at = None;
             self.task.ended_at = Some(end.at);

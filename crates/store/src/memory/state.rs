@@ -10,7 +10,7 @@ use redrive_core::{
 
 use super::blobs::Kept;
 use super::policies::PolicyEntry;
-use crate::{Blob, Claimed, Lease, TaskDetail, Token};
+use crate::{Blob, ClaimedTask, Lease, TaskDetail, Token};
 
 /// Everything. Changed only under the store's lock, one whole call at a time.
 #[derive(Debug, Default)]
@@ -82,8 +82,8 @@ impl State {
 }
 
 impl Entry {
-    pub(super) fn claimed(&self) -> Claimed {
-        Claimed { task: self.task.clone(), request: Arc::clone(&self.request), lease: self.lease }
+    pub(super) fn claimed(&self) -> ClaimedTask {
+        ClaimedTask { task: self.task.clone(), request: Arc::clone(&self.request), lease: self.lease }
     }
 
     pub(super) fn detail(&self) -> TaskDetail {

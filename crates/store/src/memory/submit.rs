@@ -2,7 +2,7 @@
 
 use std::collections::hash_map;
 
-use redrive_core::Timestamp;
+use redrive_core::{Task, Timestamp};
 
 use super::state::{Entry, State};
 use crate::{Lease, NewTask, Start, Submitted, Token};
@@ -52,12 +52,12 @@ impl State {
             answer: None,
             is_unannounced: false,
         };
-        let lease = self.keep(entry, start);
+        let (task, lease) = self.keep(entry, start);
         self.newest = self.newest.max(Some(id));
-        Submitted::Created(lease)
+        Submitted::Created(task, lease)
     }
 
-    fn keep(&mut self, mut entry: Entry, start: Start) -> Option<Lease> {
+    fn keep(&mut self, mut entry: Entry, start: Start) -> (Box<Task>, Option<Lease>) {
         let lease = match start {
             Start::Pending => None,
             Start::Claimed(terms, now) => {
@@ -66,8 +66,9 @@ impl State {
             }
         };
         self.indexes.add(&entry);
+        let task = Box::new(entry.task.clone());
         let before = self.tasks.insert(entry.task.id, Box::new(entry));
-        debug_assert!(before.is_none(), "whoever makes task ids makes each one once");
-        lease
+        debug_assert!(before.is_none(), "task ids are unique");
+        (task, lease)
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn open(dir: &Path) -> Result<SqliteStore> {
     let options = Options::new(dir);
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await?.context("opening a store")?;
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
-    store.put_policy(tenant, id, policy::Spec::default(), Expected::Absent, Timestamp::from_millis(1)).await?;
+    store.policies().put(tenant, id, policy::Spec::default(), Expected::Absent, Timestamp::from_millis(1)).await?;
     Ok(store)
 }
 
@@ -75,15 +75,15 @@ pub(super) async fn open(dir: &Path) -> Result<SqliteStore> {
 pub(super) async fn keep(store: &SqliteStore, tasks: Vec<NewTask>) -> Result<()> {
     let ids: Vec<_> = tasks.iter().map(|task| task.task.id).collect();
     let mut ends = Vec::new();
-    for (id, submitted) in ids.into_iter().zip(store.submit(tasks).await?) {
+    for (id, submitted) in ids.into_iter().zip(store.tasks().submit(tasks).await?) {
         match submitted {
-            Submitted::Created(Some(lease)) => ends.push(success(id, lease)),
-            Submitted::Created(None) => {}
+            Submitted::Created(_, Some(lease)) => ends.push(success(id, lease)),
+            Submitted::Created(_, None) => {}
             other => bail!("a task was not kept: {other:?}"),
         }
     }
     if !ends.is_empty() {
-        store.settle(ends).await?;
+        store.tasks().settle(ends).await?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom, Token};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Token};
 
 use super::{Found, Terms, claimed_from, queue_of};
 use crate::schedule::{Gone, Queue};
@@ -17,7 +17,7 @@ pub(super) async fn claim(state: &State, rooms: Vec<LaneRoom>, most: usize, term
         return found;
     }
     let Terms { due_by, lease, now } = terms;
-    match state.store.claim(ClaimRequest { rooms: rooms.clone(), most, due_by, lease, now }).await {
+    match state.store.tasks().claim(ClaimRequest { rooms: rooms.clone(), most, due_by, lease, now }).await {
         Ok(claims) => {
             bring_up_to_date(state, &claims).await;
             found.left.extend(claims.lanes.into_iter().map(|left| ((left.lane, left.class), left.next_due)));
@@ -63,7 +63,7 @@ async fn remove(state: &State, queue: Queue, left: &LaneDue, gone: Vec<Gone>) {
 
 /// What the index called a task before it was claimed. Every claim adds one to the token; were it otherwise, something
 /// out of date would stay in the index, and be left out when it is taken.
-fn as_it_waited(claimed: &Claimed) -> Gone {
+fn as_it_waited(claimed: &ClaimedTask) -> Gone {
     let token = Token(claimed.lease.token.0.saturating_sub(1));
     let (lane, class) = claimed_from(&claimed.task);
     Gone { lane, class, id: claimed.task.id, token }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use redrive_core::{TaskId, Timestamp};
-use redrive_store::{Claimed, Error, Known, KnownRequest, LaneRoom, Waiting};
+use redrive_store::{ClaimedTask, Error, Known, KnownRequest, LaneRoom, Waiting};
 
 use super::{Found, Terms, claimed_from, places, places_in_all, queue_of};
 use crate::schedule::{Queue, Take, Turn};
@@ -107,7 +107,7 @@ async fn take(
 
 /// What the store said to what was taken.
 struct Confirmed {
-    claimed: Vec<Claimed>,
+    claimed: Vec<ClaimedTask>,
     /// Classes of lanes in which a task could not be claimed for want of a slot, and when the first such task is due.
     ended: BTreeMap<Queue, Timestamp>,
 }
@@ -136,7 +136,11 @@ async fn confirm(state: &State, taken: Vec<Taken>, terms: Terms) -> Result<Confi
 }
 
 /// Puts back what was left out for want of a slot, and all that was taken behind it without one.
-async fn put_back_without_slot(state: &State, taken: Vec<Taken>, claimed: &[Claimed]) -> BTreeMap<Queue, Timestamp> {
+async fn put_back_without_slot(
+    state: &State,
+    taken: Vec<Taken>,
+    claimed: &[ClaimedTask],
+) -> BTreeMap<Queue, Timestamp> {
     let claimed: BTreeSet<TaskId> = claimed.iter().map(|claimed| claimed.task.id).collect();
     let mut left_out: BTreeMap<Queue, Vec<Waiting>> = BTreeMap::new();
     for Taken { task, has_slot } in taken {

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use redrive_core::{Class, Task, Timestamp};
-use redrive_store::{ClaimRequest, Claimed, Claims, Error, LaneDue, LaneRoom, LeaseTerms};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, Error, LaneDue, LaneRoom, LeaseTerms};
 
 use crate::schedule::Queue;
 use crate::state::State;
@@ -52,7 +52,7 @@ pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims
     // What the index turned out not to know well enough.
     found.merge(direct::claim(state, unknown, most.saturating_sub(found.count()), terms).await);
     let claims = found.into_claims(rooms)?;
-    for Claimed { task, .. } in &claims.claimed {
+    for ClaimedTask { task, .. } in &claims.claimed {
         state.underway.remember(task.id, claimed_from(task));
     }
     Ok(claims)
@@ -88,14 +88,14 @@ pub(super) fn claimed_from(task: &Task) -> Queue {
 /// What was found for each class of a lane.
 #[derive(Default)]
 struct Found {
-    claimed: BTreeMap<Queue, Vec<Claimed>>,
+    claimed: BTreeMap<Queue, Vec<ClaimedTask>>,
     left: BTreeMap<Queue, Option<Timestamp>>,
     /// Why some rooms have no answer.
     error: Option<Error>,
 }
 
 impl Found {
-    fn add(&mut self, claimed: Vec<Claimed>) {
+    fn add(&mut self, claimed: Vec<ClaimedTask>) {
         for claimed in claimed {
             self.claimed.entry(claimed_from(&claimed.task)).or_default().push(claimed);
         }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use redrive_core::TenantId;
-use redrive_store::{ClaimRequest, Claimed, Claims, Known, KnownRequest, LaneDue, LaneRoom};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, Known, KnownRequest, LaneDue, LaneRoom};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -153,7 +153,7 @@ pub(crate) async fn claim_known(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &KnownRequest,
-) -> Result<Vec<Claimed>, Failure> {
+) -> Result<Vec<ClaimedTask>, Failure> {
     match known::claim(connection, claimant, request).await {
         Err(failure) if failure.is_about_a_row() => {
             claim_known_parts(connection, claimant, request).await.map(|parts| parts.claimed)
@@ -164,7 +164,7 @@ pub(crate) async fn claim_known(
 
 /// What was claimed in parts, and whether a task was met that can be neither claimed nor set aside.
 struct Parts {
-    claimed: Vec<Claimed>,
+    claimed: Vec<ClaimedTask>,
     is_stuck: bool,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use redrive_core::TaskId;
-use redrive_store::{Claimed, KnownRequest};
+use redrive_store::{ClaimedTask, KnownRequest};
 use tokio_postgres::types::Type;
 
 use super::{Claimant, Leased, is_last, lease_and_answer};
@@ -48,7 +48,7 @@ pub(super) async fn claim(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &KnownRequest,
-) -> Result<Vec<Claimed>, Failure> {
+) -> Result<Vec<ClaimedTask>, Failure> {
     let Claimant { node, aside } = claimant;
     let KnownRequest { known, due_by, lease, now } = request;
     let tenants: Vec<&str> = known.iter().map(|known| known.tenant.as_str()).collect();
@@ -73,7 +73,7 @@ pub(super) async fn claim(
     let Leased { claimed, damaged } = Leased::read(&rows)?;
     aside.put_or_warn(connection, &damaged).await;
     let places: HashMap<TaskId, usize> = known.iter().enumerate().map(|(place, known)| (known.id, place)).collect();
-    let mut claimed: Vec<Claimed> = claimed.into_iter().map(|(_, claimed)| claimed).collect();
+    let mut claimed: Vec<ClaimedTask> = claimed.into_iter().map(|(_, claimed)| claimed).collect();
     claimed.sort_by_key(|claimed| places.get(&claimed.task.id).copied());
     Ok(claimed)
 }

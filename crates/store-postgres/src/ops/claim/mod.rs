@@ -10,7 +10,7 @@ mod rooms;
 
 pub(crate) use around::{claim, claim_known};
 
-use redrive_store::Claimed;
+use redrive_store::ClaimedTask;
 use tokio_postgres::Row;
 
 use crate::codec::{
@@ -83,7 +83,7 @@ pub(crate) struct Claimant<'a> {
 #[derive(Default)]
 struct Leased {
     /// Each with the place of its row.
-    claimed: Vec<(usize, Claimed)>,
+    claimed: Vec<(usize, ClaimedTask)>,
     damaged: Vec<Damaged>,
 }
 
@@ -112,10 +112,10 @@ pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &Failure) -> Result<
 }
 
 /// Reads a task with its lease and its request.
-pub(crate) fn read(row: &Row) -> Result<Claimed, Failure> {
+pub(crate) fn read(row: &Row) -> Result<ClaimedTask, Failure> {
     let TaskRow { task, lease, .. } = TaskRow::read(row)?;
     let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("task {}", task.id), what);
     let request = request(&mut Cells::from(row, LIVE_TASK_COLUMN_COUNT)).map_err(|failure| place(&failure))?;
     let lease = lease.ok_or_else(|| place(&"is claimed without a lease"))?;
-    Ok(Claimed { task, request: request.into(), lease })
+    Ok(ClaimedTask { task, request: request.into(), lease })
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use redrive_core::Timestamp;
-use redrive_store::{ClaimRequest, Claimed, Claims, LaneDue, LaneRoom};
+use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -143,7 +143,7 @@ pub(super) async fn claim(
 }
 
 /// The latest due time that was claimed from each room.
-fn newest_due(claimed: &[(Option<usize>, Claimed)]) -> HashMap<usize, Timestamp> {
+fn newest_due(claimed: &[(Option<usize>, ClaimedTask)]) -> HashMap<usize, Timestamp> {
     let mut newest = HashMap::new();
     for (place, claimed) in claimed {
         if let (Some(place), Some(due)) = (place, claimed.task.next_attempt_at) {

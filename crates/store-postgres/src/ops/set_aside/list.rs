@@ -1,6 +1,6 @@
 //! What is set aside.
 
-use redrive_store::{SetAside, Unreadable};
+use redrive_store::{SetAside, UnreadableRow};
 use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
@@ -21,7 +21,7 @@ pub(crate) async fn list(connection: &Connection, limit: usize) -> Result<SetAsi
     let read = |row| {
         let mut cells = Cells::of(row);
         let (kind, name, tenant): (&str, &str, &str) = (cells.get()?, cells.get()?, cells.get()?);
-        Ok(Unreadable { row: format!("{kind} {name} of tenant {tenant}"), problem: cells.get()? })
+        Ok(UnreadableRow { row: format!("{kind} {name} of tenant {tenant}"), problem: cells.get()? })
     };
     Ok(SetAside { count, rows: rows.iter().map(read).collect::<Result<_, Failure>>()? })
 }

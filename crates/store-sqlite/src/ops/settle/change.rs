@@ -2,6 +2,7 @@
 
 use redrive_core::attempt::LastError;
 use redrive_core::{Class, Reason, Status};
+use redrive_store::rules;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{End, Prepared};
@@ -64,14 +65,8 @@ impl<'a> Change<'a> {
             End::RetryAt { at, backoff, dns_failures } => (Some(millis(*at)), backoff.map(micros), *dns_failures),
             End::As { .. } => (held.next_attempt_at, held.backoff_us, held.dns_failures),
         };
-        let (status, reason) = match status {
-            Status::Succeeded => (status, reason),
-            _ if held.cancel_requested => (Status::Cancelled, Some(Reason::Cancelled)),
-            _ => (status, reason),
-        };
-        // An attempt that was not sent gives back what its claim counted.
-        let taken_back = u32::from(end.attempt.is_none());
-        let attempt_number = held.attempt_number.saturating_sub(taken_back);
+        let (status, reason) = rules::settled_as(status, reason, held.cancel_requested);
+        let attempt_number = rules::attempts_after(held.attempt_number, end.attempt.is_some());
         Change {
             status,
             reason,
@@ -79,7 +74,7 @@ impl<'a> Change<'a> {
             next_attempt_at: next_attempt_at.filter(|_| !status.is_ended()),
             ended_at: status.is_ended().then(|| millis(end.at)),
             backoff_us,
-            class: if attempt_number > held.attempts_before { Class::Retry } else { Class::First },
+            class: rules::class_after(attempt_number, held.attempts_before),
             dns_failures,
             error: end.attempt.as_ref().and_then(|attempt| attempt.error.as_ref()),
         }

@@ -15,7 +15,7 @@ use redrive_store::{Error, Next, Settled, Settlement, Token};
 use crate::codec::{EncodedAnswer, millis, sequence};
 use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
-use crate::ops::{announce, blobs};
+use crate::ops::{alerts, blobs};
 use crate::writer::{OneOf, Writer};
 use change::{Change, held, update};
 
@@ -102,7 +102,7 @@ fn settle_one(writer: &mut Writer, end: &OneOf<Prepared>) -> Result<Settled, Fai
     update(&writer.connection, task, &change)?;
     log::write(&writer.connection, std::slice::from_ref(&ending))?;
     if change.status.is_dead_letter() {
-        announce::note(&writer.connection, task, millis(end.at))?;
+        alerts::note(&writer.connection, task, millis(end.at))?;
     }
     writer.counters.moved(tenant, held.version, Status::InFlight, change.status);
     Ok(Settled::Done(change.status))

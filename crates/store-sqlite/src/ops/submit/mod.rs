@@ -7,7 +7,7 @@ pub(crate) use rows::{Row, write};
 use std::sync::Arc;
 
 use redrive_core::Status;
-use redrive_store::{Error, Lease, NewTask, Start, Submitted, Token};
+use redrive_store::{Error, NewTask, Submitted, rules};
 
 use crate::codec::{EncodedRequest, sequence};
 use crate::failure::Failure;
@@ -33,35 +33,51 @@ impl Prepared {
     }
 }
 
-/// Decides what becomes of each; the rows of those that are kept are written with the commit.
-pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[Prepared]>) -> Result<Vec<Submitted>, Failure> {
+/// What the writer decided about a new task.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// The task is stored.
+    Created,
+    /// The task is not stored, and this is the answer.
+    Refused(Submitted),
+}
+
+impl Decision {
+    /// The answer for the caller. The task is copied here and not by the writer, for which everything else waits.
+    pub(crate) fn answer(self, prepared: &Prepared) -> Submitted {
+        match self {
+            Decision::Created => {
+                let (task, lease) = rules::first_state(&prepared.new);
+                Submitted::Created(Box::new(task), lease)
+            }
+            Decision::Refused(answer) => answer,
+        }
+    }
+}
+
+/// Decides about each task; the rows of those that are stored are written with the commit.
+pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[Prepared]>) -> Result<Vec<Decision>, Failure> {
     (0..tasks.len()).map(|index| submit_one(writer, OneOf { all: tasks.clone(), index })).collect()
 }
 
-fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Submitted, Failure> {
+fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Decision, Failure> {
     if let Some(taken) = taken(writer, &prepared)? {
-        return Ok(taken);
+        return Ok(Decision::Refused(taken));
     }
     let task = &prepared.new.task;
     let Some(tenant) = writer.names.tenant_key(&writer.connection, &task.lane.tenant)? else {
-        return Ok(Submitted::PolicyGone);
+        return Ok(Decision::Refused(Submitted::PolicyGone));
     };
     let Some(version) = writer.names.version_key(&writer.connection, tenant, &task.policy)? else {
-        return Ok(Submitted::PolicyGone);
+        return Ok(Decision::Refused(Submitted::PolicyGone));
     };
     if let Some(body) = prepared.new.request.body.stored()
         && !blobs::is_kept(&writer.connection, tenant, body)?
     {
-        return Ok(Submitted::BodyGone);
+        return Ok(Decision::Refused(Submitted::BodyGone));
     }
     let lane = writer.names.lane_key_or_new(&writer.connection, &task.lane)?;
-    let lease = match prepared.new.start {
-        Start::Pending => None,
-        Start::Claimed(terms, now) => {
-            let until = terms.until(now, task.next_attempt_at, task.attempt_timeout);
-            Some(Lease { token: Token(1), since: now, until })
-        }
-    };
+    let lease = rules::first_lease(task, prepared.new.start);
     writer.keys.add(&writer.connection, prepared.key, sequence(task.id))?;
     match lease {
         Some(lease) => {
@@ -71,10 +87,10 @@ fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Submitte
         None => writer.counters.added(tenant, version, Status::Pending),
     }
     writer.unwritten.tasks.push(Row { prepared, lane, version, lease });
-    Ok(Submitted::Created(lease))
+    Ok(Decision::Created)
 }
 
-/// What the key's owner says to a second submission.
+/// The answer to a submission whose key is taken.
 fn taken(writer: &mut Writer, prepared: &Prepared) -> Result<Option<Submitted>, Failure> {
     let task = &prepared.new.task;
     let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;

@@ -1,0 +1,252 @@
+//! The contract, each call handed to the writer or to a reader.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use redrive_core::request::Fingerprint;
+use redrive_core::task::PolicyRef;
+use redrive_core::{
+    Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
+};
+use redrive_store::*;
+
+use crate::keys::KeyHash;
+use crate::ops;
+use crate::ops::by_key::Owner;
+use crate::store::SqliteStore;
+use crate::writer::Writer;
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn tasks(&self) -> &dyn Tasks {
+        self
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        self
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        self
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        self
+    }
+
+    fn health(&self) -> &dyn Health {
+        self
+    }
+
+    /// The directory's lock keeps others out.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    async fn close(&self) {
+        // Readers first: the last checkpoint needs the log to itself.
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Tasks for SqliteStore {
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
+        let tasks: Arc<[_]> = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
+        let submitted = tasks.clone();
+        let decisions = self.gather("submitting tasks", move |writer| ops::submit::submit(writer, &submitted)).await?;
+        Ok(decisions.into_iter().zip(&*tasks).map(|(decision, task)| decision.answer(task)).collect())
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+        self.write("claiming tasks", move |writer| ops::claim::claim(writer, &request)).await
+    }
+
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
+        let ends: Arc<[_]> = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
+        self.gather("settling attempts", move |writer| ops::settle::settle(writer, &ends)).await
+    }
+
+    async fn cancel(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<CancelOutcome>, Error> {
+        self.change_each("cancelling tasks", tasks, move |writer, task| ops::cancel::cancel(writer, task, now)).await
+    }
+
+    async fn bring_forward(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<BringForwardOutcome>, Error> {
+        let bring = move |writer: &mut Writer, task: &TaskKey| ops::bring_forward::bring_forward(writer, task, now);
+        self.change_each("bringing tasks forward", tasks, bring).await
+    }
+
+    async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error> {
+        self.change_each("replaying dead letters", tasks, move |writer, task| ops::replay::replay(writer, task, now))
+            .await
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
+        self.read_around("finding pending lanes", move |reader, damaged| {
+            ops::pending_lanes::pending_lanes(reader, after.as_ref(), limit, damaged)
+        })
+        .await
+    }
+
+    async fn expired_leases(&self, now: Timestamp, limit: usize) -> Result<Vec<ClaimedTask>, Error> {
+        self.read_around("finding expired leases", move |reader, damaged| {
+            ops::expired_leases::expired_leases(reader, now, limit, damaged)
+        })
+        .await
+    }
+
+    async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
+        self.write("ending overdue tasks", move |writer| ops::end_overdue::end_overdue(writer, now, limit)).await
+    }
+
+    async fn pending_alerts(&self, ended_before: Timestamp, limit: usize) -> Result<Vec<Task>, Error> {
+        self.read_around("finding unannounced dead letters", move |reader, damaged| {
+            ops::alerts::pending(reader, ended_before, limit, damaged)
+        })
+        .await
+    }
+
+    async fn confirm_alerts(&self, alerts: Vec<RaisedAlert>) -> Result<(), Error> {
+        self.write("confirming alerts", move |writer| ops::alerts::confirm(writer, &alerts)).await
+    }
+
+    async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {
+        self.write("cleaning", move |writer| ops::clean::clean(writer, ended_before, from, limit)).await
+    }
+
+    async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
+        self.readers.run("finding the newest task", ops::newest_task::newest_task).await
+    }
+}
+
+#[async_trait]
+impl Reads for SqliteStore {
+    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error> {
+        self.readers.run("reading a task", move |reader| ops::find::task(reader, &tenant, id)).await
+    }
+
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error> {
+        let hash = KeyHash::of(tenant.as_str(), key.as_str());
+        self.gather("finding a key", move |writer| match ops::by_key::by_key(writer, &tenant, &key, hash)? {
+            None => Ok(None),
+            Some(Owner::Task(owner, fingerprint)) => Ok(Some((*owner, fingerprint))),
+            Some(Owner::Damaged(_, failure)) => Err(failure),
+        })
+        .await
+    }
+
+    async fn list(&self, query: TaskQuery) -> Result<TaskPage, Error> {
+        self.read_around("listing tasks", move |reader, damaged| ops::list::list(reader, &query, damaged)).await
+    }
+
+    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error> {
+        self.readers.run("counting tasks", move |reader| ops::counts::counts(reader, &tenant)).await
+    }
+
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: TaskId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<Attempt>>, Error> {
+        self.readers
+            .run("reading attempts", move |reader| ops::attempts::attempts(reader, &tenant, id, after, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl Policies for SqliteStore {
+    async fn put(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: policy::Spec,
+        expected: Expected,
+        now: Timestamp,
+    ) -> Result<PutPolicy, Error> {
+        let json = serde_json::to_string(&spec)
+            .map_err(|error| Error::Unavailable(format!("writing a policy as JSON: {error}")))?;
+        self.write("keeping a policy", move |writer| {
+            ops::policies::put_policy(writer, &tenant, id.clone(), (spec.clone(), &json), expected, now)
+        })
+        .await
+    }
+
+    async fn versions(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error> {
+        self.read_around("reading a policy", move |reader, damaged| {
+            ops::policies::policy(reader, &tenant, &id, damaged)
+        })
+        .await
+    }
+
+    async fn version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
+        self.readers
+            .run("reading a policy version", move |reader| ops::policies::policy_version(reader, &tenant, &policy))
+            .await
+    }
+
+    async fn list(&self, tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Result<Vec<PolicyVersion>, Error> {
+        self.read_around("listing policies", move |reader, damaged| {
+            ops::policies::policies(reader, &tenant, after.as_ref(), limit, damaged)
+        })
+        .await
+    }
+
+    async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
+        self.write("deleting a policy", move |writer| ops::policies::delete_policy(writer, &tenant, &id, expected))
+            .await
+    }
+}
+
+#[async_trait]
+impl Blobs for SqliteStore {
+    async fn adopt(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error> {
+        self.write("keeping a blob", move |writer| ops::blobs::adopt(writer, &tenant, fresh, now)).await
+    }
+
+    async fn find(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error> {
+        self.readers.run("finding a blob", move |reader| ops::blobs::blob(reader, &tenant, hash)).await
+    }
+
+    async fn condemn(&self, adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Result<Condemned, Error> {
+        self.write("condemning blobs", move |writer| ops::blobs::condemn(writer, adopted_before, after.as_ref(), limit))
+            .await
+    }
+
+    async fn forget(&self, blobs: Vec<Blob>) -> Result<(), Error> {
+        self.write("forgetting blobs", move |writer| ops::blobs::forget(writer, &blobs)).await
+    }
+}
+
+#[async_trait]
+impl Health for SqliteStore {
+    async fn check(&self) -> Result<(), Error> {
+        self.location.check()?;
+        self.write("checking that the store can be written to", ops::check::check).await
+    }
+
+    async fn check_location(&self) -> Result<(), Error> {
+        self.location.check()
+    }
+
+    async fn set_aside(&self, limit: usize) -> Result<SetAside, Error> {
+        self.readers.run("finding what is set aside", move |reader| ops::set_aside::list(reader, limit)).await
+    }
+
+    async fn died(&self) -> &'static str {
+        tokio::select! {
+            () = self.writer.died() => "writer",
+            name = self.vitals.died() => name,
+        }
+    }
+}

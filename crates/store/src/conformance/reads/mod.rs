@@ -1,0 +1,4 @@
+//! Facts about reading tasks ([`Reads`](crate::Reads)).
+
+pub(crate) mod content;
+pub(crate) mod list;

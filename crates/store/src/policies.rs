@@ -1,0 +1,88 @@
+//! Policies, with their versions.
+
+use async_trait::async_trait;
+use redrive_core::task::PolicyRef;
+use redrive_core::{PolicyId, TenantId, Timestamp, policy};
+
+use crate::Error;
+
+/// Keeps policies.
+#[async_trait]
+pub trait Policies: Send + Sync {
+    /// Stores a policy. The same spec as the current version changes nothing; another one becomes the next version.
+    async fn put(
+        &self,
+        tenant: TenantId,
+        id: PolicyId,
+        spec: policy::Spec,
+        expected: Expected,
+        now: Timestamp,
+    ) -> Result<PutPolicy, Error>;
+
+    /// All kept versions of a policy that can be read, oldest first; empty if there is no such policy. An error if the
+    /// current version cannot be read: an older one must not take its place. A version that is not the current one may be
+    /// cleaned away once no task refers to it.
+    async fn versions(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error>;
+
+    /// One version of a policy, if it is kept.
+    async fn version(&self, tenant: TenantId, policy: PolicyRef) -> Result<Option<PolicyVersion>, Error> {
+        let versions = self.versions(tenant, policy.id).await?;
+        Ok(versions.into_iter().find(|version| version.version == policy.version))
+    }
+
+    /// The current version of each policy with an id above `after`, in order, at most `limit`.
+    async fn list(&self, tenant: TenantId, after: Option<PolicyId>, limit: usize) -> Result<Vec<PolicyVersion>, Error>;
+
+    /// Removes a policy, unless a task that has not ended pins one of its versions.
+    async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error>;
+}
+
+/// One version of a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyVersion {
+    /// The policy.
+    pub id: PolicyId,
+    /// The version, from 1.
+    pub version: u32,
+    /// Its fields, as they were given.
+    pub spec: policy::Spec,
+    /// When this version was made.
+    pub created_at: Timestamp,
+}
+
+/// The version that a writer expects to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Any version, or none.
+    Anything,
+    /// Exactly this current version.
+    Version(u32),
+    /// No such policy yet.
+    Absent,
+}
+
+/// The answer to putting a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PutPolicy {
+    /// There was none; this is its first version (above all versions that an earlier policy of this name had).
+    Created(PolicyVersion),
+    /// This is a new version.
+    Updated(PolicyVersion),
+    /// The current version has the same spec.
+    Unchanged(PolicyVersion),
+    /// The current version is not the expected one; the current version, if there is one.
+    Conflict(Option<u32>),
+}
+
+/// The answer to deleting a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletePolicy {
+    /// The policy is deleted.
+    Done,
+    /// There is no such policy.
+    NotFound,
+    /// This many tasks that have not ended pin it.
+    Pinned(u64),
+    /// The current version is not the expected one; the current version.
+    Conflict(u32),
+}

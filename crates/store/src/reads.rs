@@ -1,0 +1,84 @@
+//! Reading tasks, for callers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use redrive_core::request::Fingerprint;
+use redrive_core::{
+    Answer, Attempt, Dependency, IdempotencyKey, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+};
+
+use crate::Error;
+
+/// Reads tasks and attempts.
+#[async_trait]
+pub trait Reads: Send + Sync {
+    /// One task with its request and, once it has ended, the dependency's answer.
+    async fn task(&self, tenant: TenantId, id: TaskId) -> Result<Option<TaskDetail>, Error>;
+
+    /// The task that an idempotency key belongs to, and the fingerprint of its request.
+    async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error>;
+
+    /// A page of tasks, newest first. A page may be short, even empty, and still have a `next`: one call looks at a
+    /// bounded number of rows.
+    async fn list(&self, query: TaskQuery) -> Result<TaskPage, Error>;
+
+    /// How many tasks the tenant has in each status, without counting them one by one.
+    async fn counts(&self, tenant: TenantId) -> Result<Counts, Error>;
+
+    /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if there is no such task.
+    async fn attempts(
+        &self,
+        tenant: TenantId,
+        id: TaskId,
+        after: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<Attempt>>, Error>;
+}
+
+/// A task with all that is kept of it but its attempts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskDetail {
+    /// Its state.
+    pub task: Task,
+    /// What it sends.
+    pub request: Arc<Request>,
+    /// What the dependency answered last, once the task has ended.
+    pub answer: Option<Answer>,
+}
+
+/// Which tasks to list.
+#[derive(Debug, Clone)]
+pub struct TaskQuery {
+    /// Only this tenant's.
+    pub tenant: TenantId,
+    /// Only these statuses; all if empty.
+    pub statuses: Vec<Status>,
+    /// Only this dependency.
+    pub dependency: Option<Dependency>,
+    /// Only this policy, whatever its version.
+    pub policy: Option<PolicyId>,
+    /// Only tasks with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Only tasks accepted at or after this moment.
+    pub created_from: Option<Timestamp>,
+    /// Only tasks accepted before this moment.
+    pub created_before: Option<Timestamp>,
+    /// Only tasks with an id below this one: the `next` of the page before.
+    pub below: Option<TaskId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A page of tasks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskPage {
+    /// The tasks, newest first.
+    pub tasks: Vec<TaskDetail>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<TaskId>,
+}
+
+/// Tasks by status; a status without tasks may be absent.
+pub type Counts = BTreeMap<Status, u64>;
