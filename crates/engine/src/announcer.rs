@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redrive_core::{Reason, Task, Timestamp};
+use redrive_core::{Task, Timestamp};
 use redrive_store::{Error, RaisedAlert};
 use tokio::sync::{Notify, mpsc};
 
+use crate::events::{Event, Events, Report};
 use crate::shared::{Phase, Shared};
 
 /// How long whoever ended a task is given to raise and confirm its alert.
@@ -36,6 +37,7 @@ pub(crate) struct Alerts {
     /// Rings when a dead letter may have been left without its alert.
     doubt: Notify,
     raised: AtomicU64,
+    events: Events,
 }
 
 /// The alerts that were raised and are to be confirmed.
@@ -43,14 +45,14 @@ pub(crate) type Unconfirmed = mpsc::Receiver<RaisedAlert>;
 
 impl Alerts {
     /// With room for this many alerts that wait for their confirmation.
-    pub(crate) fn new(unconfirmed: usize) -> (Self, Unconfirmed) {
+    pub(crate) fn new(unconfirmed: usize, events: Events) -> (Self, Unconfirmed) {
         let (sender, receiver) = mpsc::channel(unconfirmed.max(1));
-        (Alerts { unconfirmed: sender, doubt: Notify::new(), raised: AtomicU64::new(0) }, receiver)
+        (Alerts { unconfirmed: sender, doubt: Notify::new(), raised: AtomicU64::new(0), events }, receiver)
     }
 
     /// Raises the alert of a dead letter, and has it confirmed.
     pub(crate) fn raise(&self, dead_letter: &Task) {
-        self.log(dead_letter);
+        self.emit(dead_letter);
         if self.unconfirmed.try_send(announced(dead_letter)).is_err() {
             self.doubt();
         }
@@ -66,22 +68,10 @@ impl Alerts {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// The alert of rule R-8: whoever watches the log for this event learns of every dead letter.
-    fn log(&self, task: &Task) {
+    /// Raises the alert: whoever confirms it must be told separately.
+    fn emit(&self, task: &Task) {
         self.raised.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(
-            alert = "dead-letter",
-            correlation_id = %task.id,
-            tenant = %task.lane.tenant,
-            dependency = %task.lane.dependency,
-            status = task.status.as_str(),
-            reason = task.reason.map(Reason::as_str),
-            attempt = task.attempt_number,
-            run = task.run,
-            max_attempts = task.max_attempts,
-            idempotency_key = %task.idempotency_key,
-            "dead letter"
-        );
+        self.events.emit(Event::DeadLetter(task));
     }
 }
 
@@ -95,7 +85,7 @@ pub(crate) async fn start(shared: &Shared) {
     match shared.store.upkeep().pending_alerts(Timestamp::MAX, most).await {
         Ok(left) => {
             if !left.is_empty() {
-                tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
+                shared.events.report(Report::AlertsFound(left.len()));
             }
             if left.len() >= most {
                 shared.alerts.doubt();
@@ -152,10 +142,10 @@ async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
     let step = shared.options.steps.announce;
     loop {
         let left = shared.store.upkeep().pending_alerts(ended_before, step).await?;
-        left.iter().for_each(|task| shared.alerts.log(task));
+        left.iter().for_each(|task| shared.alerts.emit(task));
         let is_last = left.len() < step;
         if !left.is_empty() {
-            tracing::warn!(dead_letters = left.len(), "dead letters had been left without their alert");
+            shared.events.report(Report::AlertsFound(left.len()));
             confirm(shared, left.iter().map(announced).collect()).await;
         }
         // Those that could not be confirmed would be found, and raised, again and again.
@@ -172,7 +162,7 @@ async fn confirm(shared: &Shared, dead_letters: Vec<RaisedAlert>) {
         return;
     }
     while let Err(error) = shared.store.upkeep().confirm_alerts(dead_letters.clone()).await {
-        tracing::warn!(%error, alerts = dead_letters.len(), "confirming alerts failed");
+        shared.events.report(Report::AlertsUnconfirmed(dead_letters.len(), &error));
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => return,
@@ -197,7 +187,7 @@ async fn sleep_until(shared: &Shared, wake: Option<Duration>) {
 mod tests {
     use futures_util::FutureExt;
     use redrive_core::task::PolicyRef;
-    use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Status, TaskId, TenantId};
+    use redrive_core::{Dependency, IdempotencyKey, Lane, PolicyId, Reason, Status, TaskId, TenantId};
 
     use super::*;
 
@@ -231,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_alert_that_finds_the_queue_full_is_raised_all_the_same_and_looked_for_later() {
-        let (alerts, mut unconfirmed) = Alerts::new(QUEUE);
+        let (alerts, mut unconfirmed) = Alerts::new(QUEUE, Events::new(Vec::new()));
         for _ in 0..QUEUE {
             alerts.raise(&dead_letter());
         }

@@ -10,6 +10,7 @@ use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
+use crate::events::Event;
 use crate::first_byte::FirstByte;
 use crate::in_flight::Signals;
 use crate::lanes::Seat;
@@ -31,6 +32,7 @@ const POLICY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Starts the attempt that `claimed` counts, in its lane's `seat`. Its policy is read if it is not at hand.
 pub(crate) fn start(shared: &Arc<Shared>, claimed: ClaimedTask, policy: Option<Arc<Resolved>>, seat: Seat) {
+    shared.events.emit(Event::Claimed(&claimed));
     let held = shared.left_behind.hold(&claimed);
     let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
@@ -61,13 +63,12 @@ async fn find_policy(
 /// Settles a task whose rules cannot be read: nothing is sent and nothing counts. If nobody can make sense of them it ends
 /// as a dead letter, which can be replayed when somebody can.
 async fn without_policy(shared: &Shared, claimed: &ClaimedTask, error: Error, mut seat: Seat) -> Result<(), Left> {
-    let (task, policy) = (&claimed.task, &claimed.task.policy);
-    let (id, version) = (policy.id.as_str(), policy.version);
+    let task = &claimed.task;
     let next = if let Error::Corrupt(_) = error {
-        tracing::error!(task = %task.id, policy = id, version, %error, "a task's policy makes no sense: it ends");
+        shared.events.emit(Event::PolicyLost(task, &error));
         Next::End { status: Status::Failed, reason: Some(Reason::PolicyLost), answer: None }
     } else {
-        tracing::warn!(task = %task.id, policy = id, version, %error, "a task's policy could not be read: it waits");
+        shared.events.emit(Event::PolicyUnavailable(task, &error));
         tokio::select! {
             biased;
             () = shared.reached(Phase::Returning) => {}
@@ -326,13 +327,14 @@ fn judge(
         Sent::Failed(error) => {
             let verdict = classify::error(error.kind);
             if error.kind == ErrorType::BodyUnavailable {
-                log_unread(shared, claimed, &error);
+                let times = shared.unread.count(shared.clock.elapsed());
+                shared.events.emit(Event::BodyUnavailable(&claimed.task, times, &error));
             }
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
         }
         Sent::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
-            return cut_off(claimed, decision, Some(timing.took), now);
+            return cut_off(shared, claimed, decision, Some(timing.took), now);
         }
     };
     let is_unsent = error.as_ref().is_some_and(|error| error.kind == ErrorType::NotSent);
@@ -355,13 +357,19 @@ fn judge(
         error,
         backoff: backoff(&decision),
     };
-    log_attempt(claimed, &attempt);
+    shared.events.emit(Event::AttemptEnded(&claimed.task, &attempt));
     let next = next(claimed, decision, answer);
     settlement(claimed, Some(attempt), next, now)
 }
 
 /// The settlement of an attempt that was cut off, by a crash or by a stop that would wait no longer.
-pub(crate) fn cut_off(claimed: &ClaimedTask, decision: Decision, took: Option<Duration>, now: Timestamp) -> Settlement {
+pub(crate) fn cut_off(
+    shared: &Shared,
+    claimed: &ClaimedTask,
+    decision: Decision,
+    took: Option<Duration>,
+    now: Timestamp,
+) -> Settlement {
     let error = LastError {
         kind: ErrorType::Interrupted,
         message: "the process stopped while the attempt was under way; its outcome is unknown".into(),
@@ -376,7 +384,7 @@ pub(crate) fn cut_off(claimed: &ClaimedTask, decision: Decision, took: Option<Du
         error: Some(error),
         backoff: backoff(&decision),
     };
-    log_attempt(claimed, &attempt);
+    shared.events.emit(Event::AttemptEnded(&claimed.task, &attempt));
     settlement(claimed, Some(attempt), next(claimed, decision, None), now)
 }
 
@@ -414,36 +422,4 @@ fn next(claimed: &ClaimedTask, decision: Decision, answer: Option<Answer>) -> Ne
 fn settlement(claimed: &ClaimedTask, attempt: Option<Attempt>, next: Next, at: Timestamp) -> Settlement {
     let task = &claimed.task;
     Settlement { tenant: task.lane.tenant.clone(), id: task.id, token: claimed.lease.token, attempt, next, at }
-}
-
-/// Object storage that is out of reach may concern every task: one line for all of them, every now and then.
-fn log_unread(shared: &Shared, claimed: &ClaimedTask, error: &SendError) {
-    let task = &claimed.task;
-    tracing::debug!(task = %task.id, dependency = %task.lane.dependency, "the stored body could not be read");
-    if let Some(times) = shared.unread.count(shared.clock.elapsed()) {
-        tracing::warn!(times, error = %error, "stored bodies cannot be read: their tasks wait, and nothing is sent");
-    }
-}
-
-/// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.
-fn log_attempt(claimed: &ClaimedTask, attempt: &Attempt) {
-    let task = &claimed.task;
-    let Some(error) = &attempt.error else {
-        tracing::debug!(task = %task.id, dependency = %task.lane.dependency, attempt = attempt.number, "delivered");
-        return;
-    };
-    tracing::info!(
-        correlation_id = %task.id,
-        tenant = %task.lane.tenant,
-        dependency = %task.lane.dependency,
-        attempt = task.attempt_in_run(),
-        max_attempts = task.max_attempts,
-        run = task.run,
-        total_attempts = attempt.number,
-        backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
-        error_type = error.kind.as_str(),
-        response_status = attempt.response_status,
-        idempotency_key = %task.idempotency_key,
-        "attempt failed"
-    );
 }

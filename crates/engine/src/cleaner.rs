@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_store::{CleanFrom, Error};
 
+use crate::events::Report;
 use crate::shared::{Phase, Shared};
 
 /// The pause between two steps, so that callers come first.
@@ -23,8 +24,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         match clean(&shared).await {
             Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "removed ended tasks after their retention"),
-            Err(error) => tracing::warn!(%error, "cleaning failed, trying again later"),
+            Ok(removed) => shared.events.report(Report::Cleaned(removed)),
+            Err(error) => shared.events.report(Report::CleaningFailed(&error)),
         }
     }
 }

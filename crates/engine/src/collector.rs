@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use redrive_store::Error;
 
-use crate::bodies::{Bodies, BodyError};
+use crate::bodies::Bodies;
+use crate::events::Report;
 use crate::shared::{Phase, Shared};
 
 /// The pause between two steps, so that callers come first.
@@ -26,18 +27,18 @@ pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
             continue;
         }
         if let Err(error) = bodies.check().await {
-            tracing::warn!(%error, "stored bodies are not collected: this is not the place that they are kept in");
+            shared.events.report(Report::WrongBodyLocation(&error));
             continue;
         }
         match collect(&shared, &*bodies).await {
             Ok(0) => {}
-            Ok(deleted) => tracing::info!(deleted, "deleted stored bodies that no task refers to"),
-            Err(error) => tracing::warn!(%error, "collecting stored bodies failed, trying again later"),
+            Ok(deleted) => shared.events.report(Report::BodiesDeleted(deleted)),
+            Err(error) => shared.events.report(Report::CollectingFailed(&error)),
         }
         match bodies.delete_unfinished(shared.clock.now().before(shared.options.blob_grace)).await {
             Ok(0) => {}
-            Ok(deleted) => tracing::info!(deleted, "deleted what uploads that broke off had left"),
-            Err(error) => tracing::warn!(%error, "deleting unfinished uploads failed, trying again later"),
+            Ok(deleted) => shared.events.report(Report::UploadsDeleted(deleted)),
+            Err(error) => shared.events.report(Report::UploadsNotDeleted(&error)),
         }
     }
 }
@@ -53,7 +54,7 @@ async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
             match bodies.delete(&blob).await {
                 Ok(()) => gone.push(blob),
                 // It stays condemned, and the next pass finds it again.
-                Err(error) => log(&error),
+                Err(error) => shared.events.report(Report::BodyNotDeleted(&error)),
             }
         }
         deleted += gone.len();
@@ -67,8 +68,4 @@ async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
         shared.clock.sleep(PAUSE).await;
     }
     Ok(deleted)
-}
-
-fn log(error: &BodyError) {
-    tracing::warn!(%error, "a stored body could not be deleted, trying again later");
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use redrive_core::{Task, Timestamp};
+use redrive_core::{Lane, Task, TaskId, Timestamp};
 
+use crate::events::{Event, Sent};
 use crate::in_flight::Signals;
 use crate::shared::{Phase, Shared};
 use crate::transport::{Gate, Withdrawn};
@@ -14,6 +15,9 @@ use crate::transport::{Gate, Withdrawn};
 pub(crate) struct FirstByte {
     shared: Arc<Shared>,
     signals: Arc<Signals>,
+    lane: Lane,
+    task: TaskId,
+    attempt: u32,
     due_at: Option<Timestamp>,
     deadline_at: Timestamp,
     send_by: Timestamp,
@@ -28,6 +32,9 @@ impl FirstByte {
         Arc::new(FirstByte {
             shared: shared.clone(),
             signals: signals.clone(),
+            lane: task.lane.clone(),
+            task: task.id,
+            attempt: task.attempt_number,
             due_at: task.next_attempt_at,
             deadline_at: task.deadline_at,
             send_by,
@@ -63,6 +70,7 @@ impl Gate for FirstByte {
             return Err(Withdrawn);
         }
         self.left_at.store(now.as_millis().max(1), Ordering::Release);
+        self.shared.events.emit(Event::Sent(Sent { lane: &self.lane, task: self.task, attempt: self.attempt }));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Starting the engine, and the handle that the rest of the program holds.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::common_clock::{self, ClockState, CommonClock};
 use crate::entropy::Entropy;
+use crate::events::{EndedBy, Events, Report, Sink};
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::look_around::MayBeMissed;
@@ -54,6 +56,8 @@ pub struct Parts {
     pub transport: Arc<dyn Transport>,
     /// Where bodies are kept that are too large for a task; without it, every body is a part of its task.
     pub bodies: Option<Arc<dyn Bodies>>,
+    /// What is told of events, beside the log.
+    pub sinks: Vec<Arc<dyn Sink>>,
 }
 
 /// Why the engine did not start.
@@ -80,12 +84,13 @@ pub struct Handle {
 /// Starts the engine's loops.
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
-    let Parts { clock, entropy, spawner, store, transport, bodies } = parts;
+    let Parts { clock, entropy, spawner, store, transport, bodies, sinks } = parts;
+    let events = Events::new(sinks);
     clock.begin(&*store, options.lease_margin).await?;
     let newest = store.upkeep().newest_task().await?;
-    let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed);
+    let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed, events.clone());
     let shared = Arc::new(Shared {
-        lanes: Lanes::new(&options, clock.clone()),
+        lanes: Lanes::new(&options, clock.clone(), events.clone()),
         deadlines: Deadlines::default(),
         in_flight: Arc::new(InFlight::default()),
         waiters: Waiters::default(),
@@ -100,6 +105,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         unread: Seldom::default(),
         store_outage: StoreOutage::default(),
         slow_settles: SlowSettles::new(),
+        events,
         clock,
         entropy,
         spawner,
@@ -110,7 +116,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     });
     announcer::start(&shared).await;
     let vitals = Vitals::default();
-    let (loops, announcing) = (Loops::new(&vitals), Loops::new(&vitals));
+    let (loops, announcing) = (Loops::new(&vitals, &shared.events), Loops::new(&vitals, &shared.events));
     let spawner = shared.spawner.as_ref();
     let stops_at = |phase| {
         let shared = shared.clone();
@@ -175,7 +181,7 @@ impl Handle {
             let cancelled = shared.store.tasks().cancel_one(tenant, id, shared.clock.now()).await?;
             if let CancelOutcome::Done(task) = &cancelled {
                 if task.status.is_ended() {
-                    shared.waiters.ended(id);
+                    shared.task_ended(task, task.status, EndedBy::Cancel, || Cow::Borrowed(&**task));
                 } else {
                     shared.in_flight.cancel(id);
                 }
@@ -319,7 +325,7 @@ impl Handle {
             biased;
             () = nothing_runs => {}
             () = &mut grace_is_over => {
-                tracing::warn!(attempts = self.in_flight(), "giving up the attempts that did not finish in time");
+                self.shared.events.report(Report::AttemptsGivenUp(self.in_flight()));
                 self.shared.advance(Phase::Returning);
                 self.in_time("returning attempts", async {
                     self.loops.ended().await;
@@ -333,12 +339,12 @@ impl Handle {
     }
 
     /// Waits for the last calls of the store, for a bounded time.
-    async fn in_time(&self, doing: &str, work: impl Future<Output = ()>) {
+    async fn in_time(&self, doing: &'static str, work: impl Future<Output = ()>) {
         tokio::select! {
             biased;
             () = work => {}
             () = self.shared.clock.sleep(LAST_CALLS) => {
-                tracing::warn!(doing, "the store does not answer; what is left will be found after the leases have run out");
+                self.shared.events.report(Report::StoreSilent(doing));
             }
         }
     }
@@ -357,7 +363,7 @@ impl Handle {
                 shared.may_be_missed.note();
             }
             if answer.send(outcome).is_err() {
-                tracing::debug!("a caller went away before its answer");
+                shared.events.report(Report::CallerGone);
             }
         }));
         answered.await.unwrap_or_else(|_| Err(Error::Unavailable("the call broke off".into())))

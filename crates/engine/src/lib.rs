@@ -16,6 +16,7 @@
 //! | `in_flight` | the attempts of this process, and what they are told: cancelled, wanted now |
 //! | `overdue` | ends tasks that waited past their deadline |
 //! | `settle` | writes an attempt's end down, and what follows from it in memory |
+//! | `events` | what happened, typed: the log is made from it |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease ran out |
 //! | `left_behind` | the claims of this process that nobody settles any more |
@@ -43,6 +44,7 @@ pub mod clock;
 mod collector;
 mod common_clock;
 pub mod entropy;
+pub mod events;
 mod first_byte;
 mod handle;
 mod in_flight;

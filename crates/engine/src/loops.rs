@@ -1,10 +1,11 @@
-//! The engine's loops: each has a name, stopping waits until the last one has ended, and none dies in silence.
+//! The engine's loops: each has a name, stopping waits until the last one has ended, and one that fails is reported.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use redrive_store::Vitals;
 
+use crate::events::{Event, Events};
 use crate::spawner::Spawner;
 use crate::watched::Watched;
 
@@ -13,6 +14,7 @@ use crate::watched::Watched;
 pub(crate) struct Loops {
     running: Arc<Watched<usize>>,
     vitals: Vitals,
+    events: Events,
 }
 
 /// One loop; dropping it says that the loop is over, however it ended.
@@ -20,8 +22,8 @@ struct Running(Arc<Watched<usize>>);
 
 impl Loops {
     /// No loop yet. One that dies is told in `vitals`.
-    pub(crate) fn new(vitals: &Vitals) -> Self {
-        Loops { running: Arc::new(Watched::new(0)), vitals: vitals.clone() }
+    pub(crate) fn new(vitals: &Vitals, events: &Events) -> Self {
+        Loops { running: Arc::new(Watched::new(0)), vitals: vitals.clone(), events: events.clone() }
     }
 
     /// Starts a loop, which must not end before `may_end` says so.
@@ -33,17 +35,44 @@ impl Loops {
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         self.running.change(|running| *running += 1);
-        let (place, alive) = (Running(self.running.clone()), self.vitals.part(name));
+        let (running, alive) = (Running(self.running.clone()), self.vitals.part(name));
+        let mut failure = Failure { name, events: self.events.clone(), has_ended: false };
         spawner.spawn(Box::pin(async move {
             work.await;
-            alive.ended(may_end());
-            drop(place);
+            let as_told = may_end();
+            failure.ended(as_told);
+            alive.ended(as_told);
+            drop(running);
         }));
     }
 
     /// Ends once no loop runs.
     pub(crate) async fn ended(&self) {
         self.running.until(|running| running == 0).await;
+    }
+}
+
+/// Emits the event of a loop that panics or ends unexpectedly.
+struct Failure {
+    name: &'static str,
+    events: Events,
+    has_ended: bool,
+}
+
+impl Failure {
+    fn ended(&mut self, as_told: bool) {
+        self.has_ended = true;
+        if !as_told {
+            self.events.emit(Event::LoopFailed(self.name));
+        }
+    }
+}
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        if !self.has_ended && std::thread::panicking() {
+            self.events.emit(Event::LoopFailed(self.name));
+        }
     }
 }
 

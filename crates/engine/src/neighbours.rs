@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, Shared as SharedStore};
 
+use crate::events::{Events, Report};
 use crate::shared::{Phase, Shared};
 
 /// Notes what other processes announce: what has become due, and which tasks were cancelled. Until the engine gives up the
@@ -42,7 +43,7 @@ pub(crate) async fn keep_beating(shared: Arc<Shared>) {
         }
         tokio::select! {
             biased;
-            () = shared.reached(Phase::Confirming) => return leave(neighbours).await,
+            () = shared.reached(Phase::Confirming) => return leave(neighbours, &shared.events).await,
             // At once: from now on the others have to claim what only this process knew.
             () = shared.reached(Phase::Draining), if is_running => {}
             () = shared.clock.sleep(shared.options.beat_every) => {}
@@ -70,8 +71,8 @@ pub(crate) fn alone(shared: &Shared) -> Node {
     Node { id: NodeId::this(), seen_at: shared.clock.now(), leases: beat.in_flight, beat }
 }
 
-async fn leave(neighbours: &dyn SharedStore) {
+async fn leave(neighbours: &dyn SharedStore, events: &Events) {
     if let Err(error) = neighbours.leave().await {
-        tracing::warn!(%error, "leaving failed; this process will be listed as gone silent");
+        events.report(Report::LeavingFailed(&error));
     }
 }

@@ -3,13 +3,15 @@
 //! On an exclusive store this process knows the deadline of everything that it lets wait, so that it asks only when one has
 //! passed. On a shared store others let tasks wait as well, and it asks every few seconds.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::{Task, Timestamp};
+use redrive_core::Timestamp;
 use redrive_store::{Error, Overdue};
 use tokio::sync::Notify;
 
+use crate::events::{EndedBy, Report};
 use crate::shared::{Phase, Shared};
 
 /// The longest time between two looks on a shared store: a task ends within 5 s of its deadline.
@@ -52,7 +54,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             Ok(Some(ended)) => {
                 shared.store_worked("ending overdue tasks");
                 if ended > 0 && is_first {
-                    tracing::warn!(ended, "tasks passed their deadline while no process ran, or the clock was set");
+                    shared.events.report(Report::OverdueAtStart(ended));
                 }
                 is_first = false;
                 next_look(&shared)
@@ -124,23 +126,12 @@ async fn end_overdue(shared: &Shared) -> Result<Option<usize>, Error> {
         };
         next_deadline.into_iter().for_each(|deadline| shared.deadlines.note(deadline));
         let is_last = ended.len() < step;
-        ended.iter().for_each(|task| follow_up(shared, task));
+        for task in &ended {
+            shared.task_ended(task, task.status, EndedBy::Deadline, || Cow::Borrowed(task));
+        }
         count += ended.len();
         if is_last {
             return Ok(Some(count));
         }
     }
-}
-
-fn follow_up(shared: &Shared, task: &Task) {
-    tracing::info!(
-        correlation_id = %task.id,
-        tenant = %task.lane.tenant,
-        dependency = %task.lane.dependency,
-        attempts = task.attempt_in_run(),
-        max_attempts = task.max_attempts,
-        "task ended: it waited past its deadline"
-    );
-    shared.alerts.raise(task);
-    shared.waiters.ended(task.id);
 }

@@ -9,6 +9,7 @@ use redrive_core::{Decision, Reason, Status, decide};
 use redrive_store::{ClaimedTask, Error};
 
 use crate::attempt::{cut_off, standing};
+use crate::events::Event;
 use crate::settle::settle;
 use crate::shared::{Phase, Shared};
 
@@ -74,11 +75,6 @@ async fn take_over(shared: &Shared, claimed: &ClaimedTask) -> Result<(), Error> 
         Err(Error::Corrupt(_)) => Decision::End(Status::Failed, Some(Reason::PolicyLost)),
         Err(error) => return Err(error),
     };
-    tracing::warn!(
-        task = %claimed.task.id,
-        dependency = %claimed.task.lane.dependency,
-        attempt = claimed.task.attempt_number,
-        "taking over an attempt whose lease ran out"
-    );
-    settle(shared, claimed, cut_off(claimed, decision, None, now)).await
+    shared.events.emit(Event::TakenOver(&claimed.task));
+    settle(shared, claimed, cut_off(shared, claimed, decision, None, now)).await
 }

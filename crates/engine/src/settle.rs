@@ -1,11 +1,13 @@
 //! Writing an attempt's end down, and what follows from it in memory.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use redrive_core::{Status, Task, Timestamp};
-use redrive_store::{ClaimedTask, Error, Next, Settled, Settlement};
+use redrive_store::{ClaimedTask, Error, Next, Settled, Settlement, rules};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::events::{EndedBy, Event, Report};
 use crate::outage;
 use crate::shared::{Phase, Shared};
 
@@ -20,7 +22,7 @@ pub(crate) async fn settle_or_leave(
 ) -> Result<(), Left> {
     settle(shared, claimed, settlement).await.map_err(|error| {
         shared.store_failed("settling", &error);
-        tracing::debug!(task = %claimed.task.id, %error, "an attempt could not be settled; its lease will run out");
+        shared.events.report(Report::Unsettled(claimed.task.id, &error));
         Left
     })
 }
@@ -52,9 +54,9 @@ impl SlowSettles {
     }
 }
 
-/// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Tells whoever
-/// waits, and notes when the next attempt is due. A lease that somebody else holds by now is not an error: the task is in
-/// good hands.
+/// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Wakes the
+/// callers that wait for the end, and notes when the next attempt is due. A lost lease is not an error: another process, or
+/// the rescuer, settles the task.
 pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
@@ -68,7 +70,7 @@ pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: S
                 match settled.first() {
                     Some(Settled::Done(status)) => follow_up(shared, claimed, *status, &settlement),
                     Some(Settled::LeaseLost) | None => {
-                        tracing::warn!(task = %claimed.task.id, lane = %claimed.task.lane, "lease lost before the settle");
+                        shared.events.emit(Event::LeaseLost(&claimed.task));
                         if is_in_doubt {
                             follow_up_in_doubt(shared, claimed, &settlement);
                         }
@@ -96,14 +98,15 @@ pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: S
 
 fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
+    shared.events.emit(Event::Settled(claimed, settlement, status));
     if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
+        if settlement.attempt.is_some() {
+            shared.events.emit(Event::Retried(task, *at));
+        }
         waits_again(shared, task, settlement, *at);
     }
-    if status.is_dead_letter() {
-        shared.alerts.raise(&dead_letter(task, status, settlement));
-    }
     if status.is_ended() {
-        shared.waiters.ended(task.id);
+        shared.task_ended(task, status, EndedBy::Attempt, || Cow::Owned(dead_letter(task, status, settlement)));
     }
 }
 
@@ -129,8 +132,8 @@ fn waits_again(shared: &Shared, task: &Task, settlement: &Settlement, at: Timest
 
 /// The task with the attempts that count once it is settled.
 fn after_settlement(task: &Task, settlement: &Settlement) -> Task {
-    let taken_back = u32::from(settlement.attempt.is_none());
-    Task { attempt_number: task.attempt_number.saturating_sub(taken_back), ..task.clone() }
+    let attempt_number = rules::attempts_after(task.attempt_number, settlement.attempt.is_some());
+    Task { attempt_number, ..task.clone() }
 }
 
 /// The task as the settlement left it.

@@ -1,10 +1,11 @@
 //! What the engine's loops share.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::{Task, Timestamp};
+use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, LeaseTerms, Store};
 use tokio::sync::Notify;
 
@@ -12,6 +13,7 @@ use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::common_clock::CommonClock;
 use crate::entropy::Entropy;
+use crate::events::{EndedBy, Event, Events, Report};
 use crate::in_flight::InFlight;
 use crate::lanes::Lanes;
 use crate::left_behind::LeftBehind;
@@ -22,7 +24,7 @@ use crate::policies::Policies;
 use crate::seldom::Seldom;
 use crate::settle::SlowSettles;
 use crate::spawner::Spawner;
-use crate::store_outage::{Report, StoreOutage};
+use crate::store_outage::{Report as Outage, StoreOutage};
 use crate::task_ids::TaskIds;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
@@ -30,6 +32,7 @@ use crate::watched::Watched;
 
 /// What the engine's loops share.
 pub(crate) struct Shared {
+    pub(crate) events: Events,
     pub(crate) clock: Arc<CommonClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) spawner: Arc<dyn Spawner>,
@@ -83,21 +86,36 @@ impl Shared {
 
     /// Logs that a call of the store failed, unless that is known: an outage is reported once, and then once a minute.
     pub(crate) fn store_failed(&self, doing: &'static str, error: &dyn Display) {
-        tracing::debug!(doing, %error, "a call of the store failed");
+        self.events.report(Report::StoreCallFailed(doing, error));
         self.may_be_missed.note();
         match self.store_outage.failed(doing, self.clock.elapsed()) {
-            Some(Report::Began) => tracing::error!(doing, %error, "the store fails: trying again until it works"),
-            Some(Report::GoesOn(times)) => tracing::error!(times, doing, %error, "the store still fails"),
-            Some(Report::Ended(..)) | None => {}
+            Some(Outage::Began) => self.events.report(Report::StoreOutageBegan(doing, error)),
+            Some(Outage::GoesOn(times)) => self.events.report(Report::StoreOutageGoesOn(times, doing, error)),
+            Some(Outage::Ended(..)) | None => {}
         }
     }
 
     /// Notes that a call of the store worked: it may be the end of an outage.
     pub(crate) fn store_worked(&self, doing: &'static str) {
-        if let Some(Report::Ended(times, lasted)) = self.store_outage.worked(doing, self.clock.elapsed()) {
-            let seconds = lasted.as_secs();
-            tracing::info!(times, seconds, "the store works again");
+        if let Some(Outage::Ended(times, lasted)) = self.store_outage.worked(doing, self.clock.elapsed()) {
+            self.events.report(Report::StoreOutageEnded(times, lasted));
         }
+    }
+
+    /// Does what follows when a task has ended: raises the alert of a dead letter, and wakes the callers that wait for the
+    /// end. `as_ended` is the task in its final state, which is needed only for an alert.
+    pub(crate) fn task_ended<'a>(
+        &self,
+        task: &Task,
+        status: Status,
+        by: EndedBy,
+        as_ended: impl FnOnce() -> Cow<'a, Task>,
+    ) {
+        self.events.emit(Event::Ended(task, status, by));
+        if status.is_dead_letter() {
+            self.alerts.raise(&as_ended());
+        }
+        self.waiters.ended(task.id);
     }
 
     pub(crate) fn phase(&self) -> Phase {

@@ -7,6 +7,7 @@ use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
+use crate::events::Event;
 use crate::lanes::Seat;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
@@ -62,6 +63,9 @@ struct FirstAttempt {
 impl FirstAttempt {
     /// Starts the attempt that was claimed with the commit, or tells the lane of a task that waits.
     fn follow(self, shared: &Arc<Shared>, submitted: &Submitted) {
+        if let Submitted::Created(task, _) = submitted {
+            shared.events.emit(Event::Accepted(task));
+        }
         match (submitted, self.seat) {
             (Submitted::Created(task, Some(lease)), Some(seat)) => {
                 let claimed = ClaimedTask { task: Task::clone(task), request: self.request, lease: *lease };

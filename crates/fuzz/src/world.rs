@@ -37,6 +37,7 @@ impl World {
             store,
             transport: Arc::new(Silent),
             bodies: None,
+            sinks: Vec::new(),
         };
         let engine = redrive_engine::start(parts, Options::default()).await.expect("the engine starts");
         let tenant = TenantId::default_tenant();

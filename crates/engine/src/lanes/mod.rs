@@ -28,6 +28,7 @@ pub(crate) use seat::Seat;
 pub(crate) use state::Turns;
 
 use crate::clock::Clock;
+use crate::events::{Event, Events};
 use crate::options::Options;
 use crate::slots::Room;
 use state::{Now, State};
@@ -41,6 +42,7 @@ const TASK_BYTES: usize = 1_024;
 pub(crate) struct Lanes {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
+    events: Events,
     /// Rings when a lane may have come to its turn.
     changed: Notify,
 }
@@ -71,8 +73,8 @@ fn is_sooner<T: Ord>(one: Option<T>, other: Option<T>) -> bool {
 }
 
 impl Lanes {
-    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, changed: Notify::new() })
+    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>, events: Events) -> Arc<Self> {
+        Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, events, changed: Notify::new() })
     }
 
     /// A seat for a new task that is due now, if its lane has room and nothing older is waiting for it. `is_last` says that
@@ -194,7 +196,11 @@ impl Lanes {
         let result = change(&mut state, now);
         state.place_served(now);
         let rings = state.next_look().is_sooner_than(before);
+        let held_back = std::mem::take(&mut state.held_back);
         drop(state);
+        for (lane, reason) in &held_back {
+            self.events.emit(Event::HeldBack(lane, *reason));
+        }
         if rings {
             self.changed.notify_one();
         }

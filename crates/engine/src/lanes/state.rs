@@ -9,6 +9,7 @@ use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
 use super::NextLook;
 use super::names::Names;
 use crate::admission::horizon::Horizon;
+use crate::events::HoldReason;
 use crate::options::{Options, Steps};
 use crate::schedule::{LaneId, Schedule};
 use crate::slots::{Bounds, Held, Room, Slots};
@@ -37,10 +38,14 @@ pub(super) struct State {
     unsettled: usize,
     most_in_flight: usize,
     steps: Steps,
+    /// The lanes that were held back since the last events were emitted.
+    pub(super) held_back: Vec<(Lane, HoldReason)>,
 }
 
 #[derive(Debug, Clone)]
 struct LaneState {
+    /// Why it got no slot when it was last placed, if it got none.
+    held_back: Option<HoldReason>,
     /// What its calls have been taking, for the question whether one more fits before a deadline.
     calls: Latency,
     called_at: Duration,
@@ -80,6 +85,7 @@ impl State {
             unsettled: 0,
             most_in_flight: options.max_in_flight,
             steps: options.steps.clone(),
+            held_back: Vec::new(),
         }
     }
 
@@ -89,8 +95,13 @@ impl State {
             return id;
         }
         let new = self.names.add(lane);
-        let fresh =
-            LaneState { calls: Latency::default(), called_at: Duration::ZERO, ask: FIRST_ASK, needs_slot: false };
+        let fresh = LaneState {
+            held_back: None,
+            calls: Latency::default(),
+            called_at: Duration::ZERO,
+            ask: FIRST_ASK,
+            needs_slot: false,
+        };
         match self.lanes.get_mut(new.id) {
             Some(unused) => *unused = fresh,
             None => self.lanes.push(fresh),
@@ -114,12 +125,22 @@ impl State {
             self.schedule.wait(lane);
             return;
         }
-        match self.room(lane, now).0.is_none() {
+        let (room, held) = self.room(lane, now);
+        self.note_held(lane, held.filter(|_| room.is_none()).map(HoldReason::from));
+        match room.is_none() {
             false => self.schedule.queue(lane),
             true => {
                 self.schedule.set_aside(lane);
                 self.slots.stand_in_line(lane, now.elapsed);
             }
+        }
+    }
+
+    /// Notes why a lane with due work gets no slot, once for as long as the reason is the same.
+    fn note_held(&mut self, lane: LaneId, reason: Option<HoldReason>) {
+        let before = std::mem::replace(&mut self.lanes[lane].held_back, reason);
+        if let (Some(reason), Some(name)) = (reason.filter(|_| before != reason), self.names.lane(lane)) {
+            self.held_back.push((name.clone(), reason));
         }
     }
 

@@ -39,7 +39,7 @@ impl World {
     fn new(lane_concurrency: usize, max_in_flight: usize) -> Self {
         let clock = Arc::<Stopped>::default();
         let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
-        World { lanes: Lanes::new(&options, clock.clone()), clock }
+        World { lanes: Lanes::new(&options, clock.clone(), crate::events::Events::new(Vec::new())), clock }
     }
 
     fn set(&self, millis: u64) {
@@ -377,7 +377,7 @@ fn room_given_back_rings_when_work_waits_for_it() {
 fn large_bodies_in_memory_hold_claims_back() {
     let clock = Arc::<Stopped>::default();
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
-    let lanes = Lanes::new(&options, clock);
+    let lanes = Lanes::new(&options, clock, crate::events::Events::new(Vec::new()));
     let large = request(1024 * 1024);
     let seats: Vec<Seat> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();

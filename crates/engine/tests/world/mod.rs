@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built is a failed test")]
 #![allow(clippy::disallowed_methods, reason = "this is where the engine's clock comes from")]
 
+mod events;
 mod failing_store;
 mod log;
 mod neighbours;
 mod scripted;
 
+pub use events::RecordedEvents;
 pub use failing_store::{FailingStore, Hold};
 pub use log::Log;
 pub use neighbours::Neighbours;
@@ -92,6 +94,7 @@ pub struct World {
     pub store: Arc<FailingStore>,
     pub dependency: Arc<Scripted>,
     pub engine: Handle,
+    pub events: Arc<RecordedEvents>,
     options: Options,
 }
 
@@ -107,6 +110,7 @@ impl World {
     /// An engine over a store that may hold tasks already.
     pub async fn over(store: Arc<FailingStore>, clock: Arc<PausedClock>, options: Options) -> Self {
         let dependency = Arc::new(Scripted::new(clock.clone()));
+        let events = Arc::<RecordedEvents>::default();
         let parts = Parts {
             clock: CommonClock::new(clock.clone(), &*store),
             entropy: Arc::new(Half(AtomicU64::new(1))),
@@ -114,11 +118,12 @@ impl World {
             store: store.clone(),
             transport: Arc::new(Wire(dependency.clone())),
             bodies: None,
+            sinks: vec![events.clone()],
         };
         let engine = redrive_engine::start(parts, options.clone()).await.unwrap();
         let default = PolicyId::default_policy();
         engine.policies().put(tenant(), default, Spec::default(), Expected::Anything).await.unwrap();
-        World { clock, store, dependency, engine, options }
+        World { clock, store, dependency, engine, events, options }
     }
 
     /// A second engine over the same store: what a restart is.

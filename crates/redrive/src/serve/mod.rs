@@ -132,6 +132,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
             None => transport,
         }),
         bodies: blobs.map(|blobs| blobs as Arc<dyn Bodies>),
+        sinks: Vec::new(),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
     // A policy that is there already stays as it is: somebody may have changed it.

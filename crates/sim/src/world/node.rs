@@ -223,6 +223,7 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
         store,
         transport: Arc::new(Wire { world: world.clone(), whose }),
         bodies: None,
+        sinks: Vec::new(),
     };
     redrive_engine::start(parts, world.shape.engine.clone()).await
 }

@@ -91,6 +91,7 @@ impl World {
             store,
             transport,
             bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
+            sinks: Vec::new(),
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());

@@ -1,0 +1,191 @@
+//! The engine's log lines. Each event has at most one.
+//!
+//! Lines have fields, and never a body, a token or a secret. What happens to every task without a failure is at the level
+//! `debug`.
+
+use redrive_core::{Attempt, Reason, Task};
+
+use super::{EndedBy, Event, Report, Sink};
+use crate::common_clock::ClockState;
+
+/// Writes the log.
+#[derive(Debug)]
+pub(super) struct Log;
+
+impl Sink for Log {
+    fn on(&self, event: &Event<'_>) {
+        match *event {
+            Event::AttemptEnded(task, attempt) => attempt_ended(task, attempt),
+            Event::LeaseLost(task) => {
+                tracing::warn!(task = %task.id, lane = %task.lane, "lease lost before the settle");
+            }
+            Event::TakenOver(task) => tracing::warn!(
+                task = %task.id,
+                dependency = %task.lane.dependency,
+                attempt = task.attempt_number,
+                "taking over an attempt whose lease ran out"
+            ),
+            Event::Ended(task, _, EndedBy::Deadline) => overdue(task),
+            Event::DeadLetter(task) => dead_letter(task),
+            Event::PolicyUnavailable(task, error) => {
+                let (policy, version) = (task.policy.id.as_str(), task.policy.version);
+                tracing::warn!(task = %task.id, policy, version, %error, "a task's policy could not be read: it waits");
+            }
+            Event::PolicyLost(task, error) => {
+                let (policy, version) = (task.policy.id.as_str(), task.policy.version);
+                tracing::error!(task = %task.id, policy, version, %error, "a task's policy makes no sense: it ends");
+            }
+            Event::BodyUnavailable(task, times, error) => {
+                tracing::debug!(task = %task.id, dependency = %task.lane.dependency, "the stored body could not be read");
+                if let Some(times) = times {
+                    tracing::warn!(times, %error, "stored bodies cannot be read: their tasks wait, and nothing is sent");
+                }
+            }
+            Event::Report(report) => log_report(report),
+            // `Vitals` logs a loop that failed, together with the threads of stores.
+            Event::LoopFailed(_)
+            | Event::Accepted(_)
+            | Event::Claimed(_)
+            | Event::Sent(_)
+            | Event::Settled(..)
+            | Event::Retried(..)
+            | Event::HeldBack(..)
+            | Event::Ended(_, _, EndedBy::Attempt | EndedBy::Cancel) => {}
+        }
+    }
+}
+
+/// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.
+fn attempt_ended(task: &Task, attempt: &Attempt) {
+    let Some(error) = &attempt.error else {
+        tracing::debug!(task = %task.id, dependency = %task.lane.dependency, attempt = attempt.number, "delivered");
+        return;
+    };
+    tracing::info!(
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        attempt = task.attempt_in_run(),
+        max_attempts = task.max_attempts,
+        run = task.run,
+        total_attempts = attempt.number,
+        backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
+        error_type = error.kind.as_str(),
+        response_status = attempt.response_status,
+        idempotency_key = %task.idempotency_key,
+        "attempt failed"
+    );
+}
+
+fn overdue(task: &Task) {
+    tracing::info!(
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        attempts = task.attempt_in_run(),
+        max_attempts = task.max_attempts,
+        "task ended: it waited past its deadline"
+    );
+}
+
+/// The alert of rule R-8: a watch on this log event learns of every dead letter.
+fn dead_letter(task: &Task) {
+    tracing::error!(
+        alert = "dead-letter",
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        status = task.status.as_str(),
+        reason = task.reason.map(Reason::as_str),
+        attempt = task.attempt_number,
+        run = task.run,
+        max_attempts = task.max_attempts,
+        idempotency_key = %task.idempotency_key,
+        "dead letter"
+    );
+}
+
+fn log_report(report: Report<'_>) {
+    match report {
+        Report::StoreCallFailed(doing, error) => tracing::debug!(doing, %error, "a call of the store failed"),
+        Report::StoreOutageBegan(doing, error) => {
+            tracing::error!(doing, %error, "the store fails: trying again until it works");
+        }
+        Report::StoreOutageGoesOn(times, doing, error) => {
+            tracing::error!(times, doing, %error, "the store still fails");
+        }
+        Report::StoreOutageEnded(times, lasted) => {
+            tracing::info!(times, seconds = lasted.as_secs(), "the store works again");
+        }
+        Report::AlertsFound(dead_letters) => {
+            tracing::warn!(dead_letters, "dead letters had been left without their alert");
+        }
+        Report::AlertsUnconfirmed(alerts, error) => tracing::warn!(%error, alerts, "confirming alerts failed"),
+        Report::OverdueAtStart(ended) => {
+            tracing::warn!(ended, "tasks passed their deadline while no process ran, or the clock was set");
+        }
+        Report::Unsettled(task, error) => {
+            tracing::debug!(%task, %error, "an attempt could not be settled; its lease will run out");
+        }
+        Report::Cleaned(removed) => tracing::info!(removed, "removed ended tasks after their retention"),
+        Report::CleaningFailed(error) => tracing::warn!(%error, "cleaning failed, trying again later"),
+        Report::WrongBodyLocation(error) => {
+            tracing::warn!(%error, "stored bodies are not collected: this is not the place that they are kept in");
+        }
+        Report::BodiesDeleted(deleted) => tracing::info!(deleted, "deleted stored bodies that no task refers to"),
+        Report::CollectingFailed(error) => {
+            tracing::warn!(%error, "collecting stored bodies failed, trying again later");
+        }
+        Report::BodyNotDeleted(error) => {
+            tracing::warn!(%error, "a stored body could not be deleted, trying again later");
+        }
+        Report::UploadsDeleted(deleted) => tracing::info!(deleted, "deleted what uploads that broke off had left"),
+        Report::UploadsNotDeleted(error) => {
+            tracing::warn!(%error, "deleting unfinished uploads failed, trying again later");
+        }
+        Report::ClockUnread(error) => tracing::debug!(%error, "reading the store's clock failed, trying again"),
+        Report::MachineClock(state, is_shared) => machine_clock(state, is_shared),
+        Report::CommonTime(state) => common_time(state),
+        Report::LeavingFailed(error) => {
+            tracing::warn!(%error, "leaving failed; this process will be listed as gone silent");
+        }
+        Report::AttemptsGivenUp(attempts) => {
+            tracing::warn!(attempts, "giving up the attempts that did not finish in time");
+        }
+        Report::StoreSilent(doing) => {
+            tracing::warn!(
+                doing,
+                "the store does not answer; what is left will be found after the leases have run out"
+            );
+        }
+        Report::CallerGone => tracing::debug!("a caller went away before its answer"),
+    }
+}
+
+fn machine_clock(state: ClockState, is_shared: bool) {
+    let ahead_ms = state.ahead_ms;
+    match (state.is_machine_off(), is_shared) {
+        (false, _) => tracing::info!(ahead_ms, "the machine's clock is right again"),
+        (true, true) => tracing::warn!(
+            ahead_ms,
+            "the machine's clock differs from the database's: this process works on the database's time; set the clock right"
+        ),
+        (true, false) => tracing::warn!(
+            ahead_ms,
+            "the machine's clock was set while this process runs: it goes on with its own time until it is started again"
+        ),
+    }
+}
+
+fn common_time(state: ClockState) {
+    let ClockState { is_certain, stepped_ms, ahead_ms } = state;
+    match (is_certain, stepped_ms) {
+        (true, _) => tracing::info!(ahead_ms, "the time is certain again: claiming tasks"),
+        (false, Some(stepped_ms)) => tracing::error!(
+            stepped_ms,
+            ahead_ms,
+            "the database's clock has stepped: claiming no tasks until it is back, or agrees with this machine's clock"
+        ),
+        (false, None) => tracing::error!("the database's time cannot be determined: claiming no tasks until it can"),
+    }
+}

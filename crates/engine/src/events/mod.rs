@@ -1,0 +1,191 @@
+//! What happens in the engine, as typed events: each is emitted in one place, and everything that tells people or programs
+//! about it is a [`Sink`].
+//!
+//! Sinks are called synchronously, on the path of every task, so they only count or write a log line. A view that follows
+//! live must read from a bounded buffer that a sink fills, and be told what it missed. Alerts of dead letters do not depend
+//! on sinks: they come from durable notes in the store (`announcer`), which emit [`Event::DeadLetter`].
+//!
+//! `log` is the sink that writes the engine's log lines.
+
+mod log;
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_core::{Attempt, Lane, Status, Task, TaskId, Timestamp};
+use redrive_store::{ClaimedTask, Settlement};
+
+use crate::common_clock::ClockState;
+use crate::slots::Held;
+use log::Log;
+
+/// Something that happened.
+#[derive(Clone, Copy)]
+pub enum Event<'a> {
+    /// A new task was stored.
+    Accepted(&'a Task),
+    /// An attempt was claimed: it is counted and durable, and not sent yet.
+    Claimed(&'a ClaimedTask),
+    /// The first byte of an attempt left.
+    Sent(Sent<'a>),
+    /// An attempt was made and has an outcome; nothing of it is stored yet.
+    AttemptEnded(&'a Task, &'a Attempt),
+    /// The end of a claim was stored, and the task has this status now.
+    Settled(&'a ClaimedTask, &'a Settlement, Status),
+    /// The task waits for its next attempt, due at this time. A claim that was given back unsent is no retry.
+    Retried(&'a Task, Timestamp),
+    /// The end of a claim was not stored, because the lease was lost.
+    LeaseLost(&'a Task),
+    /// The lease of an attempt ran out, and this process settles it.
+    TakenOver(&'a Task),
+    /// A lane with due work gets no slot.
+    HeldBack(&'a Lane, HoldReason),
+    /// A task ended in this status. The task is as it was before, if an attempt ended it.
+    Ended(&'a Task, Status, EndedBy),
+    /// A task ended as a dead letter: this is its alert. It may be raised more than once.
+    DeadLetter(&'a Task),
+    /// The policy of a claimed task cannot be read now: the task waits.
+    PolicyUnavailable(&'a Task, &'a dyn Display),
+    /// The policy of a claimed task is damaged or gone: the task ends.
+    PolicyLost(&'a Task, &'a dyn Display),
+    /// The stored body of a claimed task cannot be read now: the task waits. With the number of such tasks since this was
+    /// last reported, if it is time to report it.
+    BodyUnavailable(&'a Task, Option<u64>, &'a dyn Display),
+    /// A loop of the engine ended or panicked.
+    LoopFailed(&'static str),
+    /// The engine reports about its own work, and not about one task.
+    Report(Report<'a>),
+}
+
+/// An attempt whose first byte left.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    /// The task's lane.
+    pub lane: &'a Lane,
+    /// The task's id.
+    pub task: TaskId,
+    /// The attempt's number over all runs.
+    pub attempt: u32,
+}
+
+/// Why a lane gets no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// The lane has as many slots as it may have.
+    LaneLimit,
+    /// Too few slots are free in its pool.
+    Capacity,
+    /// The tenant's lanes hold their share.
+    TenantShare,
+    /// The claimed bodies in memory take up their limit.
+    Memory,
+    /// The lane is slow, and slow lanes start their attempts at a limited rate.
+    StartRate,
+}
+
+impl From<Held> for HoldReason {
+    fn from(held: Held) -> Self {
+        match held {
+            Held::LaneLimit => HoldReason::LaneLimit,
+            Held::Pool => HoldReason::Capacity,
+            Held::Tenant => HoldReason::TenantShare,
+            Held::Memory => HoldReason::Memory,
+            Held::Paced(_) | Held::StartRate => HoldReason::StartRate,
+        }
+    }
+}
+
+/// What ended a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The settlement of an attempt.
+    Attempt,
+    /// A cancel while the task waited.
+    Cancel,
+    /// The task's deadline, while it waited.
+    Deadline,
+}
+
+/// A report about the engine's own work.
+#[derive(Clone, Copy)]
+pub enum Report<'a> {
+    /// A call of the store failed.
+    StoreCallFailed(&'static str, &'a dyn Display),
+    /// An outage of the store began with this call.
+    StoreOutageBegan(&'static str, &'a dyn Display),
+    /// The outage goes on; so many calls have failed.
+    StoreOutageGoesOn(u64, &'static str, &'a dyn Display),
+    /// The outage is over; so many calls had failed in so much time.
+    StoreOutageEnded(u64, Duration),
+    /// This many dead letters were found whose alert had not been raised.
+    AlertsFound(usize),
+    /// This many raised alerts could not be confirmed and are tried again.
+    AlertsUnconfirmed(usize, &'a dyn Display),
+    /// This many tasks passed their deadline before this process looked for the first time.
+    OverdueAtStart(usize),
+    /// An attempt could not be settled; its lease will run out.
+    Unsettled(TaskId, &'a dyn Display),
+    /// A pass of the cleaner removed this many tasks.
+    Cleaned(usize),
+    /// A pass of the cleaner failed.
+    CleaningFailed(&'a dyn Display),
+    /// Stored bodies are not collected, because this is not the location that they are kept in.
+    WrongBodyLocation(&'a dyn Display),
+    /// A pass of the collector deleted this many stored bodies.
+    BodiesDeleted(usize),
+    /// A pass of the collector failed.
+    CollectingFailed(&'a dyn Display),
+    /// A stored body could not be deleted.
+    BodyNotDeleted(&'a dyn Display),
+    /// This many uploads that had broken off were deleted.
+    UploadsDeleted(usize),
+    /// Uploads that had broken off could not be deleted.
+    UploadsNotDeleted(&'a dyn Display),
+    /// The store's clock could not be read.
+    ClockUnread(&'a dyn Display),
+    /// The machine's clock is off, or right again; with whether the store is shared.
+    MachineClock(ClockState, bool),
+    /// The time that the engine works on became certain or uncertain.
+    CommonTime(ClockState),
+    /// This process could not say that it leaves.
+    LeavingFailed(&'a dyn Display),
+    /// The grace of a stop is over; this many attempts are given up.
+    AttemptsGivenUp(usize),
+    /// The store does not answer during a stop.
+    StoreSilent(&'static str),
+    /// A caller went away before its answer.
+    CallerGone,
+}
+
+/// Tells people or programs of events. Called on the path of every task: it must be quick and must not block.
+pub trait Sink: Send + Sync + 'static {
+    /// Takes note of an event.
+    fn on(&self, event: &Event<'_>);
+}
+
+/// Where the engine emits its events. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Events(Arc<[Arc<dyn Sink>]>);
+
+impl Events {
+    /// Events for the log and for these sinks.
+    pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
+        let log: Arc<dyn Sink> = Arc::new(Log);
+        Events(std::iter::once(log).chain(sinks).collect())
+    }
+
+    pub(crate) fn emit(&self, event: Event<'_>) {
+        self.0.iter().for_each(|sink| sink.on(&event));
+    }
+
+    pub(crate) fn report(&self, report: Report<'_>) {
+        self.emit(Event::Report(report));
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Events").field(&self.0.len()).finish()
+    }
+}
