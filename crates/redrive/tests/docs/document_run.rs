@@ -15,11 +15,11 @@ use super::shell::{OnError, Shell};
 
 /// The ports of the service, of a second node and of a target, as documents have them.
 const PORTS: [&str; 3] = ["8620", "8621", "9000"];
-/// Commands that print the same every time.
+/// Commands whose output is the same every time.
 const REPEATABLE: [&str; 2] = ["redrive simulate", "redrive lint"];
-/// What stands for the id of the task that was named last.
+/// Placeholder for the id of the last task that was accepted.
 const TASK_ID: &str = "ID";
-/// What stands for the stored body that was named last.
+/// Placeholder for the last stored body that was printed.
 const BODY: &str = "sha256:…";
 
 /// A document of which a part has been run.
@@ -27,14 +27,14 @@ pub(crate) struct DocumentRun {
     path: &'static str,
     blocks: VecDeque<Block>,
     pub(crate) shell: Shell,
-    /// What documents say, and what it is here.
+    /// Texts of the document, each with its replacement.
     replaced: Vec<(String, String)>,
     task: Option<String>,
     body: Option<String>,
     database: Option<String>,
 }
 
-/// A command that goes on in the background.
+/// A command that runs in the background: the file with its output, and how many lines were compared.
 pub(crate) struct Running {
     printed: PathBuf,
     seen: usize,
@@ -51,12 +51,12 @@ impl DocumentRun {
         run
     }
 
-    /// Has `here` in place of `text` in commands.
+    /// Replaces `text` by `here` in commands.
     pub(crate) fn replace(&mut self, text: &str, here: &str) {
         self.replaced.push((text.to_owned(), here.to_owned()));
     }
 
-    /// Has requests for example.com go to the target's port instead.
+    /// Redirects requests for example.com to the target's port.
     pub(crate) fn send_to_target(&mut self) {
         let target = format!("http://127.0.0.1:{}", self.port("9000"));
         self.replace("https://example.com", &target);
@@ -72,7 +72,7 @@ impl DocumentRun {
         self.database = Some(name.to_owned());
     }
 
-    /// Runs what a reader of the document has done before, in the document's words.
+    /// Runs a preparation or a check, with the document's ports and addresses.
     pub(crate) fn setup(&mut self, script: &str) -> String {
         self.run_script(script, OnError::Stop).unwrap_or_else(|wrong| panic!("{script}\n{wrong}"))
     }
@@ -120,7 +120,7 @@ impl DocumentRun {
         let mut all = String::new();
         for command in block.commands() {
             let printed =
-                self.run_script(&command.script, OnError::GoOn).unwrap_or_else(|wrong| panic!("{place}: {wrong}"));
+                self.run_script(&command.script, OnError::Continue).unwrap_or_else(|wrong| panic!("{place}: {wrong}"));
             let is_repeatable = REPEATABLE.iter().any(|start| command.script.starts_with(start));
             let exactness = if is_repeatable { Exactness::Exact } else { Exactness::Varying };
             compare(&command.expected, &printed, exactness)
@@ -158,6 +158,7 @@ impl DocumentRun {
 
     fn run_script(&mut self, script: &str, on_error: OnError) -> Result<String, String> {
         let script = self.here(script);
+        assert!(is_local(&script), "{}: this would leave the machine:\n{script}", self.path);
         let printed = self.shell.run(&script, on_error)?;
         let printed = self.in_document(&printed);
         for line in printed.lines() {
@@ -193,6 +194,15 @@ impl Drop for DocumentRun {
     fn drop(&mut self) {
         assert!(self.blocks.is_empty() || std::thread::panicking(), "{}: not all blocks were run", self.path);
     }
+}
+
+/// Whether all addresses in a script are on this machine.
+fn is_local(script: &str) -> bool {
+    script.split("://").skip(1).all(|rest| {
+        let authority = rest.split(['/', '\'', '"', ' ', '\n', '?']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+        ["", "$PWD", "127.0.0.1", "localhost"].contains(&host)
+    })
 }
 
 fn lines(file: &PathBuf) -> Vec<String> {

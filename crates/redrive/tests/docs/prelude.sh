@@ -1,4 +1,4 @@
-# What the documents run "in another terminal" goes to the background here; the block goes on once it says that it is ready.
+# What the documents run "in another terminal" runs in the background here; the block continues once it says that it is ready.
 set -o pipefail
 
 redrive() {

@@ -17,8 +17,8 @@ const PRELUDE: &str = include_str!("prelude.sh");
 const END: &str = "----- end of a script:";
 /// `psql` stops at the first error, as a reader would.
 const PSQLRC: &str = "\\set ON_ERROR_STOP on\n\\set QUIET on\n";
-/// No progress bar.
-const CURLRC: &str = "silent\nshow-error\n";
+/// No progress bar, and no proxy: everything is on this machine.
+const CURLRC: &str = "silent\nshow-error\nnoproxy = \"*\"\n";
 
 /// The shell, the directory that it works in, and its own files.
 pub(crate) struct Shell {
@@ -31,11 +31,11 @@ pub(crate) struct Shell {
     _temporary: TempDir,
 }
 
-/// Whether a script goes on after a command that fails.
+/// Whether a script continues after a command that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnError {
     Stop,
-    GoOn,
+    Continue,
 }
 
 impl Shell {
@@ -65,7 +65,7 @@ impl Shell {
         let directory = temporary.path().to_owned();
         let mut shell =
             Shell { input: process.stdin.take(), process, lines, directory, own, scripts: 0, _temporary: temporary };
-        shell.run(PRELUDE, OnError::GoOn).unwrap();
+        shell.run(PRELUDE, OnError::Continue).unwrap();
         shell
     }
 
