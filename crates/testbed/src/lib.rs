@@ -23,6 +23,7 @@ mod server;
 mod wait;
 
 pub use pgbouncer::PgBouncer;
+pub use port::free as free_port;
 pub use postgres::{Database, Postgres, SHARED_POSTGRES, SharedPostgres};
 pub use program::{Program, missing_programs};
 pub use proxy::Proxy;

@@ -13,7 +13,7 @@ const TRIES: usize = 1_000;
 
 /// A loopback port that is free now, as is the one `BUS_OFFSET` above it. Whoever takes it must cope with having lost it
 /// to another process in between.
-pub(crate) fn free() -> u16 {
+pub fn free() -> u16 {
     let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     std::iter::repeat_with(|| fastrand::u16(PORTS))
         .take(TRIES)

@@ -18,6 +18,8 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { program: "cc", what_for: "to compile the bundled SQLite", packages: &["gcc", "libc6-dev"] },
     Tool { program: "sqlite3", what_for: "to look into the store from outside", packages: &["sqlite3"] },
+    Tool { program: "curl", what_for: "to run the commands of the documentation", packages: &["curl"] },
+    Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 
 /// Installs Debian packages without starting what they bring: the tests start their own servers, on other ports, and

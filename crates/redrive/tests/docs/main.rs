@@ -1,0 +1,197 @@
+//! The commands of README.md and docs, run as a reader would run them.
+//!
+//! Every fenced block of `sh`, `console` or `sql` is run, in the order of the document, or is marked in the document as not
+//! run, with the reason. What `console` blocks show is compared with what is printed.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `markdown` | finds the blocks and their markers |
+//! | `compare` | compares what is shown with what was printed |
+//! | `shell`, `prelude.sh` | a `bash` that runs one block after the other |
+//! | `document_run` | one document: ports, placeholders, the order of its blocks |
+//! | `database`, `target` | what the documents' commands talk to |
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
+
+mod compare;
+mod database;
+mod document_run;
+mod markdown;
+mod shell;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use document_run::DocumentRun;
+use markdown::{Block, Marker};
+use target::Target;
+
+/// How long anything may take before a test is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A retry configuration that breaks two rules, as README.md lints it.
+const BREAKS_TWO_RULES: &str = include_str!("retries.toml");
+
+#[test]
+fn every_document_with_commands_has_a_test() {
+    let tests = include_str!("main.rs");
+    for path in documents() {
+        let has_commands = read(&path).iter().any(|block| block.marker != Marker::NotRun);
+        let has_test = tests.contains(&format!("DocumentRun::new(\"{path}\")"));
+        assert_eq!(has_test, has_commands, "{path}: whether there is a test, and whether there are commands to run");
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let mut run = DocumentRun::new("README.md");
+    run.shell.put("retries.toml", BREAKS_TWO_RULES.as_bytes());
+    run.shell.put("video.mp4", &vec![7; 52_428_800]);
+    run.setup("redrive serve");
+    let waits = run.run_until("a dependency that is down");
+    let waiting = run.begin(&waits);
+    run.setup("kill -KILL ${running[0]}; wait ${running[0]} || true");
+    run.setup("redrive serve");
+    let target = Target::listen(run.port("9000"));
+    let delivered = run.run_until("the dependency is up");
+    run.finish(&waiting, &delivered, "SUCCEEDED");
+
+    let mut same_key = run.run_until("the same key");
+    for status in ["HTTP/1.1 201 Created", "HTTP/1.1 200 OK"] {
+        let answer = run.run_block(&same_key).to_lowercase();
+        assert!(answer.starts_with(&status.to_lowercase()), "{answer}");
+        assert_eq!(answer.contains("idempotent-replayed: true"), status.contains("200"), "{answer}");
+    }
+    same_key.text = same_key.text.replace("100.00", "100.01");
+    let answer = run.run_block(&same_key);
+    assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+    target.wait_for("order-7");
+
+    let psql = run.run_until("roles and databases");
+    run.setup("stop TERM");
+    let _server = database::start(&mut run);
+    run.run_block(&psql);
+    let two_nodes = run.run_until("two nodes");
+    run.run_block(&two_nodes);
+    let nodes = run.setup("redrive nodes");
+    assert!(nodes.contains("one ") && nodes.contains("two ") && nodes.matches("ALIVE").count() == 2, "{nodes}");
+
+    run.send_to_target();
+    run.use_database("redrive");
+    run.setup(&orders_in("redrive"));
+    let enqueue = run.run_until("enqueue");
+    run.run_block(&enqueue);
+    target.wait_for("order-7");
+    run.setup("createdb shop; psql postgres -c 'CREATE ROLE relay SUPERUSER LOGIN'");
+    run.run_rest();
+}
+
+#[test]
+fn the_commands_of_outbox_deliver_what_was_committed() {
+    let mut run = DocumentRun::new("docs/outbox.md");
+    let _server = database::start(&mut run);
+    run.send_to_target();
+    let target = Target::listen(run.port("9000"));
+    run.setup("createdb redrive; createdb shop");
+    run.setup("REDRIVE_STORE=postgres://operator@localhost/redrive redrive serve");
+    run.setup(&orders_in("redrive"));
+    run.setup(&orders_in("shop"));
+    run.use_database("redrive");
+    let table = run.run_until("the table");
+    target.wait_for("order-7-paid");
+
+    // The same key in a service of its own.
+    run.setup("stop TERM; redrive serve");
+    run.run_block(&table);
+    run.use_database("shop");
+    let relay = run.run_until("the relay");
+    run.run_block(&relay);
+    target.wait_for("order-7-paid");
+    run.run_rest();
+}
+
+#[test]
+fn the_commands_of_deploying_work() {
+    let mut run = DocumentRun::new("docs/deploying.md");
+    for (text, here) in [("/var/lib/redrive", "redrive-data"), ("/backup", "backup"), ("10.0.0.5", "127.0.0.1")] {
+        run.replace(text, here);
+    }
+    run.setup("mkdir backup; redrive serve; redrive send -X GET http://127.0.0.1:8620/livez --wait");
+    let backup = run.run_until("backup");
+    run.run_block(&backup);
+    let kept = run.setup("sqlite3 backup/redrive.db 'SELECT status FROM task_overview'");
+    assert_eq!(kept, "SUCCEEDED");
+    run.setup("stop TERM");
+
+    let names = run.run_until("host names");
+    run.run_block(&names);
+    let status_for = |run: &mut DocumentRun, host: &str| {
+        run.setup(&format!("curl -o /dev/null -w '%{{http_code}}' -H 'Host: {host}' $REDRIVE_SERVER/retry-tasks"))
+    };
+    assert_eq!(status_for(&mut run, "redrive.internal"), "200");
+    assert_eq!(status_for(&mut run, "a.redrive.svc.cluster.local"), "200");
+    assert_eq!(status_for(&mut run, "elsewhere.internal"), "403");
+    run.setup("stop TERM");
+
+    let _server = database::start(&mut run);
+    run.replace(":…@", ":secret@");
+    run.setup("psql postgres -c 'CREATE ROLE redrive_owner LOGIN' -c 'CREATE DATABASE redrive OWNER redrive_owner'");
+    run.use_database("redrive");
+    let migrate = run.run_until("migrate");
+    run.run_block(&migrate);
+    let fewer_rights = run.run_until("fewer rights");
+    run.run_block(&fewer_rights);
+    run.setup("redrive send -X GET http://127.0.0.1:8620/livez --wait");
+    run.run_rest();
+}
+
+/// Makes a table of orders with order 7.
+fn orders_in(database: &str) -> String {
+    format!("psql {database} -c 'CREATE TABLE orders (id int, status text)' -c 'INSERT INTO orders VALUES (7)'")
+}
+
+#[test]
+fn the_commands_of_simulate_show_what_is_printed() {
+    DocumentRun::new("docs/simulate.md").run_rest();
+}
+
+#[test]
+fn the_commands_of_lint_show_what_is_printed() {
+    let mut run = DocumentRun::new("docs/lint.md");
+    let sarif = run.run_until("sarif");
+    run.shell.put("retry/policies.yaml", b"policies:\n  payments:\n    backoff: fixed\n    initialDelayMs: 500\n");
+    // Findings are exit code 1, which `pipefail` would show.
+    run.setup("set +o pipefail");
+    run.run_block(&sarif);
+    let kept = run.setup("jq -r '.runs[].results[].ruleId' retry.sarif");
+    assert_eq!(kept, "fixed-interval");
+    run.run_rest();
+}
+
+/// The documents of the tree, by their paths from its root.
+fn documents() -> Vec<String> {
+    let mut found = vec![];
+    for directory in ["", "docs", "docs/decisions"] {
+        let entries = std::fs::read_dir(root().join(directory)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        found.extend(
+            names
+                .filter(|name| name.ends_with(".md"))
+                .map(|name| Path::new(directory).join(name).to_str().unwrap().to_owned()),
+        );
+    }
+    found.sort();
+    found
+}
+
+/// The blocks of a document.
+fn read(path: &str) -> Vec<Block> {
+    let text = std::fs::read_to_string(root().join(path)).unwrap();
+    markdown::blocks(&text).unwrap_or_else(|wrong| panic!("{path}: {wrong}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
