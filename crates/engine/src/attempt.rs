@@ -13,9 +13,9 @@ use crate::admission::pace::AttemptEnd;
 use crate::events::Event;
 use crate::first_byte::FirstByte;
 use crate::in_flight::Signals;
-use crate::lanes::Seat;
+use crate::lanes::Reservation;
 use crate::policies::Resolved;
-use crate::settle::{Left, settle_or_leave};
+use crate::settle::{Abandoned, settle_or_abandon};
 use crate::shared::{Phase, Shared};
 use crate::transport::{Outbound, SendError};
 
@@ -30,17 +30,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// The wait before a task is given back whose policy could not be read just now.
 const POLICY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Starts the attempt that `claimed` counts, in its lane's `seat`. Its policy is read if it is not at hand.
-pub(crate) fn start(shared: &Arc<Shared>, claimed: ClaimedTask, policy: Option<Arc<Resolved>>, seat: Seat) {
+/// Starts the attempt that `claimed` counts, in its lane's `reservation`. Its policy is read if it is not at hand.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    claimed: ClaimedTask,
+    policy: Option<Arc<Resolved>>,
+    reservation: Reservation,
+) {
     shared.events.emit(Event::Claimed(&claimed));
-    let held = shared.left_behind.hold(&claimed);
+    let held = shared.abandoned_leases.hold(&claimed);
     let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();
     let shared = shared.clone();
     spawner.spawn(Box::pin(async move {
         let ended = match find_policy(&shared, &claimed, policy).await {
-            Ok(policy) => run(&shared, claimed, &policy, seat, &entry.signals).await,
-            Err(error) => without_policy(&shared, &claimed, error, seat).await,
+            Ok(policy) => run(&shared, claimed, &policy, reservation, &entry.signals).await,
+            Err(error) => without_policy(&shared, &claimed, error, reservation).await,
         };
         if let Ok(()) = ended {
             held.settled();
@@ -62,7 +67,12 @@ async fn find_policy(
 
 /// Settles a task whose rules cannot be read: nothing is sent and nothing counts. If nobody can make sense of them it ends
 /// as a dead letter, which can be replayed when somebody can.
-async fn without_policy(shared: &Shared, claimed: &ClaimedTask, error: Error, mut seat: Seat) -> Result<(), Left> {
+async fn without_policy(
+    shared: &Shared,
+    claimed: &ClaimedTask,
+    error: Error,
+    mut reservation: Reservation,
+) -> Result<(), Abandoned> {
     let task = &claimed.task;
     let next = if let Error::Corrupt(_) = error {
         shared.events.emit(Event::PolicyLost(task, &error));
@@ -76,8 +86,8 @@ async fn without_policy(shared: &Shared, claimed: &ClaimedTask, error: Error, mu
         }
         wait_again(claimed, shared.clock.now())
     };
-    seat.give_back();
-    settle_or_leave(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
+    reservation.give_back();
+    settle_or_abandon(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
 /// Sees the attempt through, or leaves it to the rescuer.
@@ -85,45 +95,50 @@ async fn run(
     shared: &Arc<Shared>,
     claimed: ClaimedTask,
     policy: &Resolved,
-    mut seat: Seat,
+    mut reservation: Reservation,
     signals: &Arc<Signals>,
-) -> Result<(), Left> {
+) -> Result<(), Abandoned> {
     let send_by = latest_send(shared, &claimed);
-    hold_until_due(shared, &claimed, &mut seat, signals).await;
+    hold_until_due(shared, &claimed, &mut reservation, signals).await;
     let wait_until = send_by.min(claimed.task.deadline_at).min(shared.clock.now().after(LONGEST_WAIT));
-    wait_for_slot(shared, &mut seat, wait_until, signals).await;
-    let timeout = match last_checks(shared, &claimed, seat.has_slot(), send_by, signals) {
+    wait_for_slot(shared, &mut reservation, wait_until, signals).await;
+    let timeout = match last_checks(shared, &claimed, reservation.has_slot(), send_by, signals) {
         LastChecks::Send { timeout } => timeout,
         LastChecks::Unsent(next) => {
-            seat.give_back();
+            reservation.give_back();
             let unsent = settlement(&claimed, None, next, shared.clock.now());
-            return settle_or_leave(shared, &claimed, unsent).await;
+            return settle_or_abandon(shared, &claimed, unsent).await;
         }
-        LastChecks::LeaseRanOut => return Err(Left),
+        LastChecks::LeaseRanOut => return Err(Abandoned),
     };
     let first_byte = FirstByte::new(shared, signals, &claimed.task, send_by);
     let (began_at, begun) = (shared.clock.now(), shared.clock.elapsed());
-    seat.begin();
+    reservation.begin();
     let sent = send(shared, &claimed, policy, timeout, first_byte.clone()).await;
     let took = shared.clock.elapsed().saturating_sub(begun);
     if sent.is_withdrawn(&first_byte) {
-        seat.give_back();
+        reservation.give_back();
         return give_back(shared, &claimed, send_by, signals).await;
     }
-    seat.end(sent.end(), sent.tells_latency().then_some(took));
+    reservation.end(sent.end(), sent.tells_latency().then_some(took));
     let timing = Timing { started_at: first_byte.left_at().unwrap_or(began_at), took };
     let ended = judge(shared, &claimed, policy, sent, timing, signals);
-    settle_or_leave(shared, &claimed, ended).await
+    settle_or_abandon(shared, &claimed, ended).await
 }
 
 /// Settles an attempt of which no byte left: what the claim counted is taken back.
-async fn give_back(shared: &Shared, claimed: &ClaimedTask, send_by: Timestamp, signals: &Signals) -> Result<(), Left> {
+async fn give_back(
+    shared: &Shared,
+    claimed: &ClaimedTask,
+    send_by: Timestamp,
+    signals: &Signals,
+) -> Result<(), Abandoned> {
     let next = match last_checks(shared, claimed, false, send_by, signals) {
         LastChecks::Unsent(next) => next,
         LastChecks::Send { .. } => wait_again(claimed, shared.clock.now()),
-        LastChecks::LeaseRanOut => return Err(Left),
+        LastChecks::LeaseRanOut => return Err(Abandoned),
     };
-    settle_or_leave(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
+    settle_or_abandon(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
 /// What is found just before the send.
@@ -143,11 +158,11 @@ fn latest_send(shared: &Shared, claimed: &ClaimedTask) -> Timestamp {
 }
 
 /// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
-async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, seat: &mut Seat, signals: &Signals) {
+async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, reservation: &mut Reservation, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
     let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
     if due > shared.clock.now() && !is_last {
-        seat.lend_slot();
+        reservation.lend_slot();
     }
     loop {
         let changed = signals.changed();
@@ -166,8 +181,8 @@ async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, seat: &mut Seat,
 }
 
 /// Waits until the lane lets it on the wire, until `at_most`: what the lease or the deadline can bear.
-async fn wait_for_slot(shared: &Shared, seat: &mut Seat, at_most: Timestamp, signals: &Signals) {
-    if seat.has_slot() {
+async fn wait_for_slot(shared: &Shared, reservation: &mut Reservation, at_most: Timestamp, signals: &Signals) {
+    if reservation.has_slot() {
         return;
     }
     let mut time_is_up = shared.clock.sleep(at_most.since(shared.clock.now()));
@@ -178,7 +193,7 @@ async fn wait_for_slot(shared: &Shared, seat: &mut Seat, at_most: Timestamp, sig
         }
         tokio::select! {
             biased;
-            () = seat.slot() => return,
+            () = reservation.slot() => return,
             () = shared.reached(Phase::Returning) => return,
             () = &mut time_is_up => return,
             () = changed => {}
@@ -240,7 +255,7 @@ impl Sent {
     /// How the attempt ended, for its lane: a timeout is told by how long it took.
     fn end(&self) -> AttemptEnd {
         match self {
-            Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Heard,
+            Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Answered,
             Sent::Failed(error) => match error.kind {
                 ErrorType::ConnectionRefused
                 | ErrorType::ConnectionReset
@@ -249,10 +264,10 @@ impl Sent {
                 | ErrorType::Dns
                 | ErrorType::TlsHandshakeTimeout
                 | ErrorType::TlsHandshake
-                | ErrorType::TlsCertificate => AttemptEnd::Unheard,
-                ErrorType::NotSent | ErrorType::BodyUnavailable => AttemptEnd::Untold,
-                ErrorType::ReadTimeout => AttemptEnd::Silent,
-                _ => AttemptEnd::Heard,
+                | ErrorType::TlsCertificate => AttemptEnd::NoConnection,
+                ErrorType::NotSent | ErrorType::BodyUnavailable => AttemptEnd::LocalFailure,
+                ErrorType::ReadTimeout => AttemptEnd::TimedOut,
+                _ => AttemptEnd::Answered,
             },
         }
     }

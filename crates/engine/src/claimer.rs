@@ -31,8 +31,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 failures = 0;
                 shared.store_worked("claiming");
                 let took = shared.clock.elapsed().saturating_sub(begun);
-                for (claimed, seat) in shared.lanes.claimed(&turns, claims, took) {
-                    attempt::start(&shared, claimed, None, seat);
+                for (claimed, reservation) in shared.lanes.claimed(&turns, claims, took) {
+                    attempt::start(&shared, claimed, None, reservation);
                 }
             }
             Err(error) => {

@@ -17,23 +17,23 @@ use crate::common_clock::{self, ClockState, CommonClock};
 use crate::entropy::Entropy;
 use crate::events::{EndedBy, Events, Report, Sink};
 use crate::in_flight::InFlight;
+use crate::lane_scan::MissedWork;
 use crate::lanes::Lanes;
-use crate::look_around::MayBeMissed;
 use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
 use crate::policies::Policies;
-use crate::seldom::Seldom;
 use crate::settle::SlowSettles;
 use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
 use crate::store_outage::StoreOutage;
 use crate::submit::{self, ValidatedTask};
 use crate::task_ids::TaskIds;
+use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
-use crate::{announcer, claimer, cleaner, collector, look_around, neighbours, rescuer};
+use crate::{announcer, claimer, cleaner, collector, lane_scan, peers, rescuer};
 
 /// How often somebody who waits for a task's end looks at a store that others write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -98,11 +98,11 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         ids: TaskIds::above(newest),
         phase: Watched::new(Phase::Running),
         schedule_lost: Notify::new(),
-        may_be_missed: MayBeMissed::default(),
+        missed_work: MissedWork::default(),
         started_at: clock.now(),
-        left_behind: Arc::default(),
+        abandoned_leases: Arc::default(),
         alerts,
-        unread: Seldom::default(),
+        unread: ThrottledReport::default(),
         store_outage: StoreOutage::default(),
         slow_settles: SlowSettles::new(),
         events,
@@ -123,7 +123,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         move || shared.phase() >= phase
     };
     loops.start(spawner, "claimer", stops_at(Phase::Draining), claimer::run(shared.clone()));
-    loops.start(spawner, "rebuilder", stops_at(Phase::Draining), look_around::run(shared.clone()));
+    loops.start(spawner, "rebuilder", stops_at(Phase::Draining), lane_scan::run(shared.clone()));
     loops.start(spawner, "rescuer", stops_at(Phase::Draining), rescuer::run(shared.clone()));
     loops.start(spawner, "overdue", stops_at(Phase::Draining), overdue::run(shared.clone()));
     loops.start(spawner, "cleaner", stops_at(Phase::Draining), cleaner::run(shared.clone()));
@@ -135,8 +135,8 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::keeper::run(shared.clone()));
     if shared.store.shared().is_some() {
         // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
-        announcing.start(spawner, "listener", stops_at(Phase::Returning), neighbours::listen(shared.clone()));
-        announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), neighbours::keep_beating(shared.clone()));
+        announcing.start(spawner, "listener", stops_at(Phase::Returning), peers::listen(shared.clone()));
+        announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), peers::keep_beating(shared.clone()));
     }
     Ok(Handle { shared, loops, announcing, vitals })
 }
@@ -259,8 +259,8 @@ impl Handle {
     /// Every process over the store that has been heard of and has not left; on a store of its own, this one.
     pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
         match self.shared.store.shared() {
-            Some(neighbours) => neighbours.nodes().await,
-            None => Ok(vec![neighbours::alone(&self.shared)]),
+            Some(peers) => peers.nodes().await,
+            None => Ok(vec![peers::alone(&self.shared)]),
         }
     }
 
@@ -360,7 +360,7 @@ impl Handle {
         self.shared.spawner.spawn(Box::pin(async move {
             let outcome = work.await;
             if outcome.is_err() {
-                shared.may_be_missed.note();
+                shared.missed_work.note();
             }
             if answer.send(outcome).is_err() {
                 shared.events.report(Report::CallerGone);

@@ -19,13 +19,13 @@
 //! | `events` | what happened, typed: the log is made from it |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease ran out |
-//! | `left_behind` | the claims of this process that nobody settles any more |
+//! | `abandoned_leases` | the claims of this process that nobody settles any more |
 //! | `cleaner` | removes ended tasks after their retention |
 //! | `outage` | how long to leave a store alone that fails |
 //! | `store_outage` | one outage of the store, reported once however many calls fail in it |
-//! | `seldom` | what goes wrong for many tasks at once, counted so that the log says it now and then |
+//! | `throttled_report` | what goes wrong for many tasks at once, counted so that the log says it now and then |
 //! | `collector` | deletes stored bodies that no task refers to |
-//! | `neighbours` | other processes over a shared store: hears them, and lets them know of this one |
+//! | `peers` | other processes over a shared store: hears them, and lets them know of this one |
 //! | `common_clock` | the time that all processes over one store agree on |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
@@ -34,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+mod abandoned_leases;
 mod admission;
 mod announcer;
 mod attempt;
@@ -48,18 +49,16 @@ pub mod events;
 mod first_byte;
 mod handle;
 mod in_flight;
+mod lane_scan;
 mod lanes;
-mod left_behind;
-mod look_around;
 mod loops;
-mod neighbours;
 mod options;
 mod outage;
 mod overdue;
+mod peers;
 pub mod policies;
 mod rescuer;
 mod schedule;
-mod seldom;
 mod settle;
 mod shared;
 mod slots;
@@ -67,6 +66,7 @@ pub mod spawner;
 mod store_outage;
 mod submit;
 mod task_ids;
+mod throttled_report;
 pub mod transport;
 mod waiters;
 mod watched;

@@ -40,7 +40,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// On an exclusive store nobody but this process holds leases: if it left none behind there is nothing to find, and an
 /// idle engine asks nothing.
 fn may_find_something(shared: &Shared) -> bool {
-    !shared.store.is_exclusive() || !shared.left_behind.is_empty()
+    !shared.store.is_exclusive() || !shared.abandoned_leases.is_empty()
 }
 
 /// Settles everything whose lease has run out by now. One that cannot be settled holds up none of those read with it.
@@ -48,7 +48,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     let is_exclusive = shared.store.is_exclusive();
     loop {
         let now = shared.clock.now();
-        let ran_out = shared.left_behind.ran_out(now);
+        let ran_out = shared.abandoned_leases.ran_out(now);
         // What this process is still working on, on a store of its own, it settles itself, whatever the clock says.
         let is_mine = |claimed: &ClaimedTask| is_exclusive && shared.in_flight.has(claimed.task.id);
         let step = shared.options.steps.rescue + if is_exclusive { shared.in_flight.count() } else { 0 };
@@ -61,7 +61,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
         }
         outcome?;
         if is_last {
-            shared.left_behind.forget(&ran_out);
+            shared.abandoned_leases.forget(&ran_out);
             return Ok(());
         }
     }

@@ -12,18 +12,18 @@ use crate::outage;
 use crate::shared::{Phase, Shared};
 
 /// An attempt that this process can do nothing more about: its lease runs out, and the rescuer takes it over.
-pub(crate) struct Left;
+pub(crate) struct Abandoned;
 
 /// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
-pub(crate) async fn settle_or_leave(
+pub(crate) async fn settle_or_abandon(
     shared: &Shared,
     claimed: &ClaimedTask,
     settlement: Settlement,
-) -> Result<(), Left> {
+) -> Result<(), Abandoned> {
     settle(shared, claimed, settlement).await.map_err(|error| {
         shared.store_failed("settling", &error);
         shared.events.report(Report::Unsettled(claimed.task.id, &error));
-        Left
+        Abandoned
     })
 }
 
@@ -113,7 +113,7 @@ fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement:
 /// What would follow if the settlement has taken effect after all. Each step is harmless if it has not: the lane is asked
 /// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
 fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settlement) {
-    shared.may_be_missed.note();
+    shared.missed_work.note();
     match &settlement.next {
         Next::RetryAt { at, .. } => waits_again(shared, &claimed.task, settlement, *at),
         Next::End { status, .. } if status.is_dead_letter() => shared.alerts.doubt(),

@@ -9,23 +9,23 @@ use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, LeaseTerms, Store};
 use tokio::sync::Notify;
 
+use crate::abandoned_leases::AbandonedLeases;
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::common_clock::CommonClock;
 use crate::entropy::Entropy;
 use crate::events::{EndedBy, Event, Events, Report};
 use crate::in_flight::InFlight;
+use crate::lane_scan::MissedWork;
 use crate::lanes::Lanes;
-use crate::left_behind::LeftBehind;
-use crate::look_around::MayBeMissed;
 use crate::options::Options;
 use crate::overdue::Deadlines;
 use crate::policies::Policies;
-use crate::seldom::Seldom;
 use crate::settle::SlowSettles;
 use crate::spawner::Spawner;
 use crate::store_outage::{Report as Outage, StoreOutage};
 use crate::task_ids::TaskIds;
+use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
@@ -50,10 +50,10 @@ pub(crate) struct Shared {
     pub(crate) started_at: Timestamp,
     /// Rings when the lanes have been forgotten and must be read from the store again.
     pub(crate) schedule_lost: Notify,
-    pub(crate) may_be_missed: MayBeMissed,
-    pub(crate) left_behind: Arc<LeftBehind>,
+    pub(crate) missed_work: MissedWork,
+    pub(crate) abandoned_leases: Arc<AbandonedLeases>,
     pub(crate) alerts: Alerts,
-    pub(crate) unread: Seldom,
+    pub(crate) unread: ThrottledReport,
     pub(crate) store_outage: StoreOutage,
     pub(crate) slow_settles: SlowSettles,
 }
@@ -87,7 +87,7 @@ impl Shared {
     /// Logs that a call of the store failed, unless that is known: an outage is reported once, and then once a minute.
     pub(crate) fn store_failed(&self, doing: &'static str, error: &dyn Display) {
         self.events.report(Report::StoreCallFailed(doing, error));
-        self.may_be_missed.note();
+        self.missed_work.note();
         match self.store_outage.failed(doing, self.clock.elapsed()) {
             Some(Outage::Began) => self.events.report(Report::StoreOutageBegan(doing, error)),
             Some(Outage::GoesOn(times)) => self.events.report(Report::StoreOutageGoesOn(times, doing, error)),

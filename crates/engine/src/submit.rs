@@ -8,7 +8,7 @@ use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
 use crate::events::Event;
-use crate::lanes::Seat;
+use crate::lanes::Reservation;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
@@ -45,19 +45,19 @@ fn prepare(shared: &Arc<Shared>, valid: ValidatedTask, now: Timestamp) -> (NewTa
     let task = new_task(shared, &valid, now);
     let ValidatedTask { request, policy, fingerprint, .. } = valid;
     let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
-    let seat = match is_due && shared.phase() == Phase::Running && shared.clock.is_certain() {
+    let reservation = match is_due && shared.phase() == Phase::Running && shared.clock.is_certain() {
         true => shared.lanes.reserve(&task.lane, &request, task.is_next_attempt_last()),
         false => None,
     };
-    let start = if seat.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
-    (NewTask { task, request: request.clone(), fingerprint, start }, FirstAttempt { request, policy, seat })
+    let start = if reservation.is_some() { Start::Claimed(shared.lease_terms(), now) } else { Start::Pending };
+    (NewTask { task, request: request.clone(), fingerprint, start }, FirstAttempt { request, policy, reservation })
 }
 
 /// What is kept of a new task while its commit is under way.
 struct FirstAttempt {
     request: Arc<Request>,
     policy: Arc<Resolved>,
-    seat: Option<Seat>,
+    reservation: Option<Reservation>,
 }
 
 impl FirstAttempt {
@@ -66,10 +66,10 @@ impl FirstAttempt {
         if let Submitted::Created(task, _) = submitted {
             shared.events.emit(Event::Accepted(task));
         }
-        match (submitted, self.seat) {
-            (Submitted::Created(task, Some(lease)), Some(seat)) => {
+        match (submitted, self.reservation) {
+            (Submitted::Created(task, Some(lease)), Some(reservation)) => {
                 let claimed = ClaimedTask { task: Task::clone(task), request: self.request, lease: *lease };
-                attempt::start(shared, claimed, Some(self.policy), seat);
+                attempt::start(shared, claimed, Some(self.policy), reservation);
             }
             (Submitted::Created(task, _), _) => shared.note_due(task),
             // The call that stored it may have failed before its lane was told.

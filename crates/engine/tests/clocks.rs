@@ -12,7 +12,7 @@ use redrive_core::{Status, Task};
 use redrive_engine::clock::Clock;
 use redrive_engine::{ClockState, Options};
 use redrive_store::memory::MemoryStore;
-use world::{FailingStore, Neighbours, PausedClock, Reply, START, World};
+use world::{FailingStore, PausedClock, Peers, Reply, START, World};
 
 const HOUR: i64 = 3_600_000;
 
@@ -21,9 +21,9 @@ fn secs(seconds: u64) -> Duration {
 }
 
 /// A store for several nodes, and its clock.
-fn store() -> (Arc<FailingStore>, Arc<Neighbours>) {
-    let neighbours = Neighbours::start();
-    (Arc::new(FailingStore::of_several(MemoryStore::new(), neighbours.clone())), neighbours)
+fn store() -> (Arc<FailingStore>, Arc<Peers>) {
+    let peers = Peers::start();
+    (Arc::new(FailingStore::of_several(MemoryStore::new(), peers.clone())), peers)
 }
 
 /// A node over this store whose machine's clock is off by this many milliseconds.
@@ -102,9 +102,9 @@ async fn setting_the_machines_clock_while_the_node_runs_changes_nothing_and_is_s
 
 #[tokio::test(start_paused = true)]
 async fn a_store_whose_clock_steps_is_not_followed_until_the_machines_clock_agrees() {
-    let (store, neighbours) = store();
+    let (store, peers) = store();
     let world = node(&store, 0).await;
-    neighbours.set_ahead(HOUR);
+    peers.set_ahead(HOUR);
     world.clock.sleep(secs(10)).await;
     assert_eq!(world.engine.clock_state().stepped_ms, Some(HOUR));
     let waits = world.submit("waits", within(secs(1_800))).await;
@@ -112,10 +112,10 @@ async fn a_store_whose_clock_steps_is_not_followed_until_the_machines_clock_agre
     assert_eq!(world.task(waits.id).await.status, Status::Pending, "nothing is claimed, and nothing ends");
     assert!(!world.engine.clock_state().is_certain);
     // The store was wrong, and is right again.
-    neighbours.set_ahead(0);
+    peers.set_ahead(0);
     assert_eq!(world.ended(waits.id).await.task.status, Status::Succeeded);
     // Or it was right, and the machine's clock is set right as well.
-    neighbours.set_ahead(HOUR);
+    peers.set_ahead(HOUR);
     world.clock.sleep(secs(10)).await;
     let waits = world.submit("waits-too", within(secs(86_400))).await;
     world.clock.set_off(HOUR);
@@ -125,9 +125,9 @@ async fn a_store_whose_clock_steps_is_not_followed_until_the_machines_clock_agre
 
 #[tokio::test(start_paused = true)]
 async fn without_the_stores_time_a_node_goes_on_with_what_it_knows_and_then_claims_nothing() {
-    let (store, neighbours) = store();
+    let (store, peers) = store();
     let world = node(&store, HOUR).await;
-    neighbours.fail(true);
+    peers.fail(true);
     // For a while its own clock does.
     world.clock.sleep(secs(600)).await;
     let task = world.submit("k", within(secs(60))).await;
@@ -137,6 +137,6 @@ async fn without_the_stores_time_a_node_goes_on_with_what_it_knows_and_then_clai
     assert!(!world.engine.clock_state().is_certain);
     let task = world.submit("later", within(secs(600))).await;
     assert_eq!(world.task(task.id).await.status, Status::Pending);
-    neighbours.fail(false);
+    peers.fail(false);
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
 }

@@ -11,7 +11,7 @@ use redrive_core::policy::Spec;
 use redrive_core::{Status, TaskId};
 use redrive_engine::{Options, Steps};
 use redrive_store::memory::MemoryStore;
-use world::{FailingStore, Neighbours, PausedClock, World, lane};
+use world::{FailingStore, PausedClock, Peers, World, lane};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How many lanes there are, and how many of them are read at once: three pages.
@@ -24,9 +24,9 @@ fn options() -> Options {
 }
 
 /// A node that waits, with one task in each lane that is due in a day; and one that writes and never claims.
-async fn waiting_node() -> (World, World, Arc<Neighbours>) {
-    let neighbours = Neighbours::start();
-    let store = Arc::new(FailingStore::of_several(MemoryStore::new(), neighbours.clone()));
+async fn waiting_node() -> (World, World, Arc<Peers>) {
+    let peers = Peers::start();
+    let store = Arc::new(FailingStore::of_several(MemoryStore::new(), peers.clone()));
     let writer = World::over(store.clone(), PausedClock::start(), options()).await;
     writer.engine.stop().await;
     for number in 0..LANES {
@@ -35,7 +35,7 @@ async fn waiting_node() -> (World, World, Arc<Neighbours>) {
     let node = World::over(store, PausedClock::start(), options()).await;
     // For its first minute it looks at everything.
     pass(13).await;
-    (node, writer, neighbours)
+    (node, writer, peers)
 }
 
 /// A task in this lane that is due in a while, without news of it.
@@ -65,9 +65,9 @@ async fn a_node_that_has_missed_nothing_reads_one_page_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_have_been_missed_is_looked_for_in_all_lanes() {
-    let (node, writer, neighbours) = waiting_node().await;
+    let (node, writer, peers) = waiting_node().await;
     let id = write(&writer, LANES - 1, Duration::ZERO).await;
-    neighbours.miss();
+    peers.miss();
     pass(1).await;
     assert_eq!(status(&node, id).await, Status::Succeeded);
 }
@@ -85,18 +85,18 @@ async fn a_call_that_failed_may_have_done_something_so_all_lanes_are_looked_at()
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_cannot_find_out_what_it_missed_looks_at_all_lanes() {
-    let (node, writer, neighbours) = waiting_node().await;
+    let (node, writer, peers) = waiting_node().await;
     let id = write(&writer, 0, Duration::ZERO).await;
-    neighbours.fail(true);
+    peers.fail(true);
     pass(1).await;
     assert_eq!(status(&node, id).await, Status::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_at_everything_that_fails_is_taken_again() {
-    let (node, writer, neighbours) = waiting_node().await;
+    let (node, writer, peers) = waiting_node().await;
     let id = write(&writer, 0, Duration::ZERO).await;
-    neighbours.miss();
+    peers.miss();
     node.store.fail("pending_lanes", 1);
     pass(1).await;
     tokio::time::sleep(Duration::from_secs(1)).await;

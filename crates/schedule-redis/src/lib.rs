@@ -20,6 +20,7 @@ mod member;
 mod news;
 mod options;
 mod partitions;
+mod pending_changes;
 mod rebuild;
 mod schedule;
 mod scheduled;
@@ -27,7 +28,6 @@ mod script;
 mod state;
 mod suspects;
 mod underway;
-mod unsaid;
 mod writer;
 
 pub use address::{Address, InvalidAddress};

@@ -66,7 +66,7 @@ impl News {
     }
 
     /// Tells the others of a cancel of a task in flight.
-    pub(crate) fn say_cancel(&self, tenant: TenantId, id: TaskId) {
+    pub(crate) fn announce_cancel(&self, tenant: TenantId, id: TaskId) {
         self.to_say.put([Announcement::CancelRequested(tenant, id)]);
     }
 
@@ -213,7 +213,7 @@ async fn listen(state: &State) -> Result<(), Failure> {
 pub(crate) async fn keep_relaying(state: Arc<State>) {
     let Some(shared) = state.store.shared() else { return };
     loop {
-        let news = shared.heard().await;
+        let news = shared.next_news().await;
         let lanes = news.iter().filter_map(|news| match news {
             Announcement::Due(due) => Some(due.clone()),
             Announcement::CancelRequested(..) => None,

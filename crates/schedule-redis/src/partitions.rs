@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_core::{Lane, TaskId};
-use redrive_store::{Token, Waiting};
+use redrive_store::{PendingTask, Token};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -44,7 +44,7 @@ struct State {
 
 struct Entry {
     standing: Standing,
-    kept: BTreeMap<(TaskId, Token), Waiting>,
+    kept: BTreeMap<(TaskId, Token), PendingTask>,
     has_missed: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Standing {
 /// What a partition has to be told before it is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
-    pub(crate) tasks: Vec<Waiting>,
+    pub(crate) tasks: Vec<PendingTask>,
     /// Whether there was more, which nobody remembers.
     pub(crate) has_missed: bool,
 }
@@ -129,7 +129,7 @@ impl Partitions {
 
     /// Keeps a task until its partition answers again. A partition that is owed something is not in use, even if it was
     /// found to answer in this very moment.
-    pub(crate) fn keep(&self, task: Waiting) {
+    pub(crate) fn keep(&self, task: PendingTask) {
         let mut state = self.lock();
         let is_full = state.kept >= MOST_KEPT;
         let entry = &mut state.all[Partition::of(&task.lane).index()];
@@ -223,9 +223,9 @@ mod tests {
 
     use super::*;
 
-    fn task(number: u64) -> Waiting {
+    fn task(number: u64) -> PendingTask {
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
-        Waiting {
+        PendingTask {
             lane,
             class: Class::First,
             id: TaskId::from_parts(number, 0),
@@ -273,7 +273,7 @@ mod tests {
     fn what_is_not_pending_any_more_is_not_kept() {
         let partitions = Partitions::new(String::new());
         [1, 2, 1].into_iter().for_each(|number| partitions.keep(task(number)));
-        let Waiting { lane, class, id, token, .. } = task(1);
+        let PendingTask { lane, class, id, token, .. } = task(1);
         partitions.unkeep(&Gone { lane: lane.clone(), class, id, token: Token(9) });
         partitions.unkeep(&Gone { lane: lane.clone(), class, id, token });
         assert_eq!(partitions.owed(Partition::of(&lane)).tasks, [task(2)]);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{Error, Shared, Waiting};
+use redrive_store::{Error, PendingTask, Shared};
 
 use crate::failure::Failure;
 use crate::keys::Partition;
@@ -109,7 +109,7 @@ async fn copy_holds(state: &State, shared: &dyn Shared) -> Result<(), RebuildErr
     Ok(())
 }
 
-async fn read(shared: &dyn Shared, after: (TenantId, TaskId)) -> Result<Vec<Waiting>, Error> {
+async fn read(shared: &dyn Shared, after: (TenantId, TaskId)) -> Result<Vec<PendingTask>, Error> {
     shared.waiting(Some(after), PAGE).await
 }
 

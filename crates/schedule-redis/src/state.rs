@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{LaneDue, Store, Waiting};
+use redrive_store::{LaneDue, PendingTask, Store};
 
 use crate::news::News;
 use crate::partitions::Partitions;
+use crate::pending_changes::{Change, PendingChanges};
 use crate::schedule::{Queue, Schedule};
 use crate::suspects::Suspects;
 use crate::underway::Underway;
-use crate::unsaid::{Change, Unsaid};
 
 /// What the loops and the operations share.
 pub(crate) struct State {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) partitions: Arc<Partitions>,
-    pub(crate) unsaid: Unsaid,
+    pub(crate) pending_changes: PendingChanges,
     pub(crate) suspects: Suspects,
     pub(crate) underway: Underway,
     pub(crate) news: News,
@@ -29,7 +29,7 @@ impl State {
             store,
             partitions: Arc::new(Partitions::new(schedule.link.connector.address.to_string())),
             schedule,
-            unsaid: Unsaid::new(),
+            pending_changes: PendingChanges::new(),
             suspects: Suspects::default(),
             underway: Underway::default(),
             news: News::new(),
@@ -38,13 +38,13 @@ impl State {
 
     /// Notes what the index has to be told.
     pub(crate) fn note(&self, changes: impl IntoIterator<Item = Change>) {
-        self.unsaid.note(changes, &self.partitions);
+        self.pending_changes.note(changes, &self.partitions);
     }
 
     /// Compares what the store says of these classes of lanes with the index. One of which the store has something earlier
     /// than everything in the index becomes a suspect; one of which it has not is cleared.
     pub(crate) async fn look(&self, lanes: &[LaneDue]) {
-        if !self.unsaid.flushed().await {
+        if !self.pending_changes.flushed().await {
             return;
         }
         let known = |lane: &LaneDue| Some(((lane.lane.clone(), lane.class), lane.next_due?));
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Whether a task is pending in the store as the index has it; `None` if the store does not say.
-    pub(crate) async fn is_waiting(&self, task: &Waiting) -> Option<bool> {
+    pub(crate) async fn is_waiting(&self, task: &PendingTask) -> Option<bool> {
         let after = Some((task.lane.tenant.clone(), id_before(task.id)?));
         let page = self.store.shared()?.waiting(after, 1).await.ok()?;
         Some(page.iter().any(|found| found.id == task.id && found.token == task.token && found.class == task.class))
@@ -69,7 +69,7 @@ impl State {
 
     /// A pending task as the store has it, looked up by what pages of such tasks are read with: the one that follows the
     /// id before its own.
-    pub(crate) async fn look_up(&self, tenant: &TenantId, id: TaskId) -> Option<Waiting> {
+    pub(crate) async fn look_up(&self, tenant: &TenantId, id: TaskId) -> Option<PendingTask> {
         let after = Some((tenant.clone(), id_before(id)?));
         match self.store.shared()?.waiting(after, 1).await {
             Ok(page) => page.into_iter().find(|task| task.id == id && task.lane.tenant == *tenant),

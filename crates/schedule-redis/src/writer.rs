@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use redrive_store::Waiting;
+use redrive_store::PendingTask;
 
+use crate::pending_changes::Change;
 use crate::schedule::Gone;
 use crate::state::State;
-use crate::unsaid::Change;
 
 /// Runs until it is aborted.
 pub(crate) async fn run(state: Arc<State>) {
     loop {
-        let changes = state.unsaid.next().await;
+        let changes = state.pending_changes.next().await;
         let count = changes.len();
         write(&state, changes).await;
-        state.unsaid.wrote(count);
+        state.pending_changes.wrote(count);
     }
 }
 
@@ -22,7 +22,7 @@ async fn write(state: &State, changes: Vec<Change>) {
     let (mut tasks, mut gone, mut due) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
         match change {
-            Change::Waiting { task, is_due } => {
+            Change::PendingTask { task, is_due } => {
                 if is_due {
                     due.push(((task.lane.clone(), task.class), task.due));
                 }
@@ -38,8 +38,8 @@ async fn write(state: &State, changes: Vec<Change>) {
     state.news.say(due);
 }
 
-async fn add(state: &State, tasks: Vec<Waiting>) {
-    let (tasks, failed): (Vec<Waiting>, Vec<Waiting>) =
+async fn add(state: &State, tasks: Vec<PendingTask>) {
+    let (tasks, failed): (Vec<PendingTask>, Vec<PendingTask>) =
         tasks.into_iter().partition(|task| state.partitions.is_reachable(&task.lane));
     failed.into_iter().for_each(|task| state.partitions.keep(task));
     for missing in state.schedule.add(tasks).await {

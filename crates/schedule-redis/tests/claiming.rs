@@ -51,7 +51,7 @@ async fn others_hear_of_due_work_over_redis() {
     let subscribers = || async { redis.call(&["PUBSUB", "NUMSUB", "redrive:2:news"]) == "redrive:2:news\n2" };
     eventually("both listen", subscribers).await;
     keep(&pair.one, [task(1).due(at(90_000)).to("later"), task(2), task(3)]).await;
-    let heard = pair.other.shared().unwrap().heard().await;
+    let heard = pair.other.shared().unwrap().next_news().await;
     let due = News::Due(lane_due(billing(), Class::First, Some(at(0))));
     assert_eq!(heard, [due], "what is not due is no news");
 }
@@ -125,7 +125,7 @@ async fn a_task_enqueued_by_sql_is_claimed_when_the_store_tells_of_it() {
     let heard = loop {
         let enqueue = format!("SELECT redrive.enqueue('{DEPENDENCY}/charges', tenant => '{TENANT}')");
         client.batch_execute(&enqueue).await.unwrap();
-        let heard = tokio::time::timeout(std::time::Duration::from_millis(200), store.shared().unwrap().heard());
+        let heard = tokio::time::timeout(std::time::Duration::from_millis(200), store.shared().unwrap().next_news());
         if let Ok(mut heard) = heard.await {
             break heard.remove(0);
         }
@@ -254,7 +254,7 @@ async fn others_hear_over_redis_of_a_cancel_of_what_is_in_flight() {
     eventually("both listen", subscribers).await;
     keep(&pair.one, [task(1).claimed(at(0))]).await;
     pair.other.tasks().cancel_one(acme(), id(1), at(5)).await.unwrap();
-    assert_eq!(pair.one.shared().unwrap().heard().await, [News::CancelRequested(acme(), id(1))]);
+    assert_eq!(pair.one.shared().unwrap().next_news().await, [News::CancelRequested(acme(), id(1))]);
 }
 
 /// Its keys have no version, and its sorted sets no classes.

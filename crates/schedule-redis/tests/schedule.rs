@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::{Class, TaskId};
 use redrive_schedule_redis::{Gone, Options, Schedule, Take, Turn};
-use redrive_store::{Token, Waiting};
+use redrive_store::{PendingTask, Token};
 use redrive_testbed::Redis;
 use support::*;
 
@@ -16,7 +16,7 @@ use support::*;
 async fn each_class_of_a_lane_is_taken_by_itself() {
     let redis = Redis::start();
     let schedule = complete_schedule(&redis.url()).await;
-    let retry = |number, due| Waiting { class: Class::Retry, ..task("a", number, due) };
+    let retry = |number, due| PendingTask { class: Class::Retry, ..task("a", number, due) };
     add(&schedule, [retry(1, 10), task("a", 2, 20), retry(3, 30), task("a", 4, 40)]).await;
     let turn = |class| Turn { lane: lane("a"), class, tasks: 1 };
     let answers = schedule.take(&[turn(Class::First), turn(Class::Retry)], at(50)).await;
@@ -26,7 +26,7 @@ async fn each_class_of_a_lane_is_taken_by_itself() {
     });
     let expected = [(vec![task("a", 2, 20)], Some(at(40))), (vec![retry(1, 10)], Some(at(30)))];
     assert_eq!(taken.collect::<Vec<_>>(), expected);
-    let Waiting { lane, class, id, token, .. } = retry(3, 30);
+    let PendingTask { lane, class, id, token, .. } = retry(3, 30);
     assert_eq!(schedule.remove(vec![Gone { lane: lane.clone(), class: Class::First, id, token }]).await.unwrap(), 0);
     assert_eq!(schedule.remove(vec![Gone { lane, class, id, token }]).await.unwrap(), 1);
 }
@@ -97,7 +97,7 @@ async fn a_task_is_only_ever_moved_to_an_earlier_time() {
 async fn a_task_with_another_token_is_another_entry() {
     let redis = Redis::start();
     let schedule = complete_schedule(&redis.url()).await;
-    let retried = Waiting { token: Token(1), ..task("a", 1, 20) };
+    let retried = PendingTask { token: Token(1), ..task("a", 1, 20) };
     add(&schedule, [task("a", 1, 10), retried.clone()]).await;
     assert_eq!(take(&schedule, "a", 10, 100).await.tasks, [task("a", 1, 10), retried]);
 }

@@ -97,7 +97,7 @@ impl Tasks for PostgresStore {
         // Most start claimed, and there is nothing to tell.
         let is_pending = tasks.iter().any(|new| matches!(new.start, Start::Pending));
         let due: Vec<_> = if is_pending { tasks.iter().map(due_at_once).collect() } else { Vec::new() };
-        let tasks = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
+        let tasks = tasks.into_iter().map(ops::submit::EncodedTask::new).collect::<Result<_, _>>()?;
         let answers = writers.submits.call(tasks).await.and_then(|answers| answers.into_iter().collect());
         if matches!(answers, Err(Error::Full(_))) {
             self.is_full.store(true, Ordering::Release);
@@ -128,7 +128,7 @@ impl Tasks for PostgresStore {
         if ends.is_empty() {
             return Ok(Vec::new());
         }
-        let ends = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
+        let ends = ends.into_iter().map(ops::settle::EncodedSettlement::new).collect::<Result<_, _>>()?;
         let settled = writers.settles.call(ends).await?;
         self.upkeep.written();
         Ok(settled)

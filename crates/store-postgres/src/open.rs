@@ -10,8 +10,8 @@ use crate::connection::{Finding, OWN_SESSION, Use, settings};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
+use crate::pool_sizes::PoolSizes;
 use crate::schema::{self, State};
-use crate::shares::Shares;
 
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ const OLDEST_SERVER: i32 = 140_000;
 /// How much sooner a statement is given up by the server than by who waits for its answer.
 const SOONER: Duration = Duration::from_secs(5);
 
-pub(crate) struct Ways {
+pub(crate) struct Connections {
     pub(crate) pool: Pool,
     /// For the calls of the background loops.
     pub(crate) loop_pool: Pool,
@@ -44,7 +44,7 @@ pub(crate) struct Ways {
 }
 
 /// Connections, checked and with a schema that can be used.
-pub(crate) async fn open(options: &Options) -> Result<Ways, OpenError> {
+pub(crate) async fn open(options: &Options) -> Result<Connections, OpenError> {
     let ways = ways(options)?;
     check_server(&ways.pool).await?;
     if options.migrate {
@@ -66,7 +66,7 @@ pub async fn migrate(options: &Options) -> Result<State, OpenError> {
     Ok(state)
 }
 
-fn ways(options: &Options) -> Result<Ways, OpenError> {
+fn ways(options: &Options) -> Result<Connections, OpenError> {
     let statement_timeout = options.call_timeout.saturating_sub(SOONER).max(options.call_timeout / 2);
     let in_order =
         Use { finding: Finding::InOrder, lock_timeout: options.lock_timeout, statement_timeout, reads: true };
@@ -75,8 +75,8 @@ fn ways(options: &Options) -> Result<Ways, OpenError> {
     let pool = |connections, used| {
         Ok::<_, OpenError>(Pool::new(read(options, &options.url, used)?.for_writing(), options, connections, used))
     };
-    let shares = Shares::of(options.connections, options.writers);
-    Ok(Ways {
+    let shares = PoolSizes::of(options.connections, options.writers);
+    Ok(Connections {
         pool: pool(shares.others, in_order)?,
         loop_pool: pool(shares.loops, in_order)?,
         writers: Pools { batches: pool(shares.batches, by_key)?, repeats: pool(shares.repeats, by_key)? },

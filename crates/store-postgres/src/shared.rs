@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimedTask, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, PlaceId, Shared, Tally, Totals, Waiting,
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask, PlaceId, Shared, Tally,
+    Totals,
 };
 
 use crate::ops;
@@ -36,7 +37,7 @@ impl PostgresStore {
 
 #[async_trait]
 impl Shared for PostgresStore {
-    async fn heard(&self) -> Vec<News> {
+    async fn next_news(&self) -> Vec<News> {
         self.news.heard().await
     }
 
@@ -54,7 +55,7 @@ impl Shared for PostgresStore {
         Ok(has_missed || has_gone || is_incomplete)
     }
 
-    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+    async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         let node = &self.node;
         call!(self.loop_pool, |connection| async {
             self.fence.look(connection).await?;
@@ -79,7 +80,7 @@ impl Shared for PostgresStore {
             .map_err(|failure| failure.into_error("listing processes"))
     }
 
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
+    async fn claim_known(&self, request: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         self.fence.check()?;
         if request.known.is_empty() {
             return Ok(Vec::new());
@@ -89,7 +90,7 @@ impl Shared for PostgresStore {
             .map_err(|failure| failure.into_error("claiming known tasks"))
     }
 
-    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<PendingTask>, Error> {
         read!(self.pool, |connection| ops::waiting::waiting(connection, &self.aside, after.as_ref(), limit))
             .map_err(|failure| failure.into_error("reading what waits"))
     }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::floors::Floors;
 use crate::news::News;
-use crate::open::{OpenError, Ways, open};
+use crate::open::{Connections, OpenError, open};
 use crate::ops;
 use crate::ops::claim::Claimant;
 use crate::ops::set_aside::Aside;
@@ -59,7 +59,7 @@ pub(crate) struct Submits {
 }
 
 impl Work for Submits {
-    type Item = ops::submit::Prepared;
+    type Item = ops::submit::EncodedTask;
     type Answer = ops::submit::Answer;
     const DOING: &'static str = "submitting tasks";
     const CAN_REPEAT: bool = true;
@@ -88,7 +88,7 @@ pub(crate) struct Settles {
 }
 
 impl Work for Settles {
-    type Item = ops::settle::Prepared;
+    type Item = ops::settle::EncodedSettlement;
     type Answer = Settled;
     const DOING: &'static str = "settling attempts";
     /// What was settled already would look like a lease that was lost: the caller knows better what that means.
@@ -118,7 +118,7 @@ impl Work for Settles {
 impl PostgresStore {
     /// Opens the store and, unless told otherwise, brings its schema up to date. Needs tokio's runtime.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Ways { pool, loop_pool, writers: pools, listen } = open(&options).await?;
+        let Connections { pool, loop_pool, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
         let floors = Floors::new(options.floors_last.clone());
         let news = News::new(node.as_str(), floors.clone());

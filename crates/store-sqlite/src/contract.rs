@@ -57,7 +57,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl Tasks for SqliteStore {
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
-        let tasks: Arc<[_]> = tasks.into_iter().map(ops::submit::Prepared::new).collect::<Result<_, _>>()?;
+        let tasks: Arc<[_]> = tasks.into_iter().map(ops::submit::EncodedTask::new).collect::<Result<_, _>>()?;
         let submitted = tasks.clone();
         let decisions = self.gather("submitting tasks", move |writer| ops::submit::submit(writer, &submitted)).await?;
         Ok(decisions.into_iter().zip(&*tasks).map(|(decision, task)| decision.answer(task)).collect())
@@ -68,7 +68,7 @@ impl Tasks for SqliteStore {
     }
 
     async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
-        let ends: Arc<[_]> = ends.into_iter().map(ops::settle::Prepared::new).collect::<Result<_, _>>()?;
+        let ends: Arc<[_]> = ends.into_iter().map(ops::settle::EncodedSettlement::new).collect::<Result<_, _>>()?;
         self.gather("settling attempts", move |writer| ops::settle::settle(writer, &ends)).await
     }
 

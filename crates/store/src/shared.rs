@@ -17,7 +17,7 @@ use crate::{ClaimedTask, Error, LaneDue, LeaseTerms, PlaceId, Token};
 pub trait Shared: Send + Sync + 'static {
     /// What other processes announced. Waits until there is something; what was announced while this process did not listen
     /// is lost, and found by a look at the store.
-    async fn heard(&self) -> Vec<News>;
+    async fn next_news(&self) -> Vec<News>;
 
     /// Whether something may have become due since the last call, or since this process began, that no live process knows of
     /// or that this one was not told: news was lost, or another process has gone with what only it knew. What it costs does
@@ -27,7 +27,7 @@ pub trait Shared: Send + Sync + 'static {
     }
 
     /// Says that this process lives, and what it is doing.
-    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
+    async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
 
     /// What time it is by the store's own clock, to the millisecond. All processes over one store work on this time, whatever
     /// the clocks of their machines show.
@@ -42,10 +42,10 @@ pub trait Shared: Send + Sync + 'static {
 
     /// Takes these very tasks, as [`claim`](crate::Store::claim) would have: those that are pending, due by `due_by` and of
     /// this token. What is not any more is left out. For an index that is kept elsewhere: the store has the last word.
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error>;
+    async fn claim_known(&self, request: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error>;
 
     /// Pending tasks in the order of tenant and id, after `after`, at most `limit`: for filling such an index.
-    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error>;
+    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<PendingTask>, Error>;
 
     /// The place that stored bodies are kept in: `mine` if none was recorded before, and it is recorded then, once and for
     /// all processes. One that uses another place would look for bodies where they are not.
@@ -143,9 +143,9 @@ pub enum News {
 
 /// A request for tasks that are known by their ids.
 #[derive(Debug, Clone)]
-pub struct KnownRequest {
+pub struct ClaimKnownRequest {
     /// Which tasks.
-    pub known: Vec<Known>,
+    pub known: Vec<KnownTask>,
     /// Only tasks that are due by then.
     pub due_by: Timestamp,
     /// How long the leases last, as for [`ClaimRequest`](crate::ClaimRequest).
@@ -156,7 +156,7 @@ pub struct KnownRequest {
 
 /// A pending task that somebody knows of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownTask {
     /// Whose task.
     pub tenant: TenantId,
     /// Which task.
@@ -170,7 +170,7 @@ pub struct Known {
 
 /// A pending task, as an index needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingTask {
     /// Its lane.
     pub lane: Lane,
     /// Its class in that lane.

@@ -33,13 +33,13 @@ const ALL_FAILED: u32 = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptEnd {
     /// The dependency answered, whatever it said.
-    Heard,
+    Answered,
     /// It took the request and did not answer in time.
-    Silent,
+    TimedOut,
     /// It had no part in the end: this machine lacked something, or the body could not be read.
-    Untold,
+    LocalFailure,
     /// There was no connection, or it broke.
-    Unheard,
+    NoConnection,
 }
 
 /// What is known of a lane's attempts.
@@ -57,7 +57,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Takes in an attempt that held its slot for `took`; says how long the slot rests.
     pub(crate) fn record(&mut self, took: Duration, end: AttemptEnd, now: Duration) -> Duration {
-        if end == AttemptEnd::Untold {
+        if end == AttemptEnd::LocalFailure {
             return REST;
         }
         if !self.is_known(now) {
@@ -66,13 +66,13 @@ impl Pace {
         self.slot_time.record(took);
         self.failures -= self.failures >> FAILURE_SHIFT;
         match end {
-            AttemptEnd::Unheard => self.failures += ALL_FAILED >> FAILURE_SHIFT,
-            AttemptEnd::Heard if took < SLOW_AFTER => self.quick = self.quick.saturating_add(1),
-            AttemptEnd::Heard | AttemptEnd::Silent | AttemptEnd::Untold => {}
+            AttemptEnd::NoConnection => self.failures += ALL_FAILED >> FAILURE_SHIFT,
+            AttemptEnd::Answered if took < SLOW_AFTER => self.quick = self.quick.saturating_add(1),
+            AttemptEnd::Answered | AttemptEnd::TimedOut | AttemptEnd::LocalFailure => {}
         }
         self.ended_at = Some(now);
         match end {
-            AttemptEnd::Unheard if self.is_failing() => {
+            AttemptEnd::NoConnection if self.is_failing() => {
                 self.quick = 0;
                 REST
             }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (2, Pool::Unknown));
         for slots in [4, 8, 16, 32] {
             for _ in 0..slots / 2 {
-                pace.record(QUICK, AttemptEnd::Heard, NOW);
+                pace.record(QUICK, AttemptEnd::Answered, NOW);
             }
             assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (slots, Pool::Fast));
         }
@@ -174,11 +174,11 @@ mod tests {
             (4_000, Some(0), Pool::Slow),
         ];
         for (took, age, pool) in cases {
-            let pace = after([(millis(took), AttemptEnd::Heard)]);
+            let pace = after([(millis(took), AttemptEnd::Answered)]);
             let oldest = age.map(|age| NOW - millis(age));
             assert_eq!(pace.pool(oldest, NOW), pool, "{took} ms, {age:?}");
         }
-        assert_eq!(after([(QUICK, AttemptEnd::Unheard)]).pool(None, NOW), Pool::Unknown);
+        assert_eq!(after([(QUICK, AttemptEnd::NoConnection)]).pool(None, NOW), Pool::Unknown);
         assert_eq!(Pace::default().pool(Some(NOW - millis(249)), NOW), Pool::Unknown);
         assert_eq!(
             Pace::default().pool(Some(NOW - millis(250)), NOW),
@@ -189,12 +189,12 @@ mod tests {
 
     #[test]
     fn after_half_a_minute_without_an_attempt_nothing_is_known() {
-        let mut pace = after([(QUICK, AttemptEnd::Heard); 100]);
+        let mut pace = after([(QUICK, AttemptEnd::Answered); 100]);
         let later = NOW + ESTIMATE_FOR;
         assert_eq!((pace.earned(later), pace.pool(None, later)), (102, Pool::Fast));
         let later = later + millis(1);
         assert_eq!((pace.earned(later), pace.pool(None, later), pace.slot_time(later)), (2, Pool::Unknown, None));
-        pace.record(millis(10), AttemptEnd::Heard, later);
+        pace.record(millis(10), AttemptEnd::Answered, later);
         assert_eq!(
             (pace.earned(later), pace.slot_time(later)),
             (3, Some(millis(10))),
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn a_lane_fails_while_more_than_half_of_its_attempts_get_no_answer() {
-        let mut pace = after([(QUICK, AttemptEnd::Heard); 100]);
-        let rests: Vec<Duration> = (0..7).map(|_| pace.record(QUICK, AttemptEnd::Unheard, NOW)).collect();
+        let mut pace = after([(QUICK, AttemptEnd::Answered); 100]);
+        let rests: Vec<Duration> = (0..7).map(|_| pace.record(QUICK, AttemptEnd::NoConnection, NOW)).collect();
         assert_eq!(rests, [vec![Duration::ZERO; 5], vec![REST; 2]].concat());
         assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (2, Pool::Slow));
         let recovered = (0..10).position(|_| {
-            pace.record(QUICK, AttemptEnd::Heard, NOW);
+            pace.record(QUICK, AttemptEnd::Answered, NOW);
             pace.pool(None, NOW) == Pool::Fast
         });
         assert_eq!(recovered, Some(1));
@@ -218,18 +218,19 @@ mod tests {
 
     #[test]
     fn a_timeout_is_not_quick_and_what_was_not_the_dependencys_doing_says_nothing() {
-        let mut pace = after([(QUICK, AttemptEnd::Silent); 9]);
+        let mut pace = after([(QUICK, AttemptEnd::TimedOut); 9]);
         assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (2, Pool::Unknown));
         let mut new = Pace::default();
-        assert_eq!((new.record(QUICK, AttemptEnd::Untold, NOW), new.slot_time(NOW)), (REST, None));
-        assert_eq!(pace.record(QUICK, AttemptEnd::Untold, NOW), REST);
+        assert_eq!((new.record(QUICK, AttemptEnd::LocalFailure, NOW), new.slot_time(NOW)), (REST, None));
+        assert_eq!(pace.record(QUICK, AttemptEnd::LocalFailure, NOW), REST);
     }
 
     #[test]
     fn failures_now_and_then_cost_a_lane_nothing() {
-        let every_third = (0..300).map(|n| (QUICK, if n % 3 == 0 { AttemptEnd::Unheard } else { AttemptEnd::Heard }));
+        let every_third =
+            (0..300).map(|n| (QUICK, if n % 3 == 0 { AttemptEnd::NoConnection } else { AttemptEnd::Answered }));
         let mut pace = after(every_third);
         assert_eq!((pace.earned(NOW), pace.pool(None, NOW)), (202, Pool::Fast));
-        assert_eq!(pace.record(QUICK, AttemptEnd::Unheard, NOW), Duration::ZERO);
+        assert_eq!(pace.record(QUICK, AttemptEnd::NoConnection, NOW), Duration::ZERO);
     }
 }

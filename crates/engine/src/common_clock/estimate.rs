@@ -65,7 +65,7 @@ pub(crate) fn max_error(lease_margin: Duration) -> Duration {
 
 /// What is known of the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum ClockEstimate {
     /// It has not been read yet.
     Nothing,
     /// Where it is.
@@ -74,31 +74,33 @@ pub(crate) enum Known {
     Stepped { from: Reading, to: Reading, since: Duration },
 }
 
-impl Known {
+impl ClockEstimate {
     /// What is known after another reading. `wall` is the offset of the machine's own clock.
-    pub(crate) fn after(self, reading: Reading, wall: i64, max_error: Duration) -> Known {
+    pub(crate) fn after(self, reading: Reading, wall: i64, max_error: Duration) -> ClockEstimate {
         let is_useless = reading.error > max_error;
         match self {
-            Known::Nothing => Known::Time(reading),
-            Known::Time(known) if known.agrees_with(&reading) => {
-                Known::Time(if reading.error <= known.error_at(reading.at) { reading } else { known })
+            ClockEstimate::Nothing => ClockEstimate::Time(reading),
+            ClockEstimate::Time(known) if known.agrees_with(&reading) => {
+                ClockEstimate::Time(if reading.error <= known.error_at(reading.at) { reading } else { known })
             }
-            Known::Time(_) | Known::Stepped { .. } if is_useless => self,
+            ClockEstimate::Time(_) | ClockEstimate::Stepped { .. } if is_useless => self,
             // What is old is uncertain by what two clocks drift apart, and not by more.
-            Known::Time(known) if known.distance(&reading) <= SMALL.saturating_add(known.error_at(reading.at)) => {
-                Known::Time(reading)
+            ClockEstimate::Time(known)
+                if known.distance(&reading) <= SMALL.saturating_add(known.error_at(reading.at)) =>
+            {
+                ClockEstimate::Time(reading)
             }
-            Known::Time(known) => Known::Stepped { from: known, to: reading, since: reading.at },
-            Known::Stepped { from, .. } if from.agrees_with(&reading) => Known::Time(reading),
-            Known::Stepped { from, to, since } if to.agrees_with(&reading) => {
+            ClockEstimate::Time(known) => ClockEstimate::Stepped { from: known, to: reading, since: reading.at },
+            ClockEstimate::Stepped { from, .. } if from.agrees_with(&reading) => ClockEstimate::Time(reading),
+            ClockEstimate::Stepped { from, to, since } if to.agrees_with(&reading) => {
                 let is_confirmed = Duration::from_micros(reading.offset.abs_diff(wall)) <= SMALL;
                 let has_stayed = reading.at.saturating_sub(since) >= STEP_LASTS;
                 match is_confirmed || has_stayed && from.distance(&reading) <= SHORT_STEP {
-                    true => Known::Time(reading),
-                    false => Known::Stepped { from, to: reading, since },
+                    true => ClockEstimate::Time(reading),
+                    false => ClockEstimate::Stepped { from, to: reading, since },
                 }
             }
-            Known::Stepped { from, .. } => Known::Stepped { from, to: reading, since: reading.at },
+            ClockEstimate::Stepped { from, .. } => ClockEstimate::Stepped { from, to: reading, since: reading.at },
         }
     }
 
@@ -106,8 +108,8 @@ impl Known {
     /// is sent, ended or taken over before its time.
     pub(crate) fn offset(&self) -> Option<i64> {
         match self {
-            Known::Nothing => None,
-            Known::Time(known) | Known::Stepped { from: known, .. } => {
+            ClockEstimate::Nothing => None,
+            ClockEstimate::Time(known) | ClockEstimate::Stepped { from: known, .. } => {
                 Some(known.offset.saturating_sub(micros(known.error)))
             }
         }
@@ -116,14 +118,14 @@ impl Known {
     /// By how much the store's clock has stepped, in milliseconds, if it has.
     pub(crate) fn step(&self) -> Option<i64> {
         match self {
-            Known::Stepped { from, to, .. } => Some(to.offset.saturating_sub(from.offset) / 1_000),
-            Known::Nothing | Known::Time(_) => None,
+            ClockEstimate::Stepped { from, to, .. } => Some(to.offset.saturating_sub(from.offset) / 1_000),
+            ClockEstimate::Nothing | ClockEstimate::Time(_) => None,
         }
     }
 
     /// Whether that time is good enough to claim tasks by.
     pub(crate) fn is_certain(&self, at: Duration, max_error: Duration) -> bool {
-        matches!(self, Known::Time(known) if known.error_at(at) <= max_error)
+        matches!(self, ClockEstimate::Time(known) if known.error_at(at) <= max_error)
     }
 }
 
@@ -158,25 +160,25 @@ mod tests {
 
     /// By how many milliseconds what is known after a reading of 2 ms is ahead of the right time; it is a millisecond behind
     /// what was read.
-    fn ahead(known: Known) -> i64 {
+    fn ahead(known: ClockEstimate) -> i64 {
         (known.offset().unwrap() - wall(0)) / 1_000 + 1
     }
 
-    fn certain(known: Known, second: u64) -> bool {
+    fn certain(known: ClockEstimate, second: u64) -> bool {
         known.is_certain(Duration::from_secs(second), MAX_ERROR)
     }
 
     #[test]
     fn the_first_reading_is_taken_whatever_the_machines_clock_shows() {
         for wrong in [0, HOUR, -HOUR] {
-            let known = Known::Nothing.after(read(5, 0, 2), wall(wrong), MAX_ERROR);
+            let known = ClockEstimate::Nothing.after(read(5, 0, 2), wall(wrong), MAX_ERROR);
             assert_eq!((ahead(known), certain(known, 5)), (0, true));
         }
     }
 
     #[test]
     fn a_reading_that_took_long_is_not_certain_and_a_quick_one_replaces_it() {
-        let slow = Known::Nothing.after(read(0, 300, 1_200), wall(0), MAX_ERROR);
+        let slow = ClockEstimate::Nothing.after(read(0, 300, 1_200), wall(0), MAX_ERROR);
         assert!(!certain(slow, 2));
         let quick = slow.after(read(3, 0, 2), wall(0), MAX_ERROR);
         assert_eq!((ahead(quick), certain(quick, 3)), (0, true));
@@ -193,7 +195,7 @@ mod tests {
                 let right = wall(0) + shown_us + micros(read_at);
                 let shown = Timestamp::from_millis((right / 1_000) as u64);
                 let reading = Reading::new(shown, asked, read_at + Duration::from_millis(back));
-                let offset = Known::Nothing.after(reading, wall(0), MAX_ERROR).offset().unwrap();
+                let offset = ClockEstimate::Nothing.after(reading, wall(0), MAX_ERROR).offset().unwrap();
                 let behind = wall(0) + shown_us - offset;
                 assert!((0..=1_000 * (there + back) as i64 + 1_000).contains(&behind), "{there} {back}: {behind}");
             }
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_reading_becomes_uncertain_with_age() {
-        let known = Known::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
+        let known = ClockEstimate::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
         // 500 ms at 200 millionths are 2,500 s.
         assert!(certain(known, 2_400) && !certain(known, 2_600));
         assert_eq!(
@@ -216,13 +218,14 @@ mod tests {
 
     #[test]
     fn small_differences_are_followed_at_once() {
-        let known = Known::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR).after(read(5, -900, 2), wall(0), MAX_ERROR);
+        let known =
+            ClockEstimate::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR).after(read(5, -900, 2), wall(0), MAX_ERROR);
         assert_eq!((ahead(known), certain(known, 5)), (-900, true));
     }
 
     #[test]
     fn a_long_step_is_followed_only_if_the_machines_clock_agrees() {
-        let known = Known::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
+        let known = ClockEstimate::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
         let mut stepped = known.after(read(5, HOUR, 2), wall(0), MAX_ERROR);
         for second in [6, 60, 86_400] {
             assert_eq!((ahead(stepped), certain(stepped, second), stepped.step()), (0, false, Some(HOUR)), "{second}");
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn one_reading_alone_is_no_step_even_if_the_machines_clock_agrees() {
-        let known = Known::Nothing.after(read(0, 0, 2), wall(HOUR), MAX_ERROR);
+        let known = ClockEstimate::Nothing.after(read(0, 0, 2), wall(HOUR), MAX_ERROR);
         let stepped = known.after(read(5, HOUR, 2), wall(HOUR), MAX_ERROR);
         assert_eq!((ahead(stepped), certain(stepped, 5)), (0, false));
         assert_eq!(ahead(stepped.after(read(6, HOUR, 2), wall(HOUR), MAX_ERROR)), HOUR);
@@ -244,8 +247,11 @@ mod tests {
 
     #[test]
     fn a_short_step_that_lasts_is_followed() {
-        let stepped =
-            Known::Nothing.after(read(0, 0, 2), wall(HOUR), MAX_ERROR).after(read(5, 30_000, 2), wall(HOUR), MAX_ERROR);
+        let stepped = ClockEstimate::Nothing.after(read(0, 0, 2), wall(HOUR), MAX_ERROR).after(
+            read(5, 30_000, 2),
+            wall(HOUR),
+            MAX_ERROR,
+        );
         let stepped = stepped.after(read(10, 30_000, 2), wall(HOUR), MAX_ERROR);
         assert!(!certain(stepped, 10));
         assert_eq!(ahead(stepped.after(read(15, 30_000, 2), wall(HOUR), MAX_ERROR)), 30_000);
@@ -264,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_took_long_is_no_step() {
-        let known = Known::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
+        let known = ClockEstimate::Nothing.after(read(0, 0, 2), wall(0), MAX_ERROR);
         assert_eq!(known.after(read(5, HOUR, 1_500), wall(HOUR), MAX_ERROR), known);
     }
 }

@@ -22,7 +22,7 @@ use redrive_store::{Error, Shared, Store};
 
 use crate::clock::{Clock, Sleep};
 use crate::watched::Watched;
-use estimate::{Known, Reading, micros, offset};
+use estimate::{ClockEstimate, Reading, micros, offset};
 
 /// How often the store's clock is read at the start before the process gives up, and the pause in between.
 const FIRST_READINGS: usize = 20;
@@ -37,7 +37,7 @@ pub struct CommonClock {
     local: Arc<dyn Clock>,
     is_shared: bool,
     max_error: OnceLock<Duration>,
-    known: Mutex<Known>,
+    known: Mutex<ClockEstimate>,
     /// Of the time that this process works on, in microseconds; see `estimate`.
     offset: AtomicI64,
     is_certain: Watched<bool>,
@@ -70,7 +70,7 @@ impl CommonClock {
             local,
             is_shared,
             max_error: OnceLock::new(),
-            known: Mutex::new(Known::Nothing),
+            known: Mutex::new(ClockEstimate::Nothing),
             is_certain: Watched::new(!is_shared),
         })
     }
@@ -133,7 +133,7 @@ impl CommonClock {
         self.max_error.get().copied().unwrap_or_default()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ClockEstimate> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -17,7 +17,7 @@ use redrive_core::{Attempt, Lane, Status, Task, TaskId, Timestamp};
 use redrive_store::{ClaimedTask, Settlement};
 
 use crate::common_clock::ClockState;
-use crate::slots::Held;
+use crate::slots::NoSlot;
 use log::Log;
 
 /// Something that happened.
@@ -84,14 +84,14 @@ pub enum HoldReason {
     StartRate,
 }
 
-impl From<Held> for HoldReason {
-    fn from(held: Held) -> Self {
+impl From<NoSlot> for HoldReason {
+    fn from(held: NoSlot) -> Self {
         match held {
-            Held::LaneLimit => HoldReason::LaneLimit,
-            Held::Pool => HoldReason::Capacity,
-            Held::Tenant => HoldReason::TenantShare,
-            Held::Memory => HoldReason::Memory,
-            Held::Paced(_) | Held::StartRate => HoldReason::StartRate,
+            NoSlot::LaneLimit => HoldReason::LaneLimit,
+            NoSlot::Pool => HoldReason::Capacity,
+            NoSlot::Tenant => HoldReason::TenantShare,
+            NoSlot::Memory => HoldReason::Memory,
+            NoSlot::Paced(_) | NoSlot::StartRate => HoldReason::StartRate,
         }
     }
 }

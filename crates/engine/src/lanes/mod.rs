@@ -9,10 +9,10 @@
 //! | `mod` | what the claimer, the submits and the attempts call |
 //! | `state` | the lanes under the lock, and where each belongs |
 //! | `names` | numbers for lanes and tenants; forgets the ones that were idle for longest |
-//! | `seat` | a task's place in its lane, from its claim until it is settled |
+//! | `reservation` | a task's place in its lane, from its claim until it is settled |
 
 mod names;
-mod seat;
+mod reservation;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use redrive_core::{Body, Class, Lane, Request, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
 
-pub(crate) use seat::Seat;
+pub(crate) use reservation::Reservation;
 pub(crate) use state::Turns;
 
 use crate::clock::Clock;
@@ -77,9 +77,9 @@ impl Lanes {
         Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, events, changed: Notify::new() })
     }
 
-    /// A seat for a new task that is due now, if its lane has room and nothing older is waiting for it. `is_last` says that
+    /// A reservation for a new task that is due now, if its lane has room and nothing older is waiting for it. `is_last` says that
     /// the task has no second attempt.
-    pub(crate) fn reserve(self: &Arc<Self>, lane: &Lane, request: &Request, is_last: bool) -> Option<Seat> {
+    pub(crate) fn reserve(self: &Arc<Self>, lane: &Lane, request: &Request, is_last: bool) -> Option<Reservation> {
         let bytes = bytes(request);
         self.with(|state, now| {
             let id = state.id(lane);
@@ -95,7 +95,7 @@ impl Lanes {
                 return None;
             };
             state.slots.keep_bytes(id, bytes);
-            Some(Seat::new(self, id, room, bytes))
+            Some(Reservation::new(self, id, room, bytes))
         })
     }
 
@@ -111,7 +111,7 @@ impl Lanes {
         })
     }
 
-    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their seats.
+    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their reservations.
     pub(crate) fn forget_due(&self) {
         self.with(|state, now| {
             state.schedule.forget();
@@ -129,11 +129,16 @@ impl Lanes {
         })
     }
 
-    /// Ends turns with what the store answered after `took`: every claimed task gets its seat.
-    pub(crate) fn claimed(self: &Arc<Self>, turns: &Turns, claims: Claims, took: Duration) -> Vec<(ClaimedTask, Seat)> {
+    /// Ends turns with what the store answered after `took`: every claimed task gets its reservation.
+    pub(crate) fn claimed(
+        self: &Arc<Self>,
+        turns: &Turns,
+        claims: Claims,
+        took: Duration,
+    ) -> Vec<(ClaimedTask, Reservation)> {
         let Claims { claimed, lanes } = claims;
         let mut claimed = claimed.into_iter().peekable();
-        let mut seated = Vec::with_capacity(claimed.len());
+        let mut reserved = Vec::with_capacity(claimed.len());
         self.with(|state, now| {
             // One that found nothing wrote nothing, and says nothing of what a commit takes.
             if claimed.peek().is_some() {
@@ -152,13 +157,13 @@ impl Lanes {
                     let slots = usize::from(number < used.slots);
                     let bytes = bytes(&task.request);
                     state.slots.keep_bytes(id, bytes);
-                    seated.push((task, Seat::new(self, id, Room { slots, ahead: 1 - slots }, bytes)));
+                    reserved.push((task, Reservation::new(self, id, Room { slots, ahead: 1 - slots }, bytes)));
                 }
             }
             turns.lanes.iter().for_each(|lane| state.place(*lane, now));
             debug_assert!(claimed.peek().is_none(), "a task was claimed of a lane that was not asked for");
         });
-        seated
+        reserved
     }
 
     /// Ends turns whose claim failed: the lanes have as much due as before.

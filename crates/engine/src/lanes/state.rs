@@ -12,7 +12,7 @@ use crate::admission::horizon::Horizon;
 use crate::events::HoldReason;
 use crate::options::{Options, Steps};
 use crate::schedule::{LaneId, Schedule};
-use crate::slots::{Bounds, Held, Room, Slots};
+use crate::slots::{Bounds, NoSlot, Room, Slots};
 
 /// What a lane asks for in its first turn. It asks for twice as much when it got all of that, and slowly for less when it did
 /// not, so that the slots that a claim reserves are not many more than it needs, and a late claim finds enough of them.
@@ -131,7 +131,7 @@ impl State {
             false => self.schedule.queue(lane),
             true => {
                 self.schedule.set_aside(lane);
-                self.slots.stand_in_line(lane, now.elapsed);
+                self.slots.join_queue(lane, now.elapsed);
             }
         }
     }
@@ -267,7 +267,7 @@ impl State {
         *called_at = elapsed;
     }
 
-    fn room(&mut self, lane: LaneId, now: Now) -> (Room, Option<Held>) {
+    fn room(&mut self, lane: LaneId, now: Now) -> (Room, Option<NoSlot>) {
         let (mut room, held) = self.slots.room(lane, &self.horizon, now.elapsed);
         if self.lanes[lane].needs_slot && room.slots == 0 {
             room.ahead = 0;

@@ -46,16 +46,16 @@ impl World {
         self.clock.0.store(millis, Ordering::Relaxed);
     }
 
-    fn reserve(&self, name: &str) -> Option<Seat> {
+    fn reserve(&self, name: &str) -> Option<Reservation> {
         self.lanes.reserve(&lane(name), &request(0), false)
     }
 
     /// A new task that is on the wire.
-    fn begin(&self, name: &str) -> Seat {
-        let mut seat = self.reserve(name).unwrap();
-        assert!(is_ready(pin!(seat.slot())));
-        seat.begin();
-        seat
+    fn begin(&self, name: &str) -> Reservation {
+        let mut reservation = self.reserve(name).unwrap();
+        assert!(is_ready(pin!(reservation.slot())));
+        reservation.begin();
+        reservation
     }
 
     fn due(&self, name: &str, class: Class, millis: u64) {
@@ -65,8 +65,8 @@ impl World {
     /// Lets the lane make this many quick attempts, so that it is known as fast.
     fn learn(&self, name: &str, attempts: usize) {
         for _ in 0..attempts {
-            let mut seat = self.begin(name);
-            seat.end(AttemptEnd::Heard, None);
+            let mut reservation = self.begin(name);
+            reservation.end(AttemptEnd::Answered, None);
         }
     }
 
@@ -81,15 +81,15 @@ impl World {
     }
 
     /// Ends turns: as many tasks were claimed in each room, and this is due next.
-    fn claimed(&self, turns: &Turns, counts: &[usize], next_due: Option<u64>) -> Vec<Seat> {
+    fn claimed(&self, turns: &Turns, counts: &[usize], next_due: Option<u64>) -> Vec<Reservation> {
         let mut claims = Claims::default();
         for (room, count) in turns.rooms.iter().zip(counts) {
             claims.claimed.extend((0..*count).map(|_| task(room)));
             let LaneRoom { lane, class, .. } = room.clone();
             claims.lanes.push(LaneDue { lane, class, next_due: next_due.map(at) });
         }
-        let seated = self.lanes.claimed(turns, claims, Duration::ZERO);
-        seated.into_iter().map(|(_, seat)| seat).collect()
+        let reserved = self.lanes.claimed(turns, claims, Duration::ZERO);
+        reserved.into_iter().map(|(_, reservation)| reservation).collect()
     }
 
     fn held(&self) -> usize {
@@ -150,10 +150,10 @@ fn task(room: &LaneRoom) -> ClaimedTask {
 #[test]
 fn a_new_lane_has_two_slots_and_claims_nothing_ahead() {
     let world = World::new(20, 1_000);
-    let seats: Vec<_> = (0..3).map(|_| world.reserve("a")).collect();
-    assert_eq!(seats.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+    let reservations: Vec<_> = (0..3).map(|_| world.reserve("a")).collect();
+    assert_eq!(reservations.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
     assert!(world.reserve("b").unwrap().has_slot(), "a full lane costs the others nothing");
-    drop(seats);
+    drop(reservations);
     assert_eq!(world.held(), 0);
 }
 
@@ -169,7 +169,7 @@ fn a_fast_lane_claims_ahead_and_hands_its_slots_on_in_order() {
         assert!(!is_ready(waits.as_mut()));
         let mut later = pin!(third.slot());
         assert!(!is_ready(later.as_mut()));
-        first.end(AttemptEnd::Heard, None);
+        first.end(AttemptEnd::Answered, None);
         assert!(!is_ready(later.as_mut()), "it is not its turn");
         assert!(is_ready(waits.as_mut()));
     }
@@ -185,10 +185,10 @@ fn a_task_without_a_second_attempt_is_claimed_only_into_a_slot() {
     let world = World::new(1, 1_000);
     world.learn("a", 5);
     let last = || world.lanes.reserve(&lane("a"), &request(0), true);
-    let mut seat = last().unwrap();
-    assert!(seat.has_slot() && last().is_none());
+    let mut reservation = last().unwrap();
+    assert!(reservation.has_slot() && last().is_none());
     assert!(world.reserve("a").is_some(), "one that has a second attempt may go ahead");
-    drop(seat);
+    drop(reservation);
     assert!(last().is_some());
 }
 
@@ -261,11 +261,11 @@ fn a_lane_asks_for_more_while_it_finds_all_that_it_asks_for() {
 #[test]
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
     let world = World::new(1, 1_000);
-    let mut seat = world.reserve("a").unwrap();
-    seat.begin();
+    let mut reservation = world.reserve("a").unwrap();
+    reservation.begin();
     world.due("a", Class::First, 0);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    seat.end(AttemptEnd::Heard, None);
+    reservation.end(AttemptEnd::Answered, None);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::Now, 1));
 }
 
@@ -273,13 +273,13 @@ fn a_lane_without_room_is_not_asked_until_it_has_some() {
 fn a_lane_whose_next_task_is_its_last_attempt_waits_for_a_slot() {
     let world = World::new(1, 1_000);
     world.learn("a", 5);
-    let mut seat = world.begin("a");
+    let mut reservation = world.begin("a");
     world.due("a", Class::First, 0);
     let (turns, rooms) = world.turns();
     assert_eq!((rooms[0].2, rooms[0].3 > 0), (0, true), "room ahead only");
     assert!(world.claimed(&turns, &[0], Some(0)).is_empty(), "the store found nothing that may go ahead");
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    seat.end(AttemptEnd::Heard, None);
+    reservation.end(AttemptEnd::Answered, None);
     assert_eq!(world.turns().1[0].2, 1);
 }
 
@@ -289,9 +289,9 @@ fn room_that_a_claim_did_not_need_or_that_failed_is_given_back() {
     world.learn("a", 8);
     world.due("a", Class::First, 0);
     let (turns, _) = world.turns();
-    let seats = world.claimed(&turns, &[1], Some(0));
-    assert_eq!((seats.len(), world.held()), (1, 1));
-    drop(seats);
+    let reservations = world.claimed(&turns, &[1], Some(0));
+    assert_eq!((reservations.len(), world.held()), (1, 1));
+    drop(reservations);
     let (turns, _) = world.turns();
     world.lanes.claim_failed(&turns);
     assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::Now), "as much is due as before");
@@ -306,9 +306,9 @@ fn a_task_that_a_store_has_under_another_class_is_not_lost() {
     let retry = LaneRoom { class: Class::Retry, ..turns.rooms[0].clone() };
     let left = LaneDue { lane: lane("a"), class: Class::First, next_due: None };
     let claims = Claims { claimed: vec![task(&retry); 20], lanes: vec![left] };
-    let seated = world.lanes.claimed(&turns, claims, Duration::ZERO);
-    assert_eq!((seated.len(), world.held()), (20, 8), "also if they are more than was asked for");
-    drop(seated);
+    let reserved = world.lanes.claimed(&turns, claims, Duration::ZERO);
+    assert_eq!((reserved.len(), world.held()), (20, 8), "also if they are more than was asked for");
+    drop(reserved);
     assert_eq!((world.held(), world.lanes.lock().is_full()), (0, false));
 }
 
@@ -340,9 +340,9 @@ fn lanes_with_a_backlog_take_turns() {
 fn an_estimate_is_forgotten_after_half_a_minute_without_a_call() {
     let world = World::new(1, 10);
     let call = |took| {
-        let mut seat = world.reserve("a").unwrap();
-        seat.begin();
-        seat.end(AttemptEnd::Heard, Some(Duration::from_secs(took)));
+        let mut reservation = world.reserve("a").unwrap();
+        reservation.begin();
+        reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)));
     };
     call(20);
     world.set(30_000);
@@ -365,11 +365,11 @@ fn lanes_without_work_are_forgotten_in_the_end() {
 #[test]
 fn room_given_back_rings_when_work_waits_for_it() {
     let world = World::new(1, 1_000);
-    let seat = world.reserve("a").unwrap();
+    let reservation = world.reserve("a").unwrap();
     world.due("a", Class::First, 0);
     let mut rings = pin!(world.lanes.changed());
     assert!(!is_ready(rings.as_mut()));
-    drop(seat);
+    drop(reservation);
     assert!(is_ready(rings.as_mut()));
 }
 
@@ -379,21 +379,21 @@ fn large_bodies_in_memory_hold_claims_back() {
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
     let lanes = Lanes::new(&options, clock, crate::events::Events::new(Vec::new()));
     let large = request(1024 * 1024);
-    let seats: Vec<Seat> =
+    let reservations: Vec<Reservation> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();
-    assert_eq!(seats.len(), 4, "unknown lanes have a quarter of it");
-    drop(seats);
+    assert_eq!(reservations.len(), 4, "unknown lanes have a quarter of it");
+    drop(reservations);
     assert!(lanes.reserve(&lane("later"), &large, false).is_some());
 }
 
 #[test]
 fn a_lost_schedule_keeps_no_slots_reserved() {
     let world = World::new(1, 4);
-    let seats: Vec<Seat> = ["a", "b"].iter().filter_map(|name| world.reserve(name)).collect();
+    let reservations: Vec<Reservation> = ["a", "b"].iter().filter_map(|name| world.reserve(name)).collect();
     for name in ["c", "d"] {
         world.due(name, Class::First, 0);
     }
-    drop(seats);
+    drop(reservations);
     world.lanes.forget_due();
     assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::At(None, None)));
 }

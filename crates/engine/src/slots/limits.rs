@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Held, Slots};
+use super::{NoSlot, Slots};
 use crate::admission::Pool;
 use crate::admission::pace::FIRST_SLOTS;
 use crate::admission::quota::{TENANT_WEIGHT, share};
@@ -10,11 +10,11 @@ use crate::schedule::LaneId;
 
 impl Slots {
     /// How many tasks may be claimed into slots now; never zero.
-    pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+    pub(super) fn more(&self, lane: LaneId, now: Duration) -> Result<usize, NoSlot> {
         let entry = &self.lanes[lane];
         let tasks = self.bytes_left(lane) / entry.task_bytes;
         match self.more_slots(lane, now)? {
-            _ if self.bytes_left(lane) == 0 => Err(Held::Memory),
+            _ if self.bytes_left(lane) == 0 => Err(NoSlot::Memory),
             // One that is larger than what is left may still come; after it the lane waits.
             slots => Ok(slots.min(tasks.max(1))),
         }
@@ -29,7 +29,7 @@ impl Slots {
     }
 
     /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
-    pub(super) fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+    pub(super) fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, NoSlot> {
         let entry = &self.lanes[lane];
         let held = &self.tenants[entry.tenant].slots;
         let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
@@ -43,21 +43,21 @@ impl Slots {
             Pool::Unknown | Pool::Slow => 0,
         };
         match (limit, of_pool, of_tenant) {
-            (0, ..) => Err(Held::LaneLimit),
+            (0, ..) => Err(NoSlot::LaneLimit),
             _ if first > of_pool.min(of_tenant) => Ok(first),
-            (_, 0, _) => Err(Held::Pool),
-            (_, _, 0) => Err(Held::Tenant),
+            (_, 0, _) => Err(NoSlot::Pool),
+            (_, _, 0) => Err(NoSlot::Tenant),
             (limit, of_pool, of_tenant) => Ok(limit.min(of_pool).min(of_tenant).min(self.starts(lane, now)?)),
         }
     }
 
     /// How many attempts the lane may start now: as many as there are slots, unless it is slow.
-    pub(super) fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, Held> {
+    pub(super) fn starts(&self, lane: LaneId, now: Duration) -> Result<usize, NoSlot> {
         let entry = &self.lanes[lane];
         let spacing = self.spacing(lane, now);
         let of_lane = match now.checked_sub(entry.next_start) {
             _ if spacing.is_zero() => usize::MAX,
-            None => return Err(Held::Paced(entry.next_start)),
+            None => return Err(NoSlot::Paced(entry.next_start)),
             // A lane that was looked at late may catch up a little.
             Some(late) => {
                 let due = usize::try_from(late.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(usize::MAX);
@@ -65,7 +65,7 @@ impl Slots {
             }
         };
         let of_all = if entry.pool == Pool::Slow { self.start_rate.starts(now) } else { usize::MAX };
-        if of_all == 0 { Err(Held::StartRate) } else { Ok(of_lane.min(of_all)) }
+        if of_all == 0 { Err(NoSlot::StartRate) } else { Ok(of_lane.min(of_all)) }
     }
 
     pub(super) fn spacing(&self, lane: LaneId, now: Duration) -> Duration {

@@ -10,16 +10,16 @@
 //! | `lane` | one lane's entry |
 //! | `limits` | how many more a lane may take, and why no more: the rules of `admission`, asked with what is counted here |
 //! | `offers` | who gets what becomes free |
-//! | `line` | the order of those who wait |
+//! | `wait_queue` | the order of those who wait |
 //!
 //! Not here: what is due (`schedule`).
 
 mod lane;
 mod limits;
-mod line;
 mod offers;
 #[cfg(test)]
 mod tests;
+mod wait_queue;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::admission::quota::{Quota, share};
 use crate::admission::start_rate::StartRate;
 use crate::schedule::LaneId;
 use lane::LaneSlots;
-use line::Line;
+use wait_queue::WaitQueue;
 
 /// A tenant's number while one of its lanes is in memory.
 pub(crate) type TenantKey = usize;
@@ -55,7 +55,7 @@ pub(crate) struct Bounds {
 
 /// Why a lane gets no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum NoSlot {
     /// It has as many as it may have, or has earned.
     LaneLimit,
     /// Its pool has none for it: too few are free.
@@ -94,7 +94,7 @@ pub(crate) struct Slots {
     tenants: Vec<TenantHolds>,
     slots: Quota,
     bytes: Quota,
-    line: Line,
+    queue: WaitQueue,
     /// Slots that rest after a failure, by when they are free again.
     resting: BTreeMap<(Duration, Number), LaneId>,
     /// Lanes that turn slow if their oldest attempt is still on the wire then.
@@ -127,7 +127,7 @@ impl Slots {
             tenants: Vec::new(),
             slots: Quota::new(bounds.slots),
             bytes: Quota::new(bounds.bytes),
-            line: Line::default(),
+            queue: WaitQueue::default(),
             resting: BTreeMap::new(),
             ageing: BTreeSet::new(),
             paced: BTreeSet::new(),
@@ -154,7 +154,7 @@ impl Slots {
     }
 
     /// How many tasks the lane may claim now; an error says why none may get a slot, while some may still go ahead.
-    pub(crate) fn room(&mut self, lane: LaneId, horizon: &Horizon, now: Duration) -> (Room, Option<Held>) {
+    pub(crate) fn room(&mut self, lane: LaneId, horizon: &Horizon, now: Duration) -> (Room, Option<NoSlot>) {
         self.classify(lane, now);
         let (slots, held) = match self.more(lane, now) {
             Ok(slots) => (slots, None),
@@ -164,7 +164,7 @@ impl Slots {
         let slots = slots + entry.reserved;
         // What is on the wire or will be: resting slots send nothing. A lane that is held back for memory claims nothing.
         let in_memory = self.bytes_left(lane) / entry.task_bytes;
-        let most = if held == Some(Held::Memory) { 0 } else { self.bounds.ahead };
+        let most = if held == Some(NoSlot::Memory) { 0 } else { self.bounds.ahead };
         let ahead = match entry.pool {
             Pool::Fast => horizon.ahead(entry.held + slots - entry.reserved, entry.pace.slot_time(now), most),
             Pool::Unknown | Pool::Slow => 0,
@@ -239,7 +239,7 @@ impl Slots {
 
     /// The lane, which is idle, is forgotten: it waits for nothing any more.
     pub(crate) fn remove(&mut self, lane: LaneId) {
-        self.line.leave(lane);
+        self.queue.leave(lane);
     }
 
     /// A task that was claimed ahead wants a slot: it gets one, or waits behind the lane's others.
@@ -251,7 +251,7 @@ impl Slots {
         let (granted, grant) = oneshot::channel();
         let number = self.number();
         self.lanes[lane].waiting.push_back((number, granted));
-        self.stand_in_line(lane, now);
+        self.join_queue(lane, now);
         Err((number, grant))
     }
 
@@ -352,7 +352,7 @@ impl Slots {
     /// When the next resting slot is free, a slow lane may start again, or the next lane turns slow while others wait in line.
     pub(crate) fn next_change(&self) -> Option<Duration> {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
-        let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.line.is_empty());
+        let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.queue.is_empty());
         let paced = self.paced.first().map(|(until, _)| *until);
         [rested, aged, paced, self.next_slow_starts].into_iter().flatten().min()
     }
@@ -412,9 +412,9 @@ impl Slots {
         }
         self.watch_age(lane);
         // It may stand in the line of the pool that it left.
-        if self.line.leave(lane) {
+        if self.queue.leave(lane) {
             self.serve(lane, now);
-            self.stand_in_line(lane, now);
+            self.join_queue(lane, now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Held, Slots};
+use super::{NoSlot, Slots};
 use crate::admission::Pool;
 use crate::schedule::LaneId;
 
@@ -12,17 +12,17 @@ const REFUSALS: usize = 16;
 
 impl Slots {
     /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
-    pub(crate) fn stand_in_line(&mut self, lane: LaneId, now: Duration) {
+    pub(crate) fn join_queue(&mut self, lane: LaneId, now: Duration) {
         match self.more(lane, now) {
-            Err(held @ (Held::Pool | Held::Tenant | Held::Memory | Held::StartRate)) => {
-                if held == Held::StartRate {
+            Err(held @ (NoSlot::Pool | NoSlot::Tenant | NoSlot::Memory | NoSlot::StartRate)) => {
+                if held == NoSlot::StartRate {
                     self.next_slow_starts = Some(self.start_rate.next_portion(now));
                 }
                 let entry = &self.lanes[lane];
-                self.line.join(lane, entry.tenant, entry.pool, entry.held == 0);
+                self.queue.join(lane, entry.tenant, entry.pool, entry.held == 0);
             }
-            Err(Held::Paced(until)) => self.look_again(lane, until),
-            Err(Held::LaneLimit) | Ok(_) => {}
+            Err(NoSlot::Paced(until)) => self.look_again(lane, until),
+            Err(NoSlot::LaneLimit) | Ok(_) => {}
         }
     }
 
@@ -64,11 +64,11 @@ impl Slots {
     pub(super) fn offer_in_line(&mut self, to_starved: bool, now: Duration) {
         for pool in [self.first_pool, self.first_pool.next(), self.first_pool.next().next()] {
             let mut refused = 0;
-            let most = self.line.tenants(pool, to_starved).min(REFUSALS);
+            let most = self.queue.tenants(pool, to_starved).min(REFUSALS);
             // Slow lanes that are let go now start together.
             let mut starts = if pool == Pool::Slow { self.start_rate.starts(now) } else { usize::MAX };
             while refused < most && self.slots.unheld() > 0 {
-                let Some(lane) = self.line.first(pool, to_starved) else { break };
+                let Some(lane) = self.queue.first(pool, to_starved) else { break };
                 // While it waited, it may have become unknown: then it stands in another line now.
                 self.classify(lane, now);
                 if self.lanes[lane].pool != pool {
@@ -81,26 +81,26 @@ impl Slots {
                 match self.more(lane, now) {
                     Ok(_) => {
                         starts -= 1;
-                        self.line.leave(lane);
-                        self.line.pass(pool, to_starved);
+                        self.queue.leave(lane);
+                        self.queue.pass(pool, to_starved);
                     }
                     // It is not its pool that it waits for any more.
-                    Err(Held::LaneLimit) => {
-                        self.line.leave(lane);
+                    Err(NoSlot::LaneLimit) => {
+                        self.queue.leave(lane);
                         continue;
                     }
-                    Err(Held::Paced(until)) => {
-                        self.line.leave(lane);
+                    Err(NoSlot::Paced(until)) => {
+                        self.queue.leave(lane);
                         self.look_again(lane, until);
                         continue;
                     }
                     // The tenant has its share, or the lane more than is free: another lane may fit.
                     Err(held) => {
-                        if held == Held::Pool && !to_starved {
-                            self.line.leave(lane);
-                            self.line.join(lane, self.lanes[lane].tenant, pool, to_starved);
+                        if held == NoSlot::Pool && !to_starved {
+                            self.queue.leave(lane);
+                            self.queue.join(lane, self.lanes[lane].tenant, pool, to_starved);
                         }
-                        self.line.pass(pool, to_starved);
+                        self.queue.pass(pool, to_starved);
                         refused += 1;
                         continue;
                     }
@@ -123,7 +123,7 @@ impl Slots {
             granted.send(()).ok();
         }
         if !self.lanes[lane].waiting.is_empty() {
-            self.stand_in_line(lane, now);
+            self.join_queue(lane, now);
         }
         self.served.push(lane);
     }

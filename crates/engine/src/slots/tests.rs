@@ -62,9 +62,9 @@ fn slots_are_earned_and_end_at_the_lanes_limit() {
     let mut slots = slots(4_096, 20, &[0]);
     assert_eq!(fill(&mut slots, 0, secs(0)).len(), 2);
     let (room, held) = slots.room(0, &Horizon::default(), secs(0));
-    assert_eq!((room, held), (Room::default(), Some(Held::LaneLimit)));
+    assert_eq!((room, held), (Room::default(), Some(NoSlot::LaneLimit)));
     let mut slots = self::slots(4_096, 20, &[0]);
-    let now = learn(&mut slots, 0, 50, QUICK, AttemptEnd::Heard, secs(0));
+    let now = learn(&mut slots, 0, 50, QUICK, AttemptEnd::Answered, secs(0));
     assert_eq!(fill(&mut slots, 0, now).len(), 20);
 }
 
@@ -73,9 +73,9 @@ fn beside_a_thousand_slow_lanes_a_known_one_has_its_slots_and_a_new_one_gets_its
     let mut slots = slots(4_096, 128, &[0; 1_002]);
     let (healthy, new) = (1_000, 1_001);
     for lane in 0..1_000 {
-        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0));
+        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0));
     }
-    let now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Heard, secs(4));
+    let now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Answered, secs(4));
     for _ in 0..200 {
         (0..1_000).for_each(|lane| drop(fill(&mut slots, lane, now)));
     }
@@ -88,7 +88,7 @@ fn beside_a_thousand_slow_lanes_a_known_one_has_its_slots_and_a_new_one_gets_its
 fn fast_lanes_that_hang_one_after_the_other_leave_slots_for_those_that_do_not_and_for_new_ones() {
     let mut slots = slots(4_096, 128, &[0; 102]);
     let (healthy, new) = (100, 101);
-    let known = (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Heard, secs(0))).max();
+    let known = (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Answered, secs(0))).max();
     let mut now = known.unwrap();
     for lane in 0..100 {
         fill(&mut slots, lane, now);
@@ -103,7 +103,8 @@ fn fast_lanes_that_hang_one_after_the_other_leave_slots_for_those_that_do_not_an
 fn fast_lanes_that_hang_at_one_moment_leave_slots_for_a_new_one() {
     let mut slots = slots(4_096, 128, &[0; 42]);
     let (healthy, new) = (40, 41);
-    let now = (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    let now =
+        (0..=healthy).map(|lane| learn(&mut slots, lane, 200, QUICK, AttemptEnd::Answered, secs(0))).max().unwrap();
     for _ in 0..128 {
         (0..40).for_each(|lane| drop(fill(&mut slots, lane, now)));
     }
@@ -116,23 +117,23 @@ fn fast_lanes_that_hang_at_one_moment_leave_slots_for_a_new_one() {
 fn more_busy_fast_lanes_than_slots_leave_a_new_one_its_turn() {
     let mut slots = slots(8, 4, &[0; 21]);
     let new = 20;
-    let mut now = (0..new).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    let mut now = (0..new).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Answered, secs(0))).max().unwrap();
     let mut begun: VecDeque<(LaneId, Number)> = VecDeque::new();
     for lane in 0..new {
         begun.extend(fill(&mut slots, lane, now).into_iter().map(|number| (lane, number)));
     }
     assert_eq!(begun.len(), 8);
-    (0..=new).for_each(|lane| slots.stand_in_line(lane, now));
+    (0..=new).for_each(|lane| slots.join_queue(lane, now));
     for _ in 0..20 {
         now += QUICK;
         let (lane, number) = begun.pop_front().unwrap();
-        slots.end(lane, number, AttemptEnd::Heard, now);
+        slots.end(lane, number, AttemptEnd::Answered, now);
         for lane in served(&mut slots) {
             if lane == new {
                 return;
             }
             begun.extend(fill(&mut slots, lane, now).into_iter().map(|number| (lane, number)));
-            slots.stand_in_line(lane, now);
+            slots.join_queue(lane, now);
         }
     }
     panic!("the new lane stands in line for ever");
@@ -141,7 +142,7 @@ fn more_busy_fast_lanes_than_slots_leave_a_new_one_its_turn() {
 #[test]
 fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() {
     let mut slots = slots(32, 16, &[0; 3]);
-    let now = (0..3).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Heard, secs(0))).max().unwrap();
+    let now = (0..3).map(|lane| learn(&mut slots, lane, 20, QUICK, AttemptEnd::Answered, secs(0))).max().unwrap();
     served(&mut slots);
     let take = |slots: &mut Slots, lane, count| {
         slots.take(lane, Room { slots: count, ahead: 0 }, now);
@@ -151,10 +152,10 @@ fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() 
     take(&mut slots, greedy, 8);
     take(&mut slots, modest, 2);
     let ends = take(&mut slots, other, 14);
-    slots.stand_in_line(greedy, now);
-    slots.stand_in_line(modest, now);
+    slots.join_queue(greedy, now);
+    slots.join_queue(modest, now);
     for number in ends.into_iter().take(5) {
-        slots.end(other, number, AttemptEnd::Heard, now);
+        slots.end(other, number, AttemptEnd::Answered, now);
     }
     assert_eq!(served(&mut slots), [modest, other], "one holds 8 and the other one 2, and 5 are free");
 }
@@ -169,7 +170,7 @@ fn starts(slots: &mut Slots, lanes: usize, time: Duration, took: impl Fn(LaneId)
     while now < time {
         slots.advance(now);
         while let Some(ends) = wire.first_entry().filter(|ends| *ends.key() <= now) {
-            ends.remove().into_iter().for_each(|(lane, number)| slots.end(lane, number, AttemptEnd::Heard, now));
+            ends.remove().into_iter().for_each(|(lane, number)| slots.end(lane, number, AttemptEnd::Answered, now));
         }
         looked_at.extend(served(slots));
         let mut in_step = 0;
@@ -177,7 +178,7 @@ fn starts(slots: &mut Slots, lanes: usize, time: Duration, took: impl Fn(LaneId)
             let begun = fill(slots, lane, now);
             in_step += begun.len();
             wire.entry(now + took(lane)).or_default().extend(begun.into_iter().map(|number| (lane, number)));
-            slots.stand_in_line(lane, now);
+            slots.join_queue(lane, now);
         }
         started.push(in_step);
         now += STEP;
@@ -216,13 +217,13 @@ fn quick_and_long_attempts_of_slow_lanes_share_one_start_rate_and_lose_nothing_b
 fn slots_that_were_taken_by_a_slow_lane_stay_counted_as_slow_when_its_figures_expire() {
     let mut slots = slots(4, 1, &[0, 1, 2, 3]);
     for lane in [0, 1, 2] {
-        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0));
+        learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0));
     }
     let just_known = secs(4) + ESTIMATE_FOR;
     assert_eq!([0, 1].map(|lane| fill(&mut slots, lane, just_known).len()), [1, 1], "half of them");
     let expired = just_known + Duration::from_millis(1);
     assert_eq!([0, 1].map(|lane| more(&mut slots, lane, expired)), [0, 0]);
-    slots.lanes[2].pace.record(secs(4), AttemptEnd::Heard, expired);
+    slots.lanes[2].pace.record(secs(4), AttemptEnd::Answered, expired);
     assert_eq!(more(&mut slots, 2, expired), 0, "the half of the slow lanes is taken");
     assert_eq!(fill(&mut slots, 3, expired).len(), 1);
 }
@@ -232,7 +233,7 @@ fn a_lane_of_large_bodies_claims_no_more_of_them_than_fit_in_memory() {
     let bounds = Bounds { slots: 64, slots_per_lane: 32, bytes: 64 << 20, ahead: 256 };
     let mut slots = Slots::new(bounds);
     slots.add(0, 0);
-    let now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Heard, secs(0));
+    let now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Answered, secs(0));
     assert_eq!(slots.room(0, &Horizon::default(), now).0.slots, 24, "half of what fast lanes may hold");
     slots.keep_bytes(0, 8 << 20);
     let room = slots.room(0, &Horizon::default(), now).0;
@@ -245,7 +246,7 @@ fn invented_names_that_hang_leave_slots_for_fast_lanes_and_for_new_ones_of_anoth
     let tenants: Vec<TenantKey> = (0..4_002).map(|lane| usize::from(lane >= 4_000)).collect();
     let mut slots = slots(4_096, 128, &tenants);
     let (healthy, new) = (4_000, 4_001);
-    let mut now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Heard, secs(0));
+    let mut now = learn(&mut slots, healthy, 200, QUICK, AttemptEnd::Answered, secs(0));
     for _ in 0..30 {
         (0..4_000).for_each(|lane| drop(fill(&mut slots, lane, now)));
         now += SLOW_AFTER;
@@ -257,7 +258,7 @@ fn invented_names_that_hang_leave_slots_for_fast_lanes_and_for_new_ones_of_anoth
 #[test]
 fn the_attempts_of_a_slow_lane_do_not_start_at_one_moment() {
     let mut slots = slots(4_096, 40, &[0]);
-    let mut now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Heard, secs(0));
+    let mut now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Answered, secs(0));
     let (mut started, mut wire) = (Vec::new(), VecDeque::new());
     // It has always work to do, for a minute, and is looked at every 10 ms.
     for _ in 0..6_000 {
@@ -266,7 +267,7 @@ fn the_attempts_of_a_slow_lane_do_not_start_at_one_moment() {
             && now >= began + secs(4)
         {
             wire.pop_front();
-            slots.end(0, number, AttemptEnd::Heard, now);
+            slots.end(0, number, AttemptEnd::Answered, now);
         }
         let begun = fill(&mut slots, 0, now);
         started.push(begun.len());
@@ -282,7 +283,7 @@ fn the_attempts_of_a_slow_lane_do_not_start_at_one_moment() {
 #[test]
 fn a_slot_that_is_reserved_for_a_claim_serves_a_task_that_is_in_memory_already() {
     let mut slots = slots(8, 1, &[0; 3]);
-    let now = learn(&mut slots, 0, 9, QUICK, AttemptEnd::Heard, secs(0));
+    let now = learn(&mut slots, 0, 9, QUICK, AttemptEnd::Answered, secs(0));
     slots.take(0, Room { slots: 0, ahead: 1 }, now);
     slots.lanes[0].reserved = 1;
     slots.hold(0, 1, now);
@@ -297,7 +298,7 @@ fn a_lane_that_hangs_is_slow_after_a_quarter_of_a_second_and_makes_way_for_unkno
     assert_eq!(more(&mut slots, 1, secs(0)), 1);
     fill(&mut slots, 1, secs(0));
     assert_eq!(more(&mut slots, 2, secs(0)), 0, "two unknown lanes hold a quarter of 8");
-    slots.stand_in_line(2, secs(0));
+    slots.join_queue(2, secs(0));
     assert_eq!(slots.next_change(), Some(SLOW_AFTER));
     slots.advance(SLOW_AFTER);
     assert!(served(&mut slots).contains(&2));
@@ -308,17 +309,17 @@ fn a_lane_that_hangs_is_slow_after_a_quarter_of_a_second_and_makes_way_for_unkno
 fn what_becomes_free_goes_to_a_lane_without_any_first() {
     let mut slots = slots(8, 8, &[0; 8]);
     // Lanes 0 to 4 are slow and hold all four slots of their pool; 4 holds none.
-    let now = (0..5).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
+    let now = (0..5).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)
         .map(|lane| {
             slots.take(lane, Room { slots: 1, ahead: 0 }, now);
             slots.begin(lane, now)
         })
         .collect();
-    assert_eq!(slots.room(4, &Horizon::default(), now), (Room::default(), Some(Held::Pool)));
-    slots.stand_in_line(4, now);
+    assert_eq!(slots.room(4, &Horizon::default(), now), (Room::default(), Some(NoSlot::Pool)));
+    slots.join_queue(4, now);
     served(&mut slots);
-    slots.end(0, begun[0], AttemptEnd::Heard, now + secs(4));
+    slots.end(0, begun[0], AttemptEnd::Answered, now + secs(4));
     assert!(served(&mut slots).contains(&4));
     assert_eq!(more(&mut slots, 4, now + secs(4)), 1, "reserved for its claim");
     assert_eq!(more(&mut slots, 0, now + secs(4)), 0, "the one that gave it back waits");
@@ -333,7 +334,7 @@ fn one_tenants_lanes_leave_a_ninth_of_the_pool_to_the_next_tenant() {
     }
     assert_eq!(slots.held(), 160, "8/9 of a quarter");
     let (room, held) = slots.room(598, &Horizon::default(), secs(0));
-    assert_eq!((room.slots, held), (0, Some(Held::Tenant)));
+    assert_eq!((room.slots, held), (0, Some(NoSlot::Tenant)));
     assert_eq!(more(&mut slots, 599, secs(0)), 2);
 }
 
@@ -341,18 +342,18 @@ fn one_tenants_lanes_leave_a_ninth_of_the_pool_to_the_next_tenant() {
 fn tenants_take_turns_in_the_line() {
     // Four slots for slow lanes: the lanes of tenant 0 hold them, and 0 has more lanes in line before the one of tenant 1.
     let mut slots = slots(8, 8, &[0, 0, 0, 0, 0, 0, 1]);
-    let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Heard, secs(0))).max().unwrap();
+    let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)
         .map(|lane| {
             slots.take(lane, Room { slots: 1, ahead: 0 }, now);
             slots.begin(lane, now)
         })
         .collect();
-    [4, 5, 6].into_iter().for_each(|lane| slots.stand_in_line(lane, now));
+    [4, 5, 6].into_iter().for_each(|lane| slots.join_queue(lane, now));
     served(&mut slots);
     for number in &begun[..2] {
-        slots.end(0, *number, AttemptEnd::Heard, now + secs(4));
-        slots.end(1, *number, AttemptEnd::Heard, now + secs(4));
+        slots.end(0, *number, AttemptEnd::Answered, now + secs(4));
+        slots.end(1, *number, AttemptEnd::Answered, now + secs(4));
     }
     let reserved: Vec<usize> = (4..7).map(|lane| slots.lanes[lane].reserved).collect();
     assert_eq!(reserved, [1, 0, 1]);
@@ -361,13 +362,13 @@ fn tenants_take_turns_in_the_line() {
 #[test]
 fn a_failing_lane_has_two_slots_that_rest_after_each_failure() {
     let mut slots = slots(4_096, 128, &[0]);
-    let mut now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Heard, secs(0));
+    let mut now = learn(&mut slots, 0, 100, QUICK, AttemptEnd::Answered, secs(0));
     let mut attempts = 0;
     while now < secs(20) {
         slots.advance(now);
         let begun = fill(&mut slots, 0, now);
         attempts += begun.len();
-        begun.into_iter().for_each(|number| slots.end(0, number, AttemptEnd::Unheard, now));
+        begun.into_iter().for_each(|number| slots.end(0, number, AttemptEnd::NoConnection, now));
         now += Duration::from_millis(10);
     }
     // The 102 slots of the first moment, and then two for each second.
@@ -378,7 +379,7 @@ fn a_failing_lane_has_two_slots_that_rest_after_each_failure() {
 #[test]
 fn tasks_claimed_ahead_get_their_slots_in_order_and_hold_none_before() {
     let mut slots = slots(4_096, 2, &[0]);
-    let now = learn(&mut slots, 0, 20, QUICK, AttemptEnd::Heard, secs(0));
+    let now = learn(&mut slots, 0, 20, QUICK, AttemptEnd::Answered, secs(0));
     let begun = fill(&mut slots, 0, now);
     let (room, _) = slots.room(0, &Horizon::default(), now);
     assert_eq!(room, Room { slots: 0, ahead: 10 }, "two slots, 5 ms ahead, 1 ms each");
@@ -386,14 +387,14 @@ fn tasks_claimed_ahead_get_their_slots_in_order_and_hold_none_before() {
     let (first, mut first_grant) = slots.want(0, now).unwrap_err();
     let (second, mut second_grant) = slots.want(0, now).unwrap_err();
     assert_eq!(slots.held(), 2);
-    slots.end(0, begun[0], AttemptEnd::Heard, now);
+    slots.end(0, begun[0], AttemptEnd::Answered, now);
     assert!(first_grant.try_recv().is_ok() && second_grant.try_recv().is_err());
     assert!(slots.is_granted(0, first) && !slots.is_granted(0, second));
     assert!(!slots.stop_waiting(0, second), "it had no slot");
     slots.give_back(0, Room { slots: 0, ahead: 1 }, now);
     assert!(slots.stop_waiting(0, first), "it had its slot");
     slots.give_back(0, Room { slots: 1, ahead: 0 }, now);
-    slots.end(0, begun[1], AttemptEnd::Heard, now);
+    slots.end(0, begun[1], AttemptEnd::Answered, now);
     assert_eq!((slots.held(), slots.is_idle(0)), (0, true));
 }
 
@@ -401,12 +402,12 @@ fn tasks_claimed_ahead_get_their_slots_in_order_and_hold_none_before() {
 fn bodies_in_memory_are_bounded_and_slow_lanes_leave_half_of_it() {
     let mut slots = slots(4_096, 128, &[0; 3]);
     slots.bytes = Quota::new(1_000);
-    let now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Heard, secs(0));
-    learn(&mut slots, 1, 10, QUICK, AttemptEnd::Heard, now);
+    let now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Answered, secs(0));
+    learn(&mut slots, 1, 10, QUICK, AttemptEnd::Answered, now);
     slots.keep_bytes(0, 400);
-    assert_eq!(slots.room(0, &Horizon::default(), now), (Room::default(), Some(Held::Memory)));
+    assert_eq!(slots.room(0, &Horizon::default(), now), (Room::default(), Some(NoSlot::Memory)));
     assert!(more(&mut slots, 1, now) > 0, "a fast lane has the other half");
-    slots.stand_in_line(0, now);
+    slots.join_queue(0, now);
     slots.drop_bytes(0, 300, now);
     assert!(served(&mut slots).contains(&0) && more(&mut slots, 0, now) > 0);
 }
@@ -437,7 +438,7 @@ fn nothing_is_lost_or_made_by_any_order_of_events() {
                         Err((number, _)) => waiting.push((lane, number)),
                     }
                 }
-                slots.stand_in_line(lane, now);
+                slots.join_queue(lane, now);
             }
             2 if !held.is_empty() => {
                 let lane = held.swap_remove(next(held.len()));
@@ -445,7 +446,7 @@ fn nothing_is_lost_or_made_by_any_order_of_events() {
             }
             3 | 4 if !wire.is_empty() => {
                 let (lane, number) = wire.swap_remove(next(wire.len()));
-                let end = if next(3) == 0 { AttemptEnd::Unheard } else { AttemptEnd::Heard };
+                let end = if next(3) == 0 { AttemptEnd::NoConnection } else { AttemptEnd::Answered };
                 slots.end(lane, number, end, now);
             }
             5 if !waiting.is_empty() => {

@@ -16,7 +16,7 @@ use redrive_store::memory::MemoryStore;
 use redrive_store::*;
 use tokio::sync::Notify;
 
-use super::Neighbours;
+use super::Peers;
 
 pub struct FailingStore {
     inner: MemoryStore,
@@ -26,7 +26,7 @@ pub struct FailingStore {
     panics: Mutex<BTreeMap<&'static str, usize>>,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     is_shared: AtomicBool,
-    neighbours: Option<Arc<Neighbours>>,
+    peers: Option<Arc<Peers>>,
     held: Mutex<BTreeMap<&'static str, Arc<Hold>>>,
     takes: Mutex<BTreeMap<&'static str, Duration>>,
     under_way: Mutex<BTreeMap<&'static str, UnderWay>>,
@@ -68,7 +68,7 @@ impl FailingStore {
             panics: Mutex::default(),
             calls: Mutex::default(),
             is_shared: AtomicBool::new(false),
-            neighbours: None,
+            peers: None,
             held: Mutex::default(),
             takes: Mutex::default(),
             under_way: Mutex::default(),
@@ -76,8 +76,8 @@ impl FailingStore {
     }
 
     /// A store that several nodes use, with this clock.
-    pub fn of_several(inner: MemoryStore, neighbours: Arc<Neighbours>) -> Self {
-        FailingStore { is_shared: AtomicBool::new(true), neighbours: Some(neighbours), ..FailingStore::new(inner) }
+    pub fn of_several(inner: MemoryStore, peers: Arc<Peers>) -> Self {
+        FailingStore { is_shared: AtomicBool::new(true), peers: Some(peers), ..FailingStore::new(inner) }
     }
 
     /// From now on other processes may write here too.
@@ -222,7 +222,7 @@ impl Store for FailingStore {
     }
 
     fn shared(&self) -> Option<&dyn Shared> {
-        self.neighbours.as_ref().map(|neighbours| &**neighbours as &dyn Shared)
+        self.peers.as_ref().map(|peers| &**peers as &dyn Shared)
     }
 
     async fn close(&self) {

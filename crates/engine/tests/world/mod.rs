@@ -6,13 +6,13 @@
 mod events;
 mod failing_store;
 mod log;
-mod neighbours;
+mod peers;
 mod scripted;
 
 pub use events::RecordedEvents;
 pub use failing_store::{FailingStore, Hold};
 pub use log::Log;
-pub use neighbours::Neighbours;
+pub use peers::Peers;
 pub use scripted::{Reply, Scripted, Wire};
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-use redrive_store::Waiting;
+use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_queue};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::script::{ADD, Call};
 #[derive(Debug, Clone)]
 pub struct NotAdded {
     /// The tasks.
-    pub tasks: Vec<Waiting>,
+    pub tasks: Vec<PendingTask>,
     /// Why not.
     pub failure: Failure,
 }
@@ -18,11 +18,11 @@ pub struct NotAdded {
 impl Schedule {
     /// Adds tasks; one that is there already keeps the earlier of both due times. Answers those that may not have come
     /// in; adding them again is harmless.
-    pub async fn add(&self, tasks: Vec<Waiting>) -> Vec<NotAdded> {
+    pub async fn add(&self, tasks: Vec<PendingTask>) -> Vec<NotAdded> {
         let sorted = by_queue(tasks.into_iter().map(|task| ((task.lane.clone(), task.class), task)));
-        let mut pieces: Vec<Vec<Waiting>> = Vec::new();
+        let mut pieces: Vec<Vec<PendingTask>> = Vec::new();
         for tasks in sorted.into_values() {
-            pieces.extend(tasks.chunks(TASKS_PER_CALL).map(<[Waiting]>::to_vec));
+            pieces.extend(tasks.chunks(TASKS_PER_CALL).map(<[PendingTask]>::to_vec));
         }
         let mut missing = Vec::new();
         while !pieces.is_empty() {
@@ -36,8 +36,8 @@ impl Schedule {
     }
 
     /// The call for tasks of one class of a lane.
-    fn add_call(&self, tasks: &[Waiting]) -> Option<Call> {
-        let Waiting { lane, class, .. } = tasks.first()?;
+    fn add_call(&self, tasks: &[PendingTask]) -> Option<Call> {
+        let PendingTask { lane, class, .. } = tasks.first()?;
         let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane, *class)];
         let mut call = Call::script(&ADD, &keys).arg(in_book(lane, *class));
         for task in tasks {

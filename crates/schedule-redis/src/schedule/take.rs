@@ -1,6 +1,6 @@
 use redis::Value;
 use redrive_core::{Class, Lane, Timestamp};
-use redrive_store::Waiting;
+use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, parse_score};
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub enum Take {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taken {
     /// The tasks, earliest due first.
-    pub tasks: Vec<Waiting>,
+    pub tasks: Vec<PendingTask>,
     /// When the next one of the same class of the lane is due; `None` if there is none.
     pub next_due: Option<Timestamp>,
 }
@@ -72,7 +72,7 @@ fn parse(turn: &Turn, answer: &Value) -> Option<Take> {
         // What is no task of ours has no business here, and is gone now.
         let Some((id, token)) = member::decode(member) else { continue };
         let (lane, class) = (turn.lane.clone(), turn.class);
-        taken.tasks.push(Waiting { lane, class, id, token, due: parse_score(score)? });
+        taken.tasks.push(PendingTask { lane, class, id, token, due: parse_score(score)? });
     }
     Some(Take::Taken(taken))
 }

@@ -1,6 +1,8 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{ClaimedTask, Error, Guards, Heartbeat, KnownRequest, News, Node, PlaceId, Shared, Waiting};
+use redrive_store::{
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, PlaceId, Shared,
+};
 
 use super::Scheduled;
 
@@ -13,7 +15,7 @@ impl Scheduled {
 
 #[async_trait]
 impl Shared for Scheduled {
-    async fn heard(&self) -> Vec<News> {
+    async fn next_news(&self) -> Vec<News> {
         self.state.news.heard().await
     }
 
@@ -23,8 +25,8 @@ impl Shared for Scheduled {
         self.inner()?.may_have_missed(now).await.map(|_| true)
     }
 
-    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
-        self.inner()?.beat(beat, now).await
+    async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+        self.inner()?.heartbeat(beat, now).await
     }
 
     async fn time(&self) -> Result<Timestamp, Error> {
@@ -39,11 +41,11 @@ impl Shared for Scheduled {
         self.inner()?.nodes().await
     }
 
-    async fn claim_known(&self, request: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
+    async fn claim_known(&self, request: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         self.inner()?.claim_known(request).await
     }
 
-    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<PendingTask>, Error> {
         self.inner()?.waiting(after, limit).await
     }
 

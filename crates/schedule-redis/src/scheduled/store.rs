@@ -5,14 +5,14 @@ use redrive_core::{Class, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::*;
 
 use super::{Scheduled, claim};
+use crate::pending_changes::Change;
 use crate::schedule::Gone;
-use crate::unsaid::Change;
 
 impl Scheduled {
     /// Tells the index of a task that is due now by somebody's wish. Its token is the store's to know.
     async fn note_due(&self, task: &Task) {
         if let Some(task) = self.state.look_up(&task.lane.tenant, task.id).await {
-            self.state.note([Change::Waiting { task, is_due: true }]);
+            self.state.note([Change::PendingTask { task, is_due: true }]);
         }
     }
 
@@ -22,11 +22,11 @@ impl Scheduled {
         let task = match self.state.underway.forget(id) {
             Some((lane, class)) if lane.tenant == tenant => {
                 let class = if is_counted { Class::Retry } else { class };
-                Some(Waiting { lane, class, id, token, due })
+                Some(PendingTask { lane, class, id, token, due })
             }
             _ => self.state.look_up(&tenant, id).await,
         };
-        self.state.note(task.map(|task| Change::Waiting { task, is_due }));
+        self.state.note(task.map(|task| Change::PendingTask { task, is_due }));
     }
 }
 
@@ -88,7 +88,7 @@ impl Store for Scheduled {
     }
 
     async fn close(&self) {
-        if !self.state.unsaid.flushed().await {
+        if !self.state.pending_changes.flushed().await {
             tracing::debug!("closing before the index was told everything: the next look at the store finds it");
         }
         self.is_closed.store(true, Ordering::Release);
@@ -111,8 +111,8 @@ impl Tasks for Scheduled {
             match submitted {
                 Submitted::Created(_, Some(_)) => self.state.underway.remember(id, (lane, Class::First)),
                 Submitted::Created(_, None) => {
-                    let task = Waiting { lane, class: Class::First, id, token: Token(0), due };
-                    changes.push(Change::Waiting { task, is_due: due <= now });
+                    let task = PendingTask { lane, class: Class::First, id, token: Token(0), due };
+                    changes.push(Change::PendingTask { task, is_due: due <= now });
                 }
                 Submitted::Replayed(_)
                 | Submitted::KeyReused(_)
@@ -155,8 +155,8 @@ impl Tasks for Scheduled {
         for ((TaskKey { tenant, id }, waiting), answer) in tasks.into_iter().zip(waiting).zip(&answers) {
             let Ok(CancelOutcome::Done(task)) = answer else { continue };
             match (waiting, task.status) {
-                (_, Status::InFlight) => self.state.news.say_cancel(tenant, id),
-                (Some(Waiting { lane, class, token, .. }), Status::Cancelled) => {
+                (_, Status::InFlight) => self.state.news.announce_cancel(tenant, id),
+                (Some(PendingTask { lane, class, token, .. }), Status::Cancelled) => {
                     self.state.note([Change::Gone(Gone { lane, class, id, token })]);
                 }
                 _ => {}

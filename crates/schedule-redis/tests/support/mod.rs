@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
 use redrive_schedule_redis::{Builder, Failure, Options, Partition, Schedule, Take, Taken, Turn};
-use redrive_store::{Token, Waiting};
+use redrive_store::{PendingTask, Token};
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,8 +23,8 @@ pub(crate) fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-pub(crate) fn task(lane_name: &str, number: u64, due: u64) -> Waiting {
-    Waiting {
+pub(crate) fn task(lane_name: &str, number: u64, due: u64) -> PendingTask {
+    PendingTask {
         lane: lane(lane_name),
         class: Class::First,
         id: TaskId::from_parts(number, 7),
@@ -58,7 +58,7 @@ pub(crate) async fn fill(schedule: &Schedule) {
     }
 }
 
-pub(crate) async fn add(schedule: &Schedule, tasks: impl IntoIterator<Item = Waiting>) {
+pub(crate) async fn add(schedule: &Schedule, tasks: impl IntoIterator<Item = PendingTask>) {
     let missing = schedule.add(tasks.into_iter().collect()).await;
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -74,7 +74,7 @@ pub(crate) async fn take(schedule: &Schedule, name: &str, room: usize, now: u64)
     }
 }
 
-pub(crate) fn ids(tasks: &[Waiting]) -> BTreeSet<TaskId> {
+pub(crate) fn ids(tasks: &[PendingTask]) -> BTreeSet<TaskId> {
     tasks.iter().map(|task| task.id).collect()
 }
 

@@ -37,7 +37,7 @@ use redrive_store::Token;
 use crate::moment::Moment;
 use crate::plan::Item;
 use facts::{Facts, Wanted};
-use waits::{Queue, Waiting};
+use waits::{PendingTask, Queue};
 
 /// An invariant that was broken.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub struct Model {
     /// The newest token of each task, and whether it has been settled.
     tokens: BTreeMap<TaskId, (Token, bool)>,
     /// What has not ended, and what waits of it by deadline and by lane.
-    waiting: BTreeMap<TaskId, Waiting>,
+    waiting: BTreeMap<TaskId, PendingTask>,
     deadlines: BTreeSet<(Moment, TaskId)>,
     queues: BTreeMap<Lane, Queue>,
     /// How many lanes each tenant has.

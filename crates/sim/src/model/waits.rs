@@ -27,7 +27,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(25);
 
 /// A task that has not ended.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingTask {
     lane: Lane,
     /// When it is due, by the store, and when that was written.
     pub(super) due: Timestamp,
@@ -75,7 +75,7 @@ impl Model {
         let ready = Moment::of_wall(due).max(self.now);
         let (lane, written, deadline) = (task.lane.clone(), self.now, task.deadline_at);
         let over = Moment::of_wall(deadline).max(written);
-        self.waiting.insert(task.id, Waiting { lane, due, written, ready, deadline, over, has_begun: false });
+        self.waiting.insert(task.id, PendingTask { lane, due, written, ready, deadline, over, has_begun: false });
         self.stand(task.id);
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimedTask, Error, Guards, Heartbeat, Hold, KnownRequest, News, Node, NodeId, PlaceId, Shared, Tally, Totals,
-    Waiting,
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask, PlaceId, Shared,
+    Tally, Totals,
 };
 use tokio::sync::Notify;
 
@@ -74,7 +74,7 @@ impl Connection {
 
 #[async_trait]
 impl Shared for Connection {
-    async fn heard(&self) -> Vec<News> {
+    async fn next_news(&self) -> Vec<News> {
         let mailbox = &self.world.mailboxes.boxes[self.whose.node];
         loop {
             let news = std::mem::take(&mut *lock(&mailbox.news));
@@ -96,7 +96,7 @@ impl Shared for Connection {
         Ok(lock(&self.departures).look(others, now))
     }
 
-    async fn beat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
+    async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
         lock(&self.world.mailboxes.beats).insert(self.id(), (beat, now));
         Ok(())
     }
@@ -115,11 +115,11 @@ impl Shared for Connection {
         Ok(Vec::new())
     }
 
-    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
+    async fn claim_known(&self, _: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         Err(not_here())
     }
 
-    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<PendingTask>, Error> {
         Err(not_here())
     }
 

@@ -59,14 +59,14 @@ fn written(told: &Told) -> String {
 
 /// What clients had been told of one task.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownTask {
     key: Option<IdempotencyKey>,
     ended: Option<Status>,
     is_replayed: bool,
 }
 
-fn known(crash: &Crash<'_>) -> anyhow::Result<BTreeMap<(TenantId, TaskId), Known>> {
-    let mut all: BTreeMap<_, Known> = BTreeMap::new();
+fn known(crash: &Crash<'_>) -> anyhow::Result<BTreeMap<(TenantId, TaskId), KnownTask>> {
+    let mut all: BTreeMap<_, KnownTask> = BTreeMap::new();
     for mark in &crash.marks {
         let mark = std::str::from_utf8(mark)?;
         let words: Vec<&str> = mark.split(' ').collect();

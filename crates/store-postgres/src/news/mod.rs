@@ -3,7 +3,7 @@
 //! A NOTIFY makes commits queue up behind one another, so it is sent rarely and by itself, never inside the transactions
 //! that carry the load: classes of lanes in which something became due that this process did not claim at once are gathered
 //! for [`SAY_EVERY`], and one that was told of is not told of again for [`QUIET_FOR`]. A process that has heard of one asks about
-//! it until it is empty. What gets lost is noticed ([`Ear`]), and found by a look at all lanes.
+//! it until it is empty. What gets lost is noticed ([`ListenerState`]), and found by a look at all lanes.
 //!
 //! | file | its job |
 //! | --- | --- |
@@ -12,8 +12,8 @@
 //! | `item` | what a notification looks like |
 //! | `ear` | whether all that was said has been heard |
 
-mod ear;
 mod item;
+mod listener_state;
 mod send_queue;
 
 use std::future::poll_fn;
@@ -32,8 +32,8 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::floors::Floors;
 use crate::pool::{Pool, call};
-use ear::Ear;
 use item::Item;
+use listener_state::ListenerState;
 use send_queue::{Outgoing, QUIET_FOR, SendQueue};
 
 /// The channel; also in the function `redrive.enqueue`.
@@ -53,7 +53,7 @@ pub(crate) struct News {
     ring: Notify,
     heard: tokio::sync::Mutex<mpsc::Receiver<Announcement>>,
     hear: mpsc::Sender<Announcement>,
-    pub(crate) ear: Ear,
+    pub(crate) ear: ListenerState,
 }
 
 impl News {
@@ -66,7 +66,7 @@ impl News {
             ring: Notify::new(),
             heard: tokio::sync::Mutex::new(heard),
             hear,
-            ear: Ear::default(),
+            ear: ListenerState::default(),
         })
     }
 

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 /// A settlement with all that can be worked out before its batch is sent.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct EncodedSettlement {
     pub(crate) end: Settlement,
     status: Status,
     reason: Option<Reason>,
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
     answer_truncated: Option<bool>,
 }
 
-impl Prepared {
+impl EncodedSettlement {
     pub(crate) fn new(end: Settlement) -> Result<Self, Error> {
         let (status, reason, retry_at, backoff_us, dns_failures) = match &end.next {
             Next::RetryAt { at, backoff, dns_failures } => {
@@ -41,7 +41,7 @@ impl Prepared {
             Next::End { answer, .. } => answer.as_deref(),
             Next::RetryAt { .. } => None,
         };
-        Ok(Prepared {
+        Ok(EncodedSettlement {
             status,
             reason,
             retry_at,
@@ -185,11 +185,11 @@ WHERE (SELECT count(*) FROM gone) = 1";
 /// Settles each and says what became of it, in order, and what waits again.
 pub(crate) async fn settle(
     connection: &Connection,
-    ends: &[&Prepared],
+    ends: &[&EncodedSettlement],
 ) -> Result<(Vec<Settled>, Vec<WaitsAgain>), Failure> {
     let (mut answers, mut waiting) = (vec![Settled::LeaseLost; ends.len()], Vec::new());
     let order = in_order_of_ids(ends);
-    let batch: Vec<&Prepared> = order.iter().map(|&at| ends[at]).collect();
+    let batch: Vec<&EncodedSettlement> = order.iter().map(|&at| ends[at]).collect();
     for row in &run(connection, &batch).await? {
         let mut cells = Cells::of(row);
         let place: i64 = cells.get()?;
@@ -223,7 +223,7 @@ fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<WaitsAgain> {
 
 /// Everybody locks rows in this order, so that nobody waits in a circle. Of two that settle the same claim the first
 /// wins, and the second is not even asked about.
-fn in_order_of_ids(ends: &[&Prepared]) -> Vec<usize> {
+fn in_order_of_ids(ends: &[&EncodedSettlement]) -> Vec<usize> {
     let mut seen = HashSet::with_capacity(ends.len());
     let mut order: Vec<usize> =
         (0..ends.len()).filter(|&at| seen.insert((ends[at].end.id, ends[at].end.token.0))).collect();
@@ -234,8 +234,8 @@ fn in_order_of_ids(ends: &[&Prepared]) -> Vec<usize> {
     order
 }
 
-async fn run(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<tokio_postgres::Row>, Failure> {
-    fn column<'a, T>(ends: &[&'a Prepared], value: impl Fn(&'a Prepared) -> T) -> Vec<T> {
+async fn run(connection: &Connection, ends: &[&EncodedSettlement]) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    fn column<'a, T>(ends: &[&'a EncodedSettlement], value: impl Fn(&'a EncodedSettlement) -> T) -> Vec<T> {
         ends.iter().map(|prepared| value(prepared)).collect()
     }
     let messages = column(ends, |row| row.error().map(|error| escape(&error.message)));
@@ -266,7 +266,7 @@ async fn run(connection: &Connection, ends: &[&Prepared]) -> Result<Vec<tokio_po
                 (&column(ends, |row| row.answer_status), Type::INT8_ARRAY),
                 (&column(ends, |row| row.answer_headers.as_deref()), Type::TEXT_ARRAY),
                 (&column(ends, |row| row.answer_truncated), Type::BOOL_ARRAY),
-                (&column(ends, Prepared::inline_answer), Type::BYTEA_ARRAY),
+                (&column(ends, EncodedSettlement::inline_answer), Type::BYTEA_ARRAY),
                 (
                     &column(ends, |row| row.answer_body().and_then(Body::stored).map(BodyRef::to_record)),
                     Type::TEXT_ARRAY,

@@ -20,17 +20,17 @@ const TRIES: usize = 5;
 
 /// A new task with all that can be worked out before its batch is sent.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct EncodedTask {
     pub(crate) new: NewTask,
     request: EncodedRequest,
     lease: Option<Lease>,
 }
 
-impl Prepared {
+impl EncodedTask {
     pub(crate) fn new(new: NewTask) -> Result<Self, Error> {
         let request = EncodedRequest::new(&new.request)?;
         let lease = rules::first_lease(&new.task, new.start);
-        Ok(Prepared { new, request, lease })
+        Ok(EncodedTask { new, request, lease })
     }
 
     /// The answer once it is stored.
@@ -126,7 +126,11 @@ SELECT place, is_pinned, is_stored FROM judged WHERE is_taken OR NOT is_pinned O
 pub(crate) type Answer = Result<Submitted, Error>;
 
 /// Keeps what can be kept and says what became of each, in order.
-pub(crate) async fn submit(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Result<Vec<Answer>, Failure> {
+pub(crate) async fn submit(
+    connection: &Connection,
+    node: &str,
+    tasks: &[&EncodedTask],
+) -> Result<Vec<Answer>, Failure> {
     let mut answers: Vec<Option<Answer>> = vec![None; tasks.len()];
     let mut open: Vec<usize> = (0..tasks.len()).collect();
     for round in 0..TRIES {
@@ -134,7 +138,7 @@ pub(crate) async fn submit(connection: &Connection, node: &str, tasks: &[&Prepar
         let failed = |failure| if round == 0 { failure } else { Failure::halfway(failure) };
         // Of two with the same key the first goes ahead; the second finds it taken.
         let (ahead, behind) = first_of_each_key(tasks, &open);
-        let batch: Vec<&Prepared> = ahead.iter().map(|&at| tasks[at]).collect();
+        let batch: Vec<&EncodedTask> = ahead.iter().map(|&at| tasks[at]).collect();
         let refused = insert(connection, node, &batch).await.map_err(failed)?;
         let mut left: Vec<_> = behind.into_iter().map(|at| (at, Refused::Taken)).collect();
         for (at, refused) in ahead.into_iter().zip(refused) {
@@ -168,7 +172,7 @@ enum Refused {
 }
 
 /// Which of these are the first with their key, and which are not.
-fn first_of_each_key(tasks: &[&Prepared], open: &[usize]) -> (Vec<usize>, Vec<usize>) {
+fn first_of_each_key(tasks: &[&EncodedTask], open: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut seen = HashSet::with_capacity(open.len());
     open.iter().partition(|&&at| {
         let task = &tasks[at].new.task;
@@ -179,7 +183,7 @@ fn first_of_each_key(tasks: &[&Prepared], open: &[usize]) -> (Vec<usize>, Vec<us
 /// Answers those whose keys have an owner; the others are to be tried again.
 async fn ask_owners(
     connection: &Connection,
-    tasks: &[&Prepared],
+    tasks: &[&EncodedTask],
     left: &[(usize, Refused)],
     answers: &mut [Option<Answer>],
 ) -> Result<Vec<usize>, Failure> {
@@ -212,8 +216,8 @@ async fn ask_owners(
 }
 
 /// Inserts what can be inserted; says for each, in order, why not.
-async fn insert(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Result<Vec<Option<Refused>>, Failure> {
-    fn column<'a, T>(tasks: &[&'a Prepared], value: impl Fn(&'a Prepared) -> T) -> Vec<T> {
+async fn insert(connection: &Connection, node: &str, tasks: &[&EncodedTask]) -> Result<Vec<Option<Refused>>, Failure> {
+    fn column<'a, T>(tasks: &[&'a EncodedTask], value: impl Fn(&'a EncodedTask) -> T) -> Vec<T> {
         tasks.iter().map(|prepared| value(prepared)).collect()
     }
     let rows = connection
@@ -262,7 +266,7 @@ async fn insert(connection: &Connection, node: &str, tasks: &[&Prepared]) -> Res
     Ok(refused)
 }
 
-fn due(row: &Prepared) -> redrive_core::Timestamp {
+fn due(row: &EncodedTask) -> redrive_core::Timestamp {
     row.new.task.next_attempt_at.unwrap_or(row.new.task.created_at)
 }
 

@@ -1,7 +1,7 @@
 //! Every pending task, page by page: what an index that is kept elsewhere is filled from.
 
 use redrive_core::{TaskId, TenantId};
-use redrive_store::{Token, Waiting};
+use redrive_store::{PendingTask, Token};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -27,7 +27,7 @@ pub(crate) async fn waiting(
     aside: &Aside,
     after: Option<&(TenantId, TaskId)>,
     limit: usize,
-) -> Result<Vec<Waiting>, Failure> {
+) -> Result<Vec<PendingTask>, Failure> {
     let (mut tenant, mut id) =
         after.map_or((String::new(), Uuid::LOWEST), |(tenant, id)| (tenant.to_string(), Uuid::from(*id)));
     let (mut waiting, mut damaged) = (Vec::new(), Vec::new());
@@ -53,9 +53,9 @@ pub(crate) async fn waiting(
 /// The column of the id.
 const ID: usize = 3;
 
-fn read(row: &Row) -> Result<Waiting, Failure> {
+fn read(row: &Row) -> Result<PendingTask, Failure> {
     let mut cells = Cells::of(row);
-    Ok(Waiting {
+    Ok(PendingTask {
         lane: read_lane(&mut cells)?,
         class: cells.class()?,
         id: cells.task_id()?,

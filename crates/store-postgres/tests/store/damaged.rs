@@ -6,7 +6,7 @@ use crate::support::{Opened, neighbour, open, plain};
 use redrive_core::task::PolicyRef;
 use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::*;
-use redrive_store::{CleanFrom, Condemned, Error, Expected, Known, KnownRequest, Store, Submitted, Token};
+use redrive_store::{ClaimKnownRequest, CleanFrom, Condemned, Error, Expected, KnownTask, Store, Submitted, Token};
 use redrive_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
@@ -152,9 +152,9 @@ async fn a_lane_whose_claim_fails_is_left_out_and_the_others_are_claimed() {
 async fn known_tasks_are_claimed_around_one_that_fails() {
     let (_opened, store, client) = world().await;
     change(&client, "live SET token = 9223372036854775807", 1).await;
-    let known = |n, token| Known { tenant: acme(), id: id(n), token: Token(token), has_slot: true };
+    let known = |n, token| KnownTask { tenant: acme(), id: id(n), token: Token(token), has_slot: true };
     let known = vec![known(1, i64::MAX as u64), known(2, 0), known(3, 0)];
-    let request = KnownRequest { known, due_by: at(0), lease: TERMS, now: at(0) };
+    let request = ClaimKnownRequest { known, due_by: at(0), lease: TERMS, now: at(0) };
     let claimed = store.shared().unwrap().claim_known(request).await.unwrap();
     assert_eq!((ids(&claimed), aside(&store).await), (vec![id(2), id(3)], 1));
 }

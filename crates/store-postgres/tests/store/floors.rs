@@ -69,7 +69,7 @@ async fn what_another_process_wrote_is_found_as_soon_as_there_is_news_of_it() {
     until_listening(&opened, 1).await;
     let _other = write_early(&opened).await;
     let early = News::Due(lane_due(billing(), Class::First, Some(at(10))));
-    while !opened.store.shared().unwrap().heard().await.contains(&early) {}
+    while !opened.store.shared().unwrap().next_news().await.contains(&early) {}
     assert_eq!(ids(&claim(&*opened.store, billing(), 5, at(62_000)).await), [id(2)]);
 }
 

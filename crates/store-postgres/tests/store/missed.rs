@@ -79,7 +79,7 @@ async fn what_was_enqueued_without_notifying_is_heard_by_one_process() {
     }
     may_have_missed(&other, at(0)).await;
     may_have_missed(&opened.store, at(0)).await;
-    let heard = other.shared().unwrap().heard().await;
+    let heard = other.shared().unwrap().next_news().await;
     let lanes: BTreeSet<String> = heard
         .iter()
         .map(|news| match news {
@@ -110,10 +110,10 @@ async fn many_enqueues_at_once_leave_their_notes_without_waiting_for_one_another
     second.batch_execute("SET redrive.notify = off; SET lock_timeout = '1s'").await.unwrap();
     second.query_one("SELECT redrive.enqueue(target_url => 'http://a.b/')", &[]).await.unwrap();
     may_have_missed(&opened.store, at(0)).await;
-    assert_eq!(opened.store.shared().unwrap().heard().await.len(), 1);
+    assert_eq!(opened.store.shared().unwrap().next_news().await.len(), 1);
     first.batch_execute("COMMIT").await.unwrap();
     may_have_missed(&opened.store, at(0)).await;
-    assert_eq!(opened.store.shared().unwrap().heard().await.len(), 1);
+    assert_eq!(opened.store.shared().unwrap().next_news().await.len(), 1);
 }
 
 #[tokio::test]
@@ -121,23 +121,23 @@ async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
     let two: &dyn Shared = other.shared().unwrap();
-    two.beat(beat(), seconds(0)).await.unwrap();
-    opened.store.shared().unwrap().beat(Heartbeat { claims: false, ..beat() }, seconds(0)).await.unwrap();
+    two.heartbeat(beat(), seconds(0)).await.unwrap();
+    opened.store.shared().unwrap().heartbeat(Heartbeat { claims: false, ..beat() }, seconds(0)).await.unwrap();
     // It does not count itself.
     until_nothing_is_missed(&opened.store, seconds(1)).await;
 
     assert!(may_have_missed(&opened.store, seconds(20)).await, "silent for 20 s");
-    two.beat(beat(), seconds(20)).await.unwrap();
+    two.heartbeat(beat(), seconds(20)).await.unwrap();
     until_nothing_is_missed(&opened.store, seconds(21)).await;
 
-    two.beat(Heartbeat { claims: false, ..beat() }, seconds(22)).await.unwrap();
+    two.heartbeat(Heartbeat { claims: false, ..beat() }, seconds(22)).await.unwrap();
     for _ in 0..3 {
         assert!(may_have_missed(&opened.store, seconds(23)).await, "it claims nothing");
     }
     let anew = Heartbeat { started_at: seconds(24), ..beat() };
-    two.beat(anew.clone(), seconds(24)).await.unwrap();
+    two.heartbeat(anew.clone(), seconds(24)).await.unwrap();
     assert!(may_have_missed(&opened.store, seconds(25)).await, "started anew");
-    two.beat(anew.clone(), seconds(84)).await.unwrap();
+    two.heartbeat(anew.clone(), seconds(84)).await.unwrap();
     assert!(may_have_missed(&opened.store, seconds(84)).await, "what it sent before may be committed now");
     until_nothing_is_missed(&opened.store, seconds(86)).await;
 
@@ -150,7 +150,7 @@ async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
 async fn a_process_that_says_what_makes_no_sense_keeps_nobody_from_looking() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
-    other.shared().unwrap().beat(beat(), at(0)).await.unwrap();
+    other.shared().unwrap().heartbeat(beat(), at(0)).await.unwrap();
     let client = plain(opened.database.url()).await;
     client.batch_execute("UPDATE redrive.nodes SET every_ms = -1").await.unwrap();
     until_nothing_is_missed(&opened.store, at(0)).await;
@@ -163,6 +163,6 @@ async fn due_work_that_a_claim_leaves_is_told_to_the_others() {
     keep(&*opened.store, (1..=3).map(|n| task(n).due(at(7)))).await;
     until_listening(&opened, 2).await;
     assert_eq!(claim(&*opened.store, billing(), 2, at(8)).await.len(), 2);
-    let heard = other.shared().unwrap().heard().await;
+    let heard = other.shared().unwrap().next_news().await;
     assert_eq!(heard, [News::Due(lane_due(billing(), Class::First, Some(at(7))))]);
 }

@@ -208,7 +208,7 @@ async fn other_processes_are_told_when_it_commits() {
     until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
-        async move { store.shared().unwrap().heard().await }
+        async move { store.shared().unwrap().next_news().await }
     });
     let transaction = client.transaction().await.unwrap();
     transaction.query_one("SELECT redrive.enqueue(target_url => 'http://a.b/')", &[]).await.unwrap();
@@ -224,7 +224,7 @@ async fn a_transaction_that_wants_to_tell_nobody_does_not() {
     until_listening(&opened, 1).await;
     let heard = tokio::spawn({
         let store = opened.store.clone();
-        async move { store.shared().unwrap().heard().await }
+        async move { store.shared().unwrap().next_news().await }
     });
     for (notify, url) in [("off", "http://quiet/"), ("on", "http://loud/")] {
         client.batch_execute(&format!("SET redrive.notify = {notify}")).await.unwrap();

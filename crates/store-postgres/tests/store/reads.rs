@@ -11,7 +11,9 @@ use futures_util::future::BoxFuture;
 use redrive_core::{Class, IdempotencyKey, Lane, Reason, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::conformance::workload;
-use redrive_store::{Blob, ClaimRequest, ClaimedTask, CleanFrom, Known, KnownRequest, RaisedAlert, Store, Token};
+use redrive_store::{
+    Blob, ClaimKnownRequest, ClaimRequest, ClaimedTask, CleanFrom, KnownTask, RaisedAlert, Store, Token,
+};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
 use tokio_postgres::Client;
@@ -121,10 +123,14 @@ fn calls() -> Vec<Call> {
             assert_eq!(store.upkeep().end_overdue(at(0), 16).await.unwrap().ended, []);
         }),
         call!("claim known", 16, |store, round| {
-            let known =
-                |n: u64| Known { tenant: acme(), id: id(1_000 + n), token: Token(0), has_slot: n.is_multiple_of(2) };
+            let known = |n: u64| KnownTask {
+                tenant: acme(),
+                id: id(1_000 + n),
+                token: Token(0),
+                has_slot: n.is_multiple_of(2),
+            };
             let (known, now) = ((1..=16).map(known).collect(), at(5));
-            let request = KnownRequest { known, due_by: now, lease: TERMS, now };
+            let request = ClaimKnownRequest { known, due_by: now, lease: TERMS, now };
             let claimed = store.shared().unwrap().claim_known(request).await.unwrap();
             assert_eq!(claimed.len(), if round == Round::First { 16 } else { 0 });
         }),

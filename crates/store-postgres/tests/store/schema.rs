@@ -245,7 +245,7 @@ async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
     keep(store, [task(2)]).await;
     let client = plain(opened.database.url()).await;
     client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (5, 5)").await.unwrap();
-    store.shared().unwrap().beat(heartbeat(), at(0)).await.unwrap();
+    store.shared().unwrap().heartbeat(heartbeat(), at(0)).await.unwrap();
     let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 5, which needs a newer program"));
     let claim = store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await.unwrap_err();
     let submit = store.tasks().submit(vec![task(3).0]).await.unwrap_err();

@@ -7,8 +7,8 @@ use crate::support::{neighbour, node, open, plain, until_listening};
 use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
 use redrive_store::{
-    CancelOutcome, Heartbeat, Hold, Known, KnownRequest, News, Overdue, PlaceId, Settled, Store, Submitted, Tally,
-    Token, Totals,
+    CancelOutcome, ClaimKnownRequest, Heartbeat, Hold, KnownTask, News, Overdue, PlaceId, Settled, Store, Submitted,
+    Tally, Token, Totals,
 };
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn work_that_one_process_leaves_waiting_is_told_to_the_others() {
     let other = neighbour(&opened, "two").await;
     until_listening(&opened, 2).await;
     keep(&*other, [task(1).due(at(7))]).await;
-    let heard = opened.store.shared().unwrap().heard().await;
+    let heard = opened.store.shared().unwrap().next_news().await;
     assert_eq!(heard, [News::Due(lane_due(billing(), Class::First, Some(at(7))))]);
 }
 
@@ -142,9 +142,9 @@ async fn processes_are_listed_with_what_they_hold_until_they_leave() {
     assert_eq!(one.nodes().await.unwrap(), []);
     keep(&*opened.store, [task(1).claimed(at(0)), task(2), task(3)]).await;
     assert_eq!(claim(&*other, billing(), 2, at(5)).await.len(), 2);
-    one.beat(beat(1), at(10)).await.unwrap();
-    two.beat(beat(9), at(11)).await.unwrap();
-    two.beat(beat(2), at(12)).await.unwrap();
+    one.heartbeat(beat(1), at(10)).await.unwrap();
+    two.heartbeat(beat(9), at(11)).await.unwrap();
+    two.heartbeat(beat(2), at(12)).await.unwrap();
     let listed: Vec<_> =
         one.nodes().await.unwrap().into_iter().map(|node| (node.id, node.seen_at, node.beat, node.leases)).collect();
     assert_eq!(listed, [(node("one"), at(10), beat(1), 1), (node("two"), at(12), beat(2), 2)]);
@@ -157,24 +157,24 @@ async fn who_died_is_forgotten_only_once_its_leases_are_gone() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
     let (one, two) = (opened.store.shared().unwrap(), other.shared().unwrap());
-    two.beat(beat(1), at(0)).await.unwrap();
+    two.heartbeat(beat(1), at(0)).await.unwrap();
     keep(&*other, [task(1)]).await;
     let claimed = claim(&*other, billing(), 1, at(5)).await.remove(0);
     let long_after = at(0).after(redrive_store::FORGOTTEN_AFTER).after(Duration::from_secs(1));
     let names = async || one.nodes().await.unwrap().into_iter().map(|node| node.id).collect::<Vec<_>>();
-    one.beat(beat(0), long_after).await.unwrap();
+    one.heartbeat(beat(0), long_after).await.unwrap();
     assert_eq!(names().await, [node("one"), node("two")]);
     settle(&*opened.store, succeed(&claimed, at(9))).await;
-    one.beat(beat(0), long_after).await.unwrap();
+    one.heartbeat(beat(0), long_after).await.unwrap();
     assert_eq!(names().await, [node("one")]);
 }
 
-fn known(n: u64, token: u64, has_slot: bool) -> Known {
-    Known { tenant: acme(), id: id(n), token: Token(token), has_slot }
+fn known(n: u64, token: u64, has_slot: bool) -> KnownTask {
+    KnownTask { tenant: acme(), id: id(n), token: Token(token), has_slot }
 }
 
-fn known_request(known: impl IntoIterator<Item = Known>, now: Timestamp) -> KnownRequest {
-    KnownRequest { known: known.into_iter().collect(), due_by: now, lease: TERMS, now }
+fn known_request(known: impl IntoIterator<Item = KnownTask>, now: Timestamp) -> ClaimKnownRequest {
+    ClaimKnownRequest { known: known.into_iter().collect(), due_by: now, lease: TERMS, now }
 }
 
 #[tokio::test]
@@ -207,7 +207,8 @@ async fn known_tasks_are_claimed_by_id_and_token_if_they_are_due() {
 async fn known_tasks_are_claimed_before_they_are_due_with_a_lease_from_their_due_time() {
     let opened = open("one").await;
     keep(&*opened.store, [task(1).due(at(100)), task(2).due(at(101))]).await;
-    let request = KnownRequest { due_by: at(100), ..known_request([known(1, 0, true), known(2, 0, true)], at(40)) };
+    let request =
+        ClaimKnownRequest { due_by: at(100), ..known_request([known(1, 0, true), known(2, 0, true)], at(40)) };
     let claimed = opened.store.shared().unwrap().claim_known(request).await.unwrap();
     assert_eq!(ids(&claimed), [id(1)]);
     let until = at(100).after(ATTEMPT_TIMEOUT).after(TERMS.margin);
@@ -309,7 +310,7 @@ async fn a_cancel_of_a_task_in_flight_is_told_to_the_other_processes() {
 /// Waits until this is heard, and checks that no other cancel is heard before.
 async fn until_heard(store: &dyn Store, awaited: &News) {
     loop {
-        for news in store.shared().unwrap().heard().await {
+        for news in store.shared().unwrap().next_news().await {
             if news == *awaited {
                 return;
             }

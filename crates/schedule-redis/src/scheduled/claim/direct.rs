@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Token};
 
 use super::{Found, Terms, claimed_from, queue_of};
+use crate::pending_changes::Change;
 use crate::schedule::{Gone, Queue};
 use crate::state::State;
-use crate::unsaid::Change;
 
 /// Claims from the store, and brings the index up to date with what came of it.
 pub(super) async fn claim(state: &State, rooms: Vec<LaneRoom>, most: usize, terms: Terms) -> Found {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use redrive_core::{TaskId, Timestamp};
-use redrive_store::{ClaimedTask, Error, Known, KnownRequest, LaneRoom, Waiting};
+use redrive_store::{ClaimKnownRequest, ClaimedTask, Error, KnownTask, LaneRoom, PendingTask};
 
 use super::{Found, Terms, claimed_from, places, places_in_all, queue_of};
+use crate::pending_changes::Change;
 use crate::schedule::{Queue, Take, Turn};
 use crate::state::State;
-use crate::unsaid::Change;
 
 /// How often a room is asked again within one claim because what it gave was out of date.
 const ROUNDS: usize = 4;
@@ -69,7 +69,7 @@ async fn share_out(state: &State, rooms: &[LaneRoom], most: usize, due_by: Times
 
 /// A task that was taken from the index.
 struct Taken {
-    task: Waiting,
+    task: PendingTask,
     has_slot: bool,
 }
 
@@ -119,11 +119,11 @@ async fn confirm(state: &State, taken: Vec<Taken>, terms: Terms) -> Result<Confi
     };
     let known = |Taken { task, has_slot }: &Taken| {
         let (tenant, id, token) = (task.lane.tenant.clone(), task.id, task.token);
-        Known { tenant, id, token, has_slot: *has_slot }
+        KnownTask { tenant, id, token, has_slot: *has_slot }
     };
     let Terms { due_by, lease, now } = terms;
     let known = taken.iter().map(known).collect();
-    match shared.claim_known(KnownRequest { known, due_by, lease, now }).await {
+    match shared.claim_known(ClaimKnownRequest { known, due_by, lease, now }).await {
         Ok(claimed) => {
             let ended = put_back_without_slot(state, taken, &claimed).await;
             Ok(Confirmed { claimed, ended })
@@ -142,7 +142,7 @@ async fn put_back_without_slot(
     claimed: &[ClaimedTask],
 ) -> BTreeMap<Queue, Timestamp> {
     let claimed: BTreeSet<TaskId> = claimed.iter().map(|claimed| claimed.task.id).collect();
-    let mut left_out: BTreeMap<Queue, Vec<Waiting>> = BTreeMap::new();
+    let mut left_out: BTreeMap<Queue, Vec<PendingTask>> = BTreeMap::new();
     for Taken { task, has_slot } in taken {
         if !has_slot && !claimed.contains(&task.id) {
             left_out.entry((task.lane.clone(), task.class)).or_default().push(task);
@@ -159,7 +159,7 @@ async fn put_back_without_slot(
 
 /// Drops what is out of date, up to the first task that is as the index has it: that one has no slot. What is behind it has
 /// its turn later.
-async fn without_outdated(state: &State, mut tasks: Vec<Waiting>) -> Vec<Waiting> {
+async fn without_outdated(state: &State, mut tasks: Vec<PendingTask>) -> Vec<PendingTask> {
     let mut outdated = 0;
     for task in &tasks {
         match state.is_waiting(task).await {
@@ -171,8 +171,8 @@ async fn without_outdated(state: &State, mut tasks: Vec<Waiting>) -> Vec<Waiting
     tasks.split_off(outdated)
 }
 
-fn put_back(state: &State, tasks: impl IntoIterator<Item = Waiting>) {
-    state.note(tasks.into_iter().map(|task| Change::Waiting { task, is_due: false }));
+fn put_back(state: &State, tasks: impl IntoIterator<Item = PendingTask>) {
+    state.note(tasks.into_iter().map(|task| Change::PendingTask { task, is_due: false }));
 }
 
 impl Found {

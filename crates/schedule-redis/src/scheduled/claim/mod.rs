@@ -32,7 +32,7 @@ use crate::state::State;
 pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims, Error> {
     let ClaimRequest { rooms, most, due_by, lease, now } = request;
     let terms = Terms { due_by, lease, now };
-    let is_flushed = state.unsaid.flushed().await;
+    let is_flushed = state.pending_changes.flushed().await;
     let is_indexed = |room: &LaneRoom| {
         let is_suspect = state.suspects.due(&queue_of(room)).is_some_and(|due| due <= due_by);
         is_flushed && state.partitions.is_complete(&room.lane) && !is_suspect

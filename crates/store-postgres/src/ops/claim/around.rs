@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use redrive_core::TenantId;
-use redrive_store::{ClaimRequest, ClaimedTask, Claims, Known, KnownRequest, LaneDue, LaneRoom};
+use redrive_store::{ClaimKnownRequest, ClaimRequest, ClaimedTask, Claims, KnownTask, LaneDue, LaneRoom};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -122,7 +122,7 @@ async fn claim_one_by_one(
     }
     claimant.aside.put_or_warn(connection, &damaged).await;
     let ClaimRequest { due_by, lease, now, .. } = *request;
-    let known = KnownRequest { known: first, due_by, lease, now };
+    let known = ClaimKnownRequest { known: first, due_by, lease, now };
     let Parts { claimed, is_stuck } = claim_known_parts(connection, claimant, &known).await?;
     let pause = match (is_stuck, claimed.is_empty()) {
         (true, _) => FAILED_FOR,
@@ -136,10 +136,10 @@ fn due_after(pause: Duration, room: &LaneRoom, request: &ClaimRequest) -> LaneDu
     LaneDue { lane: room.lane.clone(), class: room.class, next_due: Some(request.now.after(pause)) }
 }
 
-fn read_known(row: &Row, has_slot: bool) -> Result<Known, Failure> {
+fn read_known(row: &Row, has_slot: bool) -> Result<KnownTask, Failure> {
     let mut cells = Cells::of(row);
     let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
-    Ok(Known { tenant, id: cells.task_id()?, token: cells.token()?, has_slot })
+    Ok(KnownTask { tenant, id: cells.task_id()?, token: cells.token()?, has_slot })
 }
 
 fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
@@ -152,7 +152,7 @@ fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
 pub(crate) async fn claim_known(
     connection: &Connection,
     claimant: Claimant<'_>,
-    request: &KnownRequest,
+    request: &ClaimKnownRequest,
 ) -> Result<Vec<ClaimedTask>, Failure> {
     match known::claim(connection, claimant, request).await {
         Err(failure) if failure.is_about_a_row() => {
@@ -171,13 +171,13 @@ struct Parts {
 async fn claim_known_parts(
     connection: &Connection,
     claimant: Claimant<'_>,
-    request: &KnownRequest,
+    request: &ClaimKnownRequest,
 ) -> Result<Parts, Failure> {
     let begun = Instant::now();
     let (mut claimed, mut is_stuck) = (Vec::new(), false);
     let mut parts = vec![&request.known[..]];
     while let Some(tasks) = parts.pop().filter(|_| begun.elapsed() < PARTS_FOR) {
-        let part = KnownRequest { known: tasks.to_vec(), ..*request };
+        let part = ClaimKnownRequest { known: tasks.to_vec(), ..*request };
         match (known::claim(connection, claimant, &part).await, tasks) {
             (Ok(part), _) => claimed.extend(part),
             (Err(failure), [task]) if failure.is_about_a_row() => {
@@ -196,7 +196,7 @@ async fn claim_known_parts(
 
 /// PostgreSQL refuses to lease this one task: sets it aside, and says whether that worked. A damaged page is no reason to: that is
 /// a matter for the operator.
-async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &Known, failure: &Failure) -> bool {
+async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &KnownTask, failure: &Failure) -> bool {
     let seen = waiting(task.id.into(), task.token.0.cast_signed());
     let refused = Damaged::task(task.tenant.as_str(), seen, failure).refused();
     if failure.is_damaged_page() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use redrive_core::TaskId;
-use redrive_store::{ClaimedTask, KnownRequest};
+use redrive_store::{ClaimKnownRequest, ClaimedTask};
 use tokio_postgres::types::Type;
 
 use super::{Claimant, Leased, is_last, lease_and_answer};
@@ -47,10 +47,10 @@ const CLAIM_KNOWN: &str = concat!(
 pub(super) async fn claim(
     connection: &Connection,
     claimant: Claimant<'_>,
-    request: &KnownRequest,
+    request: &ClaimKnownRequest,
 ) -> Result<Vec<ClaimedTask>, Failure> {
     let Claimant { node, aside } = claimant;
-    let KnownRequest { known, due_by, lease, now } = request;
+    let ClaimKnownRequest { known, due_by, lease, now } = request;
     let tenants: Vec<&str> = known.iter().map(|known| known.tenant.as_str()).collect();
     let ids: Vec<Uuid> = known.iter().map(|known| known.id.into()).collect();
     let tokens: Vec<i64> = known.iter().map(|known| known.token.0.cast_signed()).collect();

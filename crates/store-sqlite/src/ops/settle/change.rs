@@ -5,7 +5,7 @@ use redrive_core::{Class, Reason, Status};
 use redrive_store::rules;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{End, Prepared};
+use super::{EncodedSettlement, End};
 use crate::codec::{micros, millis, sequence, status_code};
 use crate::failure::Failure;
 
@@ -21,7 +21,7 @@ pub(super) struct Held {
 }
 
 /// `None` if the lease is lost.
-pub(super) fn held(connection: &Connection, tenant: i64, end: &Prepared) -> Result<Option<Held>, Failure> {
+pub(super) fn held(connection: &Connection, tenant: i64, end: &EncodedSettlement) -> Result<Option<Held>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT policy, attempt_number, attempts_before, next_attempt_at, backoff_us, dns_failures, cancel_requested
          FROM tasks
@@ -56,7 +56,7 @@ pub(super) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn of(held: &Held, end: &'a Prepared) -> Self {
+    pub(super) fn of(held: &Held, end: &'a EncodedSettlement) -> Self {
         let (status, reason) = match &end.end {
             End::RetryAt { .. } => (Status::Pending, None),
             End::As { status, reason, .. } => (*status, *reason),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use redrive_core::{Attempt, Body};
 use rusqlite::Connection;
 
-use super::{Ending, Prepared};
+use super::{EncodedSettlement, Ending};
 use crate::bulk::Bulk;
 use crate::codec::{EncodedAnswer, EncodedBody, micros, millis, sequence};
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Fail
 
 /// A claim is settled once. Only where somebody has set a task's token back is there a line with the same token: it stays, as
 /// every line that was shown does, because an error would fail everything that is settled beside it, for ever.
-fn insert_attempts(connection: &Connection, attempts: &[(&Prepared, &Attempt)]) -> Result<(), Failure> {
+fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &Attempt)]) -> Result<(), Failure> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
             "INSERT OR IGNORE INTO attempts (

@@ -21,7 +21,7 @@ use change::{Change, held, update};
 
 /// A settlement with all that can be worked out before the writer has its turn.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct EncodedSettlement {
     tenant: TenantId,
     id: TaskId,
     token: Token,
@@ -36,7 +36,7 @@ enum End {
     As { status: Status, reason: Option<Reason>, answer: Option<EncodedAnswer> },
 }
 
-impl Prepared {
+impl EncodedSettlement {
     pub(crate) fn new(settlement: Settlement) -> Result<Self, Error> {
         let Settlement { tenant, id, token, attempt, next, at } = settlement;
         let end = match next {
@@ -47,7 +47,7 @@ impl Prepared {
                 End::As { status, reason, answer }
             }
         };
-        Ok(Prepared { tenant, id, token, attempt, end, at })
+        Ok(EncodedSettlement { tenant, id, token, attempt, end, at })
     }
 
     /// A success that changes nothing but what every success does: what becomes of the row does not depend on it.
@@ -67,17 +67,17 @@ impl Prepared {
 /// A settlement that is decided.
 #[derive(Debug)]
 pub(crate) struct Ending {
-    end: OneOf<Prepared>,
+    end: OneOf<EncodedSettlement>,
     /// Whether the stored body of its answer is kept.
     keeps_body: bool,
 }
 
 /// Decides each; what a success changes is written with the commit.
-pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[Prepared]>) -> Result<Vec<Settled>, Failure> {
+pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[EncodedSettlement]>) -> Result<Vec<Settled>, Failure> {
     (0..ends.len()).map(|index| settle_one(writer, &OneOf { all: ends.clone(), index })).collect()
 }
 
-fn settle_one(writer: &mut Writer, end: &OneOf<Prepared>) -> Result<Settled, Failure> {
+fn settle_one(writer: &mut Writer, end: &OneOf<EncodedSettlement>) -> Result<Settled, Failure> {
     let Some(tenant) = writer.names.tenant_key(&writer.connection, &end.tenant)? else {
         return Ok(Settled::LeaseLost);
     };

@@ -19,17 +19,17 @@ use crate::writer::{OneOf, Writer};
 
 /// A new task with all that can be worked out before the writer has its turn.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct EncodedTask {
     new: NewTask,
     request: EncodedRequest,
     key: KeyHash,
 }
 
-impl Prepared {
+impl EncodedTask {
     pub(crate) fn new(new: NewTask) -> Result<Self, Error> {
         let request = EncodedRequest::new(&new.request)?;
         let key = KeyHash::of(new.task.lane.tenant.as_str(), new.task.idempotency_key.as_str());
-        Ok(Prepared { new, request, key })
+        Ok(EncodedTask { new, request, key })
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Decision {
 
 impl Decision {
     /// The answer for the caller. The task is copied here and not by the writer, for which everything else waits.
-    pub(crate) fn answer(self, prepared: &Prepared) -> Submitted {
+    pub(crate) fn answer(self, prepared: &EncodedTask) -> Submitted {
         match self {
             Decision::Created => {
                 let (task, lease) = rules::first_state(&prepared.new);
@@ -56,11 +56,11 @@ impl Decision {
 }
 
 /// Decides about each task; the rows of those that are stored are written with the commit.
-pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[Prepared]>) -> Result<Vec<Decision>, Failure> {
+pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[EncodedTask]>) -> Result<Vec<Decision>, Failure> {
     (0..tasks.len()).map(|index| submit_one(writer, OneOf { all: tasks.clone(), index })).collect()
 }
 
-fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Decision, Failure> {
+fn submit_one(writer: &mut Writer, prepared: OneOf<EncodedTask>) -> Result<Decision, Failure> {
     if let Some(taken) = taken(writer, &prepared)? {
         return Ok(Decision::Refused(taken));
     }
@@ -91,7 +91,7 @@ fn submit_one(writer: &mut Writer, prepared: OneOf<Prepared>) -> Result<Decision
 }
 
 /// The answer to a submission whose key is taken.
-fn taken(writer: &mut Writer, prepared: &Prepared) -> Result<Option<Submitted>, Failure> {
+fn taken(writer: &mut Writer, prepared: &EncodedTask) -> Result<Option<Submitted>, Failure> {
     let task = &prepared.new.task;
     let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;
     Ok(owner.map(|owner| match owner {

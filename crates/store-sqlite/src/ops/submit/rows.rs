@@ -6,7 +6,7 @@ use redrive_core::Status;
 use redrive_store::Lease;
 use rusqlite::Connection;
 
-use super::Prepared;
+use super::EncodedTask;
 use crate::bulk::Bulk;
 use crate::codec::{EncodedBody, micros, millis, sequence, status_code, whole_millis};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use crate::writer::OneOf;
 /// A task that is kept, with the numbers that stand for its names.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(super) prepared: OneOf<Prepared>,
+    pub(super) prepared: OneOf<EncodedTask>,
     pub(super) lane: LaneKey,
     pub(super) version: i64,
     pub(super) lease: Option<Lease>,
@@ -77,7 +77,7 @@ fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure>
         )
     });
     INSERT.insert(connection, rows, |values, Row { prepared, .. }| {
-        let Prepared { new, request, .. } = &**prepared;
+        let EncodedTask { new, request, .. } = &**prepared;
         values.put(sequence(new.task.id))?;
         values.put(&new.request.target_url)?;
         values.put(&new.request.method)?;

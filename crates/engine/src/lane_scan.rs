@@ -21,9 +21,9 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// Whether something may have become due without this process knowing: the next look is at all lanes.
 #[derive(Debug, Default)]
-pub(crate) struct MayBeMissed(AtomicBool);
+pub(crate) struct MissedWork(AtomicBool);
 
-impl MayBeMissed {
+impl MissedWork {
     /// A call failed: what it was to do may have been done.
     pub(crate) fn note(&self) {
         self.0.store(true, Ordering::Release);
@@ -65,10 +65,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// Takes one look. `is_whole` says that it has to be at everything, and goes on to say so until such a look has worked.
 async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
-    if let Some(neighbours) = shared.store.shared() {
+    if let Some(peers) = shared.store.shared() {
         // Asked before the look: what is missed during it is found by the next one.
-        *is_whole |= shared.may_be_missed.take();
-        *is_whole |= match neighbours.may_have_missed(shared.clock.now()).await {
+        *is_whole |= shared.missed_work.take();
+        *is_whole |= match peers.may_have_missed(shared.clock.now()).await {
             Ok(has_missed) => has_missed,
             // Nothing is known, so everything is read.
             Err(error) => {

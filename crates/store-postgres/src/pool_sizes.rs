@@ -5,7 +5,7 @@ pub const FEWEST_CONNECTIONS: usize = 5;
 
 /// How many connections each use has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shares {
+pub(crate) struct PoolSizes {
     /// The writers of batches.
     pub(crate) batches: usize,
     /// What a batch left open.
@@ -16,17 +16,17 @@ pub(crate) struct Shares {
     pub(crate) others: usize,
 }
 
-impl Shares {
+impl PoolSizes {
     /// For this many connections, and this many writers of submissions, and as many of settlements.
     pub(crate) fn of(connections: usize, writers: usize) -> Self {
         let (batches, repeats, loops, others) = (2 * writers.max(1), 2, 3, 2);
         match connections.checked_sub(batches + repeats + loops) {
-            Some(rest) if rest >= others => Shares { batches, repeats, loops, others: rest },
+            Some(rest) if rest >= others => PoolSizes { batches, repeats, loops, others: rest },
             // Too few for everybody: the writers take turns with what is left.
             _ => {
                 let rest = connections.max(FEWEST_CONNECTIONS) - 3;
                 let batches = batches.min(rest);
-                Shares { batches, repeats: 1, loops: 1, others: 1 + rest - batches }
+                PoolSizes { batches, repeats: 1, loops: 1, others: 1 + rest - batches }
             }
         }
     }
@@ -40,13 +40,13 @@ mod tests {
     fn no_more_connections_are_shared_out_than_there_may_be() {
         for connections in FEWEST_CONNECTIONS..40 {
             for writers in 1..8 {
-                let shares = Shares::of(connections, writers);
-                let Shares { batches, repeats, loops, others } = shares;
+                let shares = PoolSizes::of(connections, writers);
+                let PoolSizes { batches, repeats, loops, others } = shares;
                 assert_eq!(batches + repeats + loops + others, connections, "{connections}, {writers}: {shares:?}");
                 assert!([batches, repeats, loops, others].iter().all(|share| *share > 0), "{shares:?}");
             }
         }
-        assert_eq!(Shares::of(12, 2), Shares { batches: 4, repeats: 2, loops: 3, others: 3 });
-        assert_eq!(Shares::of(0, 2), Shares::of(FEWEST_CONNECTIONS, 2));
+        assert_eq!(PoolSizes::of(12, 2), PoolSizes { batches: 4, repeats: 2, loops: 3, others: 3 });
+        assert_eq!(PoolSizes::of(0, 2), PoolSizes::of(FEWEST_CONNECTIONS, 2));
     }
 }

@@ -11,14 +11,14 @@ use crate::schedule::LaneId;
 use crate::slots::{Number, Room};
 
 /// A claimed task's place in its lane. Dropping it gives everything back that the task holds.
-pub(crate) struct Seat {
+pub(crate) struct Reservation {
     lanes: Arc<Lanes>,
     lane: LaneId,
     hold: Hold,
     bytes: usize,
 }
 
-/// What a seat holds.
+/// What a reservation holds.
 #[derive(Debug)]
 enum Hold {
     /// Claimed ahead of a slot.
@@ -33,11 +33,11 @@ enum Hold {
     Ended,
 }
 
-impl Seat {
-    /// A seat for one task with this room, which was taken, and a body of this size.
+impl Reservation {
+    /// A reservation for one task with this room, which was taken, and a body of this size.
     pub(super) fn new(lanes: &Arc<Lanes>, lane: LaneId, room: Room, bytes: usize) -> Self {
         let hold = if room.slots > 0 { Hold::Slot } else { Hold::Ahead };
-        Seat { lanes: lanes.clone(), lane, hold, bytes }
+        Reservation { lanes: lanes.clone(), lane, hold, bytes }
     }
 
     /// Whether the attempt may go on the wire.
@@ -59,7 +59,7 @@ impl Seat {
     }
 
     /// Waits for a slot, behind the tasks of the lane that were there before. Cancel safe: a slot that was given while this
-    /// was dropped is the seat's all the same.
+    /// was dropped is the reservation's all the same.
     pub(crate) async fn slot(&mut self) {
         if matches!(self.hold, Hold::Ahead) {
             self.hold = match self.lanes.with(|state, now| state.slots.want(self.lane, now.elapsed)) {
@@ -120,7 +120,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !matches!(self.hold, Hold::Ended) {
             self.give_back();

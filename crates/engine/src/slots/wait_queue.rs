@@ -11,7 +11,7 @@ use crate::schedule::LaneId;
 
 /// Lanes that wait for their pool.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct WaitQueue {
     queues: [[Queue; 2]; Pool::ALL.len()],
     /// Where each lane stands. Entries of a queue that are not found here have left.
     standing: BTreeMap<LaneId, Standing>,
@@ -32,7 +32,7 @@ struct Queue {
     turns: VecDeque<TenantKey>,
 }
 
-impl Line {
+impl WaitQueue {
     /// Joins the line at its end, unless the lane stands there already.
     pub(super) fn join(&mut self, lane: LaneId, tenant: TenantKey, pool: Pool, is_starved: bool) {
         let stands = |standing: &Standing| standing.pool == pool && standing.is_starved == is_starved;
@@ -91,7 +91,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn drain(line: &mut Line, pool: Pool, starved: bool) -> Vec<LaneId> {
+    fn drain(line: &mut WaitQueue, pool: Pool, starved: bool) -> Vec<LaneId> {
         std::iter::from_fn(|| {
             let lane = line.first(pool, starved)?;
             line.leave(lane);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn lanes_of_one_tenant_are_served_in_their_order_and_once() {
-        let mut line = Line::default();
+        let mut line = WaitQueue::default();
         for lane in [3, 1, 2, 1] {
             line.join(lane, 0, Pool::Slow, true);
         }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn tenants_take_turns_however_many_lanes_they_have() {
-        let mut line = Line::default();
+        let mut line = WaitQueue::default();
         for lane in 0..4 {
             line.join(lane, 7, Pool::Fast, false);
         }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_lane_that_loses_its_last_slot_moves_to_the_starved() {
-        let mut line = Line::default();
+        let mut line = WaitQueue::default();
         line.join(1, 0, Pool::Slow, false);
         line.join(1, 0, Pool::Slow, true);
         assert_eq!(drain(&mut line, Pool::Slow, false), [0; 0]);

@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What this process knows of its own hearing.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct ListenerState {
     has_missed: AtomicBool,
     said: AtomicU64,
     heard: AtomicU64,
 }
 
-impl Default for Ear {
+impl Default for ListenerState {
     /// Its numbers begin anywhere: those of another process with the same name are others.
     fn default() -> Self {
         let first = RandomState::new().hash_one(()) >> 1;
-        Ear { has_missed: AtomicBool::new(false), said: AtomicU64::new(first), heard: AtomicU64::new(first) }
+        ListenerState { has_missed: AtomicBool::new(false), said: AtomicU64::new(first), heard: AtomicU64::new(first) }
     }
 }
 
-impl Ear {
+impl ListenerState {
     /// Something may have been said that was not heard, or done that was not said.
     pub(crate) fn missed(&self) {
         self.has_missed.store(true, Ordering::Release);
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn an_ear_that_hears_its_probes_has_missed_nothing() {
-        let ear = Ear::default();
+        let ear = ListenerState::default();
         assert!(!ear.has_missed());
         let probe = ear.next_probe();
         assert!(ear.has_missed(), "the probe is not back");
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_break_is_noticed_once_whatever_comes_back() {
-        let ear = Ear::default();
+        let ear = ListenerState::default();
         ear.heard_probe(ear.next_probe());
         ear.missed();
         assert!(ear.has_missed());

@@ -5,28 +5,28 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long nothing more is said after something was.
-pub(crate) const SAY_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// How often it happened, and when it was last said.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Count>);
+pub(crate) struct ThrottledReport(Mutex<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
-    unsaid: u64,
-    said_at: Option<Duration>,
+    unreported: u64,
+    reported_at: Option<Duration>,
 }
 
-impl Seldom {
+impl ThrottledReport {
     /// Counts one. If it is time to say so, answers how many there were since that was last done.
     pub(crate) fn count(&self, elapsed: Duration) -> Option<u64> {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        count.unsaid += 1;
-        if count.said_at.is_some_and(|said_at| elapsed.saturating_sub(said_at) < SAY_EVERY) {
+        count.unreported += 1;
+        if count.reported_at.is_some_and(|reported_at| elapsed.saturating_sub(reported_at) < REPORT_EVERY) {
             return None;
         }
-        count.said_at = Some(elapsed);
-        Some(std::mem::take(&mut count.unsaid))
+        count.reported_at = Some(elapsed);
+        Some(std::mem::take(&mut count.unreported))
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn the_first_is_said_at_once_and_the_others_together() {
-        let seldom = Seldom::default();
+        let report = ThrottledReport::default();
         let cases = [(0, Some(1)), (0, None), (9_999, None), (10_000, Some(3)), (10_001, None), (60_000, Some(2))];
         for (millis, expected) in cases {
-            assert_eq!(seldom.count(Duration::from_millis(millis)), expected, "after {millis} ms");
+            assert_eq!(report.count(Duration::from_millis(millis)), expected, "after {millis} ms");
         }
     }
 }

@@ -9,7 +9,7 @@
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redrive_store::Waiting;
+use redrive_store::PendingTask;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
@@ -23,8 +23,8 @@ const LIMIT: usize = 100_000;
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     /// A task is pending.
-    Waiting {
-        task: Waiting,
+    PendingTask {
+        task: PendingTask,
         /// Whether it is due already, so that other processes should hear of it.
         is_due: bool,
     },
@@ -33,7 +33,7 @@ pub(crate) enum Change {
 }
 
 /// Changes in the order in which they happened.
-pub(crate) struct Unsaid {
+pub(crate) struct PendingChanges {
     queue: Mutex<Queue>,
     noted: Notify,
     /// How many changes have been written or kept, of all that there ever were.
@@ -47,9 +47,9 @@ struct Queue {
     count: u64,
 }
 
-impl Unsaid {
+impl PendingChanges {
     pub(crate) fn new() -> Self {
-        Unsaid { queue: Mutex::default(), noted: Notify::new(), written: watch::Sender::new(0) }
+        PendingChanges { queue: Mutex::default(), noted: Notify::new(), written: watch::Sender::new(0) }
     }
 
     /// Notes changes. What does not fit is dropped, and its partition has missed something.
@@ -59,7 +59,7 @@ impl Unsaid {
             if queue.changes.len() < LIMIT {
                 queue.changes.push(change);
                 queue.count += 1;
-            } else if let Change::Waiting { task, .. } = change {
+            } else if let Change::PendingTask { task, .. } = change {
                 partitions.missed(&task.lane);
             }
         }

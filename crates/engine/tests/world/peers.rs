@@ -10,16 +10,16 @@ use redrive_store::*;
 use super::START;
 
 /// The store's clock, which can be set, and the nodes over it.
-pub struct Neighbours {
+pub struct Peers {
     started: tokio::time::Instant,
     ahead_ms: AtomicI64,
     fails: AtomicBool,
     missed: AtomicBool,
 }
 
-impl Neighbours {
+impl Peers {
     pub fn start() -> Arc<Self> {
-        Arc::new(Neighbours {
+        Arc::new(Peers {
             started: tokio::time::Instant::now(),
             ahead_ms: AtomicI64::new(0),
             fails: AtomicBool::new(false),
@@ -44,8 +44,8 @@ impl Neighbours {
 }
 
 #[async_trait]
-impl Shared for Neighbours {
-    async fn heard(&self) -> Vec<News> {
+impl Shared for Peers {
+    async fn next_news(&self) -> Vec<News> {
         std::future::pending().await
     }
 
@@ -56,7 +56,7 @@ impl Shared for Neighbours {
         Ok(self.missed.swap(false, Ordering::Relaxed))
     }
 
-    async fn beat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
+    async fn heartbeat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
         Ok(())
     }
 
@@ -76,11 +76,11 @@ impl Shared for Neighbours {
         Ok(Vec::new())
     }
 
-    async fn claim_known(&self, _: KnownRequest) -> Result<Vec<ClaimedTask>, Error> {
+    async fn claim_known(&self, _: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {
         Ok(Vec::new())
     }
 
-    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<PendingTask>, Error> {
         Ok(Vec::new())
     }
 
@@ -94,7 +94,7 @@ impl Shared for Neighbours {
 }
 
 #[async_trait]
-impl Guards for Neighbours {
+impl Guards for Peers {
     async fn tally(&self, tallies: Vec<Tally>, _: Timestamp) -> Result<Vec<Totals>, Error> {
         Ok(tallies.into_iter().map(|tally| tally.counted).collect())
     }

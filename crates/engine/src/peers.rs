@@ -1,6 +1,6 @@
 //! The other processes over a shared store: hearing what they say, and letting them know of this one.
 //!
-//! What is heard here only saves time. A process that may have missed something looks at the store (`look_around`).
+//! What is heard here only saves time. A process that may have missed something looks at the store (`lane_scan`).
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::shared::{Phase, Shared};
 /// Notes what other processes announce: what has become due, and which tasks were cancelled. Until the engine gives up the
 /// attempts under way: a cancel may still stop one of them while it drains.
 pub(crate) async fn listen(shared: Arc<Shared>) {
-    let Some(neighbours) = shared.store.shared() else { return };
+    let Some(peers) = shared.store.shared() else { return };
     loop {
         let heard = tokio::select! {
             biased;
             () = shared.reached(Phase::Returning) => return,
-            heard = neighbours.heard() => heard,
+            heard = peers.next_news() => heard,
         };
         for news in heard {
             match news {
@@ -33,17 +33,17 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 
 /// Says that this process lives, until nothing of it is under way any more; then that it has left.
 pub(crate) async fn keep_beating(shared: Arc<Shared>) {
-    let Some(neighbours) = shared.store.shared() else { return };
+    let Some(peers) = shared.store.shared() else { return };
     loop {
         let beat = beat(&shared);
         let is_running = !beat.is_draining;
-        match neighbours.beat(beat, shared.clock.now()).await {
+        match peers.heartbeat(beat, shared.clock.now()).await {
             Ok(()) => shared.store_worked("heartbeat"),
             Err(error) => shared.store_failed("heartbeat", &error),
         }
         tokio::select! {
             biased;
-            () = shared.reached(Phase::Confirming) => return leave(neighbours, &shared.events).await,
+            () = shared.reached(Phase::Confirming) => return leave(peers, &shared.events).await,
             // At once: from now on the others have to claim what only this process knew.
             () = shared.reached(Phase::Draining), if is_running => {}
             () = shared.clock.sleep(shared.options.beat_every) => {}
@@ -71,8 +71,8 @@ pub(crate) fn alone(shared: &Shared) -> Node {
     Node { id: NodeId::this(), seen_at: shared.clock.now(), leases: beat.in_flight, beat }
 }
 
-async fn leave(neighbours: &dyn SharedStore, events: &Events) {
-    if let Err(error) = neighbours.leave().await {
+async fn leave(peers: &dyn SharedStore, events: &Events) {
+    if let Err(error) = peers.leave().await {
         events.report(Report::LeavingFailed(&error));
     }
 }

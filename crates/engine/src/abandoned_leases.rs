@@ -12,7 +12,7 @@ use redrive_store::{ClaimedTask, Token};
 
 /// The claims that were left behind, each with the end of its lease.
 #[derive(Debug, Default)]
-pub(crate) struct LeftBehind {
+pub(crate) struct AbandonedLeases {
     claims: Mutex<BTreeMap<Claim, Timestamp>>,
 }
 
@@ -21,18 +21,18 @@ pub(crate) type Claim = (TaskId, Token);
 
 /// A claim that somebody is working on; dropping it leaves the claim behind, unless it was settled.
 #[derive(Debug)]
-pub(crate) struct Held {
-    left_behind: Arc<LeftBehind>,
+pub(crate) struct LeaseGuard {
+    abandoned_leases: Arc<AbandonedLeases>,
     claim: Claim,
     until: Timestamp,
     is_settled: bool,
 }
 
-impl LeftBehind {
+impl AbandonedLeases {
     /// Holds a claim until it is settled.
-    pub(crate) fn hold(self: &Arc<Self>, claimed: &ClaimedTask) -> Held {
+    pub(crate) fn hold(self: &Arc<Self>, claimed: &ClaimedTask) -> LeaseGuard {
         let claim = (claimed.task.id, claimed.lease.token);
-        Held { left_behind: self.clone(), claim, until: claimed.lease.until, is_settled: false }
+        LeaseGuard { abandoned_leases: self.clone(), claim, until: claimed.lease.until, is_settled: false }
     }
 
     /// Whether there is nothing to rescue.
@@ -58,17 +58,17 @@ impl LeftBehind {
     }
 }
 
-impl Held {
+impl LeaseGuard {
     /// The claim was settled, by this process or, as the store says, by another.
     pub(crate) fn settled(mut self) {
         self.is_settled = true;
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.left_behind.lock().insert(self.claim, self.until);
+            self.abandoned_leases.lock().insert(self.claim, self.until);
         }
     }
 }
