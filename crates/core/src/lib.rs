@@ -20,7 +20,6 @@ pub mod duration;
 pub mod id;
 pub mod jitter;
 pub mod latency;
-pub mod lint;
 pub mod policy;
 pub mod request;
 pub mod retry_after;

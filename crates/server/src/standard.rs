@@ -1,11 +1,11 @@
 //! The retry standard at the door: what a policy or a submission breaks, and whether that is refused.
 //!
-//! Not here: the rules (`redrive_core::lint`).
+//! Not here: the rules (`redrive_standard::rules`).
 
-use redrive_core::lint::{self, Finding, Step};
 use redrive_core::policy::Spec;
 use redrive_core::{Date, Request, Timestamp};
 use redrive_engine::policies::Resolved;
+use redrive_standard::rules::{self, Finding, Step};
 
 use crate::failure::Failure;
 use crate::wire::ShownFinding;
@@ -33,7 +33,7 @@ impl Standard {
         match self {
             Standard::Off => Vec::new(),
             Standard::Warn | Standard::Enforce => {
-                lint::policy(spec, None, Date::of(now)).iter().map(ShownFinding::of).collect()
+                rules::check_policy(spec, None, Date::of(now)).iter().map(ShownFinding::of).collect()
             }
         }
     }
@@ -46,7 +46,7 @@ impl Standard {
         let mut findings = task.changes(Date::of(now));
         findings = findings.into_iter().map(|finding| finding.within(&[Step::Field("policy")])).collect();
         if !task.has_key {
-            findings.extend(lint::unkeyed_task(&task.request.method, &task.policy.policy));
+            findings.extend(rules::unkeyed_task(&task.request.method, &task.policy.policy));
         }
         self.admit(findings.iter().map(ShownFinding::of).collect())
     }
@@ -71,13 +71,13 @@ pub(crate) struct Submitting<'a> {
 impl Submitting<'_> {
     fn changes(&self, today: Date) -> Vec<Finding> {
         let Some(overrides) = &self.request.overrides else { return Vec::new() };
-        let before = lint::policy(&self.base.spec, None, today);
+        let before = rules::check_policy(&self.base.spec, None, today);
         let mut changed = self.policy.spec.clone();
         if overrides.context.is_some() {
             // What was approved was approved for the policy's own context.
             changed.approval = None;
         }
-        let mut findings = lint::policy(&changed, None, today);
+        let mut findings = rules::check_policy(&changed, None, today);
         // What is broken in other words is broken otherwise: by more, or by another context's limits.
         findings.retain(|finding| !before.contains(finding));
         findings

@@ -1,7 +1,7 @@
 //! Contexts: what kind of work a policy is for, and the defaults, ranges and caps that the standard gives it.
 //!
 //! A policy that names its context inherits from it: what it leaves out is the context's, not the general default. The
-//! context also says what the policy is judged by ([`crate::lint`]): how many retries are allowed and for how long.
+//! context also says what the policy is judged by (`redrive_standard::rules`): how many retries are allowed and for how long.
 
 use std::fmt;
 use std::ops::RangeInclusive;

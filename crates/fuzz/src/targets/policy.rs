@@ -6,8 +6,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use redrive_core::policy::{Limits, Policy, Spec};
 use redrive_core::{Date, backoff, timetable};
-use redrive_lint::{Problem, Source, Verdict, Written, judge, policies, report};
 use redrive_server::wire::{PolicyInput, parse};
+use redrive_standard::files::{Problem, Source, Verdict, Written, judge, policies, report};
 
 use super::json::{self, Field};
 use crate::target::Target;
@@ -103,8 +103,8 @@ const FIELDS: &[Field] = &[
 fn samples() -> Vec<Vec<u8>> {
     [
         (0, "policyId = \"webhooks\"\nmaxAttempts = 3\n"),
-        (0, include_str!("../../../lint/tests/formats/policies.toml")),
-        (1, include_str!("../../../lint/tests/formats/shop services.yaml")),
+        (0, include_str!("../../../standard/tests/formats/policies.toml")),
+        (1, include_str!("../../../standard/tests/formats/shop services.yaml")),
         (1, "a: &a {maxAttempts: 3}\npolicies:\n  - policyId: b\n    <<: *a\n  - &c\n    policyId: d\n    jitterType: FULL\n"),
         (2, r#"{"policies": [{"policyId": "webhooks", "maxAttempts": 3, "version": 1}], "nextCursor": null}"#),
         (3, "policies:\n  webhooks: {maxAttempts: 3, scheduleMs: [1, 2], backoff: schedule}\n"),

@@ -3,9 +3,9 @@
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
-use redrive_core::lint::{self, Finding};
 use redrive_core::policy::{Context, Policy};
 use redrive_core::timetable::{self, Fits, Range, Row};
+use redrive_standard::rules::{self, Finding};
 
 use super::number::{duration, times};
 use super::table::{Table, named};
@@ -28,7 +28,7 @@ pub(super) fn section(comparison: &Comparison, today: Date) -> String {
 
 fn card(number: usize, story: &Story, today: Date) -> String {
     let contender = &story.contender;
-    let findings = lint::policy(&contender.policy.to_spec(), None, today);
+    let findings = rules::check_policy(&contender.policy.to_spec(), None, today);
     format!(
         "<article class=\"card\">\n<h3>{}</h3>\n<p>{}</p>\n{}{}{}</article>\n",
         named(number, &contender.name),

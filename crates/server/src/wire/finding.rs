@@ -1,6 +1,6 @@
 //! What of the retry standard a document breaks, as it is shown.
 
-use redrive_core::lint::{Finding, Permission};
+use redrive_standard::rules::{Finding, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use redrive_lint::{Problem, Written};
+use redrive_standard::files::{Problem, Written};
 use serde_json::Value;
 
 use crate::commands::sources;
@@ -20,7 +20,7 @@ pub(crate) fn written(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Written>
     let (mut policies, mut problems) = (Vec::new(), Vec::new());
     for file in files {
         let read = sources::read(file.as_ref()).map_err(|problem| vec![problem]);
-        match read.and_then(|source| redrive_lint::policies(&source)) {
+        match read.and_then(|source| redrive_standard::files::policies(&source)) {
             Ok(read) => policies.extend(read),
             Err(wrong) => problems.extend(wrong),
         }

@@ -2,8 +2,9 @@
 
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
-use redrive_lint::{Written, nearest};
 use redrive_scenario::{Contender, Guards};
+use redrive_standard::files::Written;
+use redrive_standard::nearest;
 use serde_json::{Map, Value};
 
 use super::{Args, wrong};
@@ -171,7 +172,7 @@ mod tests {
 
     use redrive_core::backoff::Backoff;
     use redrive_core::jitter::Jitter;
-    use redrive_lint::Source;
+    use redrive_standard::files::Source;
 
     use super::*;
 
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_policy_of_the_file_comes_before_a_preset() {
         let file = Source::try_new("policies.toml", b"[policies.sync]\nmaxAttempts = 9".to_vec()).unwrap();
-        let named = redrive_lint::policies(&file).unwrap();
+        let named = redrive_standard::files::policies(&file).unwrap();
         assert_eq!(one("sync", &named).unwrap().policy.max_attempts, 9);
         assert!(one("other", &named).unwrap_err().ends_with("grpc, sync"));
     }

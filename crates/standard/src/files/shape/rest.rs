@@ -1,0 +1,129 @@
+//! What is left of a value when its mistakes are taken out, and what can no longer be said of it.
+
+use std::collections::{HashMap, HashSet};
+
+use redrive_core::policy::Context;
+use serde_json::Value;
+
+use crate::files::document::Step;
+
+/// What stands where a name is missing.
+const NO_NAME: &str = "(no name)";
+
+/// A value and what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    value: Value,
+    /// For each list that something was taken out of, by its path: which of its elements are left.
+    left: HashMap<Vec<Step>, Vec<usize>>,
+    /// The paths at which something was taken out, or is missing because of a mistake: nothing there can be judged.
+    doubtful: HashSet<Vec<Step>>,
+    /// The paths on the way there.
+    around: HashSet<Vec<Step>>,
+    is_without_context: bool,
+}
+
+impl Rest {
+    /// The whole value.
+    pub(crate) fn new(value: Value) -> Self {
+        Rest {
+            value,
+            left: HashMap::new(),
+            doubtful: HashSet::new(),
+            around: HashSet::new(),
+            is_without_context: false,
+        }
+    }
+
+    /// What is left.
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Whether another context stands in for one that could not be read.
+    pub(crate) fn is_without_context(&self) -> bool {
+        self.is_without_context
+    }
+
+    /// The path in the whole value of what is now at `at`.
+    pub(crate) fn original(&self, at: &[Step]) -> Vec<Step> {
+        let mut path = Vec::with_capacity(at.len());
+        for step in at {
+            let step = match step {
+                Step::Index(index) => {
+                    Step::Index(self.left.get(&path).and_then(|left| left.get(*index)).copied().unwrap_or(*index))
+                }
+                step => step.clone(),
+            };
+            path.push(step);
+        }
+        path
+    }
+
+    /// Whether what is said of `path` (in the whole value) may only follow from a mistake in it or around it.
+    pub(crate) fn is_doubtful(&self, path: &[Step]) -> bool {
+        self.around.contains(path) || (0..=path.len()).any(|length| self.doubtful.contains(&path[..length]))
+    }
+
+    /// Whether this very value was taken out.
+    pub(super) fn was_taken_out(&self, path: &[Step]) -> bool {
+        self.doubtful.contains(path)
+    }
+
+    /// Notes that nothing can be said of `path`.
+    pub(super) fn doubt(&mut self, path: Vec<Step>) {
+        self.around.extend((0..path.len()).map(|length| path[..length].to_vec()));
+        self.doubtful.insert(path);
+    }
+
+    /// Takes the value at `at` out; whether it was there.
+    pub(crate) fn take_out(&mut self, at: &[Step]) -> bool {
+        let Some((last, before)) = at.split_last() else { return false };
+        let (list, original) = (self.original(before), self.original(at));
+        let was_there = match (find(&mut self.value, before), last) {
+            (Some(Value::Object(fields)), Step::Field(name)) => fields.remove(name).is_some(),
+            (Some(Value::Array(items)), Step::Index(at)) if *at < items.len() => {
+                self.left.entry(list).or_insert_with(|| (0..items.len()).collect()).remove(*at);
+                items.remove(*at);
+                true
+            }
+            _ => false,
+        };
+        self.doubt(original);
+        was_there
+    }
+
+    /// Puts something in the place of the field `name` of the table at `at`, where there is something that can stand there.
+    pub(super) fn stand_in(&mut self, at: &[Step], name: &str, context: Context) -> bool {
+        let value = match name {
+            "name" => NO_NAME,
+            "context" => context.as_str(),
+            _ => return false,
+        };
+        let original = [&self.original(at)[..], &[Step::Field(name.to_owned())]].concat();
+        let Some(Value::Object(fields)) = find(&mut self.value, at) else { return false };
+        fields.insert(name.to_owned(), value.into());
+        self.is_without_context |= name == "context";
+        self.doubt(original);
+        true
+    }
+
+    /// Puts what is left of the value at `at` there. Nothing may have been taken out around it yet.
+    pub(crate) fn put(&mut self, at: &[Step], part: Rest) {
+        let inside = |path: &[Step]| [at, path].concat();
+        self.left.extend(part.left.iter().map(|(path, left)| (inside(path), left.clone())));
+        part.doubtful.iter().for_each(|path| self.doubt(inside(path)));
+        self.is_without_context |= part.is_without_context;
+        if let Some(value) = find(&mut self.value, at) {
+            *value = part.value;
+        }
+    }
+}
+
+fn find<'a>(value: &'a mut Value, at: &[Step]) -> Option<&'a mut Value> {
+    at.iter().try_fold(value, |value, step| match step {
+        Step::Field(name) => value.get_mut(name),
+        Step::Index(at) => value.get_mut(at),
+        Step::Item(_) => None,
+    })
+}
