@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`operations`] | what can be asked for, one file each, over the engine's handle |
 //! | [`wire`] | the JSON documents that go in and out, and their schemas |
+//! | [`Caller`] | who calls an operation: a tenant and a name |
 //! | `intake` | from a submission as it was written to a draft that the engine accepts |
 //! | `percent` | percent-encoding |
 //! | `standard` | what of the retry standard a policy breaks, and whether that is refused |
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod caller;
 mod failure;
 mod intake;
 pub mod operations;
@@ -24,6 +26,7 @@ mod standard;
 pub mod wire;
 
 pub use app::{App, Limits};
+pub use caller::Caller;
 pub use failure::Failure;
 pub use rest::serve;
 pub use standard::Standard;

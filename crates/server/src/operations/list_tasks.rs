@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::{Dependency, PolicyId, Status, TaskId, TenantId, Timestamp};
+use redrive_core::{Dependency, PolicyId, Status, TaskId, Timestamp};
 use redrive_store::{Counts, TaskPage, TaskQuery};
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// Which tasks to list.
@@ -39,16 +40,16 @@ pub struct Listing {
 }
 
 /// A page of tasks, newest first, and the counts.
-pub async fn list_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<Listing, Failure> {
-    let page = find_tasks(app, tenant, filter).await?;
-    let counts = count_tasks(app, tenant).await?;
+pub async fn list_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<Listing, Failure> {
+    let page = find_tasks(app, caller, filter).await?;
+    let counts = count_tasks(app, caller).await?;
     Ok(Listing { page, counts })
 }
 
 /// A page of tasks, newest first.
-pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<TaskPage, Failure> {
+pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<TaskPage, Failure> {
     let query = TaskQuery {
-        tenant: tenant.clone(),
+        tenant: caller.tenant.clone(),
         statuses: filter.statuses,
         dependency: filter.dependency,
         policy: filter.policy,
@@ -62,6 +63,6 @@ pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Res
 }
 
 /// How many tasks there are in each status.
-pub async fn count_tasks(app: &App, tenant: &TenantId) -> Result<Counts, Failure> {
-    Ok(app.engine.store().counts(tenant.clone()).await?)
+pub async fn count_tasks(app: &App, caller: &Caller) -> Result<Counts, Failure> {
+    Ok(app.engine.store().counts(caller.tenant.clone()).await?)
 }

@@ -1,6 +1,6 @@
 //! What callers can ask for: one file, one operation.
 //!
-//! Each is an async function over [`App`](crate::App), a tenant and a typed input; it returns a typed output or a
+//! Each is an async function over [`App`](crate::App), a [`Caller`](crate::Caller) and a typed input; it returns a typed output or a
 //! [`Failure`](crate::Failure). REST adapts them, and so can a console or a simulator: time and randomness come from the
 //! engine's handle, and nothing here knows how a request travelled.
 

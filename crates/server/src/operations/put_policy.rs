@@ -1,10 +1,11 @@
 //! Registers a policy, or changes one.
 
 use redrive_core::policy::Spec;
-use redrive_core::{Policy, PolicyId, TenantId};
+use redrive_core::{Policy, PolicyId};
 use redrive_store::{Expected, PolicyVersion, PutPolicy};
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::wire::{FieldFault, PolicyInput, ShownFinding};
 
@@ -51,7 +52,7 @@ pub enum PutHow {
 /// version that they were accepted with.
 pub async fn put_policy(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     input: PolicyInput<'_>,
     precondition: Precondition,
 ) -> Result<Put, Failure> {
@@ -64,13 +65,13 @@ pub async fn put_policy(
         };
         Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
     })?;
-    if let Some(unchanged) = unchanged(app, tenant, &id, &input.spec, &precondition).await? {
+    if let Some(unchanged) = unchanged(app, caller, &id, &input.spec, &precondition).await? {
         return Ok(unchanged);
     }
     let findings = app.standard.judge_policy(&input.spec, app.engine.now())?;
     for _ in 0..TRIES {
-        let expected = precondition.expected(app, tenant, &id).await?;
-        let put = app.engine.policies().put(tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
+        let expected = precondition.expected(app, caller, &id).await?;
+        let put = app.engine.policies().put(caller.tenant.clone(), id.clone(), input.spec.clone(), expected).await?;
         let (version, how) = match put {
             PutPolicy::Created(version) => (version, PutHow::Created),
             PutPolicy::Updated(version) => (version, PutHow::Updated),
@@ -88,12 +89,12 @@ pub async fn put_policy(
 /// is applied already must not begin to fail because the standard is enforced or an approval has expired since.
 async fn unchanged(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     id: &PolicyId,
     spec: &Spec,
     precondition: &Precondition,
 ) -> Result<Option<Put>, Failure> {
-    let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+    let versions = app.engine.store().policy(caller.tenant.clone(), id.clone()).await?;
     let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec.is_equivalent_to(spec)) else {
         return Ok(None);
     };
@@ -108,13 +109,13 @@ async fn unchanged(
 
 impl Precondition {
     /// What to expect of the store, which knows one version or none.
-    pub(super) async fn expected(&self, app: &App, tenant: &TenantId, id: &PolicyId) -> Result<Expected, Failure> {
+    pub(super) async fn expected(&self, app: &App, caller: &Caller, id: &PolicyId) -> Result<Expected, Failure> {
         match self {
             Precondition::Nothing => Ok(Expected::Anything),
             Precondition::Absent => Ok(Expected::Absent),
             Precondition::VersionIn(versions) if versions.len() == 1 => Ok(Expected::Version(versions[0])),
             Precondition::Exists | Precondition::VersionIn(_) => {
-                let versions = app.engine.store().policy(tenant.clone(), id.clone()).await?;
+                let versions = app.engine.store().policy(caller.tenant.clone(), id.clone()).await?;
                 let current = versions.last().map(|newest| newest.version);
                 match (self, current) {
                     (Precondition::VersionIn(wanted), Some(current)) if !wanted.contains(&current) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use redrive_core::{PolicyId, TaskId, TenantId};
+use redrive_core::{PolicyId, TaskId};
 
 use super::body;
 use super::host_name::HostNames;
@@ -15,13 +15,14 @@ use super::query::Query;
 use super::stopping::Stopping;
 use super::unread::Lent;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// What all requests share.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
-    /// Whose requests these are: one tenant, until there are keys to tell tenants apart.
-    pub(crate) tenant: TenantId,
+    /// The caller of every request, until there are keys to tell callers apart.
+    pub(crate) local: Caller,
     /// The names that the server answers to.
     pub(crate) names: HostNames,
     pub(crate) stopping: Stopping,
@@ -31,6 +32,7 @@ pub(crate) struct Context {
 /// One request.
 pub(crate) struct Call {
     pub(crate) context: Arc<Context>,
+    pub(crate) caller: Caller,
     /// What the request holds in memory.
     pub(crate) exchange: Arc<Exchange>,
     pub(crate) parts: Parts,
@@ -45,8 +47,8 @@ impl Call {
         &self.context.app
     }
 
-    pub(crate) fn tenant(&self) -> &TenantId {
-        &self.context.tenant
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// What stands in the path's parameter.
@@ -66,14 +68,15 @@ impl Call {
 
     /// Reads the body. What remains of the call comes back with it.
     pub(crate) async fn read_json(self, limit_bytes: usize) -> Result<(Bytes, Received), Refusal> {
-        let Call { context, exchange, parts, body, .. } = self;
+        let Call { context, caller, exchange, parts, body, .. } = self;
         let bytes = body::read_json(&parts.headers, body, limit_bytes, context.body_read_timeout, &exchange).await?;
-        Ok((bytes, Received { context, parts }))
+        Ok((bytes, Received { context, caller, parts }))
     }
 }
 
 /// A request whose body has been read.
 pub(crate) struct Received {
     pub(crate) context: Arc<Context>,
+    pub(crate) caller: Caller,
     pub(crate) parts: Parts,
 }

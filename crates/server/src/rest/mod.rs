@@ -7,6 +7,7 @@
 //! | `memory`, `metered` | the budget of bytes that requests and answers hold |
 //! | `service`, `router`, `call`, `reply` | from a request to a response |
 //! | `gate`, `host_name` | what is checked of every request: the names that the server answers to, foreign pages |
+//! | `authentication` | the caller of a request, and whether it may use the route |
 //! | `routes` | the one table of what is served, one file per route |
 //! | `problem` | from failures to problem details |
 //! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
@@ -20,6 +21,7 @@
 //! `service`.
 
 mod accepting;
+mod authentication;
 mod body;
 mod call;
 mod connections;

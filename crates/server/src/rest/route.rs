@@ -23,6 +23,7 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) description: &'static str,
     pub(crate) effect: Effect,
+    pub(crate) access: Access,
     pub(crate) parameters: &'static [Parameter],
     pub(crate) request: Option<Document>,
     pub(crate) answers: &'static [Answer],
@@ -56,6 +57,21 @@ pub(crate) enum Effect {
     Reads,
     /// It changes it.
     Writes,
+}
+
+/// What a caller must be allowed to do in order to use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing: the route answers without authentication.
+    Public,
+    /// Read the tenant's tasks, attempts, bodies and policies.
+    Read,
+    /// Submit tasks and upload their bodies.
+    Submit,
+    /// Change tasks that exist: cancel, retry now, replay.
+    Operate,
+    /// Change policies, and read what belongs to no tenant, such as the nodes.
+    Administer,
 }
 
 /// A parameter in the path, the query or a header.

@@ -23,6 +23,7 @@ use super::peer::{MOST_HEAD, Peer, Uptime};
 use super::service::respond;
 use super::stopping;
 use crate::app::App;
+use crate::caller::Caller;
 
 /// The most streams at once on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 256;
@@ -66,10 +67,10 @@ pub async fn serve_within(
         tracing::warn!(%error, "bounding the buffers of connections");
     }
     let (stop, stopping) = stopping::channel();
-    let tenant = TenantId::default_tenant();
+    let local = Caller::local(TenantId::default_tenant());
     let address = listener.local_addr().map_err(Error::Address)?;
     let names = HostNames::new(options.host_names.clone(), address.ip());
-    let context = Arc::new(Context { app, tenant, names, stopping, body_read_timeout: options.body_read_timeout });
+    let context = Arc::new(Context { app, local, names, stopping, body_read_timeout: options.body_read_timeout });
     let server = Server { builder: Arc::new(builder(&options)), context, memory, uptime: Uptime::begin(), options };
     let mut connections = Connections::new(server.options.max_connections);
     server.accept_until(shutdown, Accepting::new(listener), &mut connections).await;

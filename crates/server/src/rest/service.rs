@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 
+use super::authentication;
 use super::call::{Call, Context};
 use super::gate;
 use super::memory::Must;
@@ -113,6 +114,7 @@ async fn handle(
     body: Lent,
     found: router::Found,
 ) -> Result<Reply, Refusal> {
+    let caller = authentication::admit(&parts, &context.local, found.route.access)?;
     let must = match found.route.is_health() {
         true => Must::BeCounted,
         false if exchange.purpose() == Purpose::Health => return Err(Refusal::NoPlace),
@@ -121,7 +123,7 @@ async fn handle(
     exchange.charge.head(head_bytes(&parts), must)?;
     let query = query(&parts, &found)?;
     let body = if found.route.request.is_some() { body } else { Lent::none() };
-    (found.route.handler)(Call { context, exchange, parts, body, query, parameter: found.parameter }).await
+    (found.route.handler)(Call { context, caller, exchange, parts, body, query, parameter: found.parameter }).await
 }
 
 /// The bytes that a request's head takes.

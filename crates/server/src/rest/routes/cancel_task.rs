@@ -8,7 +8,7 @@ use crate::operations::cancel_task;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Task;
 
 pub(crate) static ROUTE: Route = Route {
@@ -22,6 +22,7 @@ pub(crate) static ROUTE: Route = Route {
         `cancelRequested`: that attempt may still reach the dependency, and no further one is made. The task then ends \
         CANCELLED, or SUCCEEDED if that attempt succeeds.",
     effect: Effect::Writes,
+    access: Access::Operate,
     parameters: &[TASK_ID],
     request: None,
     answers: &[
@@ -45,7 +46,7 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let detail = cancel_task(call.app(), call.tenant(), call.task_id()?).await?;
+    let detail = cancel_task(call.app(), call.caller(), call.task_id()?).await?;
     let status = if detail.task.status.is_ended() { 200 } else { 202 };
     Reply::json(status, &Task::full(&detail, &call.app().secrets))
 }

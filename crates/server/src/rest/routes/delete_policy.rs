@@ -8,7 +8,7 @@ use crate::rest::call::Call;
 use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::DELETE,
@@ -19,6 +19,7 @@ pub(crate) static ROUTE: Route = Route {
     description: "Removes a policy with all its versions. It is refused while tasks that have not ended keep one of \
         them, and always for the policy `default`.",
     effect: Effect::Writes,
+    access: Access::Administer,
     parameters: &[POLICY_ID, IF_MATCH],
     request: None,
     answers: &[Answer { status: 204, description: "The policy is gone.", headers: &[], content: Content::Nothing }],
@@ -29,6 +30,6 @@ pub(crate) static ROUTE: Route = Route {
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let precondition = precondition::of(&call.parts.headers)?;
-    delete_policy(call.app(), call.tenant(), call.policy_id()?, precondition).await?;
+    delete_policy(call.app(), call.caller(), call.policy_id()?, precondition).await?;
     Ok(Reply::empty(204))
 }

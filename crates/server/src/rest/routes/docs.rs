@@ -7,7 +7,7 @@ use crate::rest::call::Call;
 use crate::rest::docs;
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, AnswerHeader, Content, Effect, Example, Group, Route};
+use crate::rest::route::{Access, Answer, AnswerHeader, Content, Effect, Example, Group, Route};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -17,6 +17,7 @@ pub(crate) static ROUTE: Route = Route {
     summary: "This reference",
     description: "The API as a page to read. It needs no network.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "The page.", headers: &[], content: Content::Html }],
@@ -33,6 +34,7 @@ pub(crate) static ROOT: Route = Route {
     summary: "Leads to the reference",
     description: "Leads to `/docs`.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer {

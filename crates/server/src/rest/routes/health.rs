@@ -11,7 +11,7 @@ use crate::operations::check_ready;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Health;
 
 /// How long the store may take to show that it is there. Whoever asks has little patience: a load balancer, a probe.
@@ -28,6 +28,7 @@ pub(crate) static LIVE: Route = Route {
     summary: "Whether the process lives",
     description: "Answers as long as the process serves requests at all.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "It lives.", headers: &[], content: Content::Json(of::<Health>) }],
@@ -48,6 +49,7 @@ pub(crate) static READY: Route = Route {
         they are set aside until a program does, and everything else goes on. `clock` is there if the machine's clock differs by more \
         than a second from the time that the service works on, or if that time is not certain: then no tasks are claimed.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer {

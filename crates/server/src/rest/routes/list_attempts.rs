@@ -8,7 +8,7 @@ use crate::rest::call::Call;
 use crate::rest::page::{Added, Page};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{AttemptList, AttemptNumber, Cursor, ShownAttempt};
 
 pub(crate) static ROUTE: Route = Route {
@@ -22,6 +22,7 @@ pub(crate) static ROUTE: Route = Route {
         `attemptInRun` begins again at 1. The outcome `unknown` is an attempt that a crash cut off: it may have been \
         delivered or not. A page ends after `limit` attempts or 1 MiB.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[TASK_ID, CURSOR, LIMIT],
     request: None,
     answers: &[Answer {
@@ -67,7 +68,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let mut page = Page::new("attempts", limits.page_bytes);
     let next = 'read: loop {
         let wanted = MOST_READ.min(most - page.items());
-        let read = list_attempts(call.app(), call.tenant(), id, after, Some(wanted)).await?;
+        let read = list_attempts(call.app(), call.caller(), id, after, Some(wanted)).await?;
         for attempt in &read.attempts {
             if let Added::No = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
                 break 'read Some(after);

@@ -6,7 +6,7 @@ use crate::operations::list_nodes;
 use crate::rest::call::Call;
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{NodeList, ShownNode};
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,6 +17,7 @@ pub(crate) static ROUTE: Route = Route {
     summary: "List the processes over the store",
     description: "Each with what it holds. A store of its own has one: this process.",
     effect: Effect::Reads,
+    access: Access::Administer,
     parameters: &[],
     request: None,
     answers: &[Answer {

@@ -14,7 +14,7 @@ use crate::rest::page::{Added, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, Place, Route, of};
 use crate::wire::{Cursor, Moment, Secrets, StatusCounts, Task, TaskList, schema};
 
 pub(crate) static ROUTE: Route = Route {
@@ -27,6 +27,7 @@ pub(crate) static ROUTE: Route = Route {
         A page ends after `limit` tasks or 1 MiB. It may be short, even empty, and still have a `nextCursor`: go on until it \
         is `null`.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[
         Parameter {
             name: "status",
@@ -109,7 +110,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         filter.limit = Some(wanted);
         // Counted before it is read: thousands of callers that ask at once must not fill the memory, nor take all the time.
         call.exchange.charge.hold(page.bytes().saturating_add(wanted.saturating_mul(task_bytes)))?;
-        let read = find_tasks(call.app(), call.tenant(), filter.clone()).await?;
+        let read = find_tasks(call.app(), call.caller(), filter.clone()).await?;
         let is_short = read.tasks.len() < wanted;
         if let Added::No = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
             break filter.below;
@@ -124,7 +125,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     };
     drop(reading);
     call.exchange.charge.hold(page.bytes())?;
-    let counts = count_tasks(call.app(), call.tenant()).await?;
+    let counts = count_tasks(call.app(), call.caller()).await?;
     page.end(next.map(|next| next.to_cursor()))?;
     page.member("counts", &StatusCounts::from(&counts))?;
     Ok(page.into_reply())

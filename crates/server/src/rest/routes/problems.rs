@@ -6,7 +6,7 @@ use crate::rest::call::Call;
 use crate::rest::docs;
 use crate::rest::problem::{Kind, Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
 
 pub(crate) static LIST: Route = Route {
     method: Method::GET,
@@ -16,6 +16,7 @@ pub(crate) static LIST: Route = Route {
     summary: "Every type of problem",
     description: "The types of problem details that this API answers with, as a page to read.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "The page.", headers: &[], content: Content::Html }],
@@ -32,6 +33,7 @@ pub(crate) static ROUTE: Route = Route {
     summary: "One type of problem",
     description: "What a type of problem details means and what to do about it. The `type` of every problem leads here.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[Parameter {
         name: "name",
         place: Place::Path,

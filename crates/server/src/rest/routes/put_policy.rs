@@ -10,7 +10,7 @@ use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
 };
 use crate::wire::{PolicyInput, ShownPolicy, parse};
 
@@ -26,6 +26,7 @@ pub(crate) static ROUTE: Route = Route {
         answer lists the rules that the policy breaks; where it enforces the standard, a policy that breaks a MUST is \
         refused.",
     effect: Effect::Writes,
+    access: Access::Administer,
     parameters: &[
         IF_MATCH,
         Parameter {
@@ -83,10 +84,10 @@ pub(crate) const EXAMPLE: &str = r#"{
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.document_bytes;
-    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
+    let (bytes, Received { context, caller, parts }) = call.read_json(limit).await?;
     let precondition = precondition::of(&parts.headers)?;
     let input: PolicyInput<'_> = parse(&bytes)?;
-    let put = put_policy(&context.app, &context.tenant, input, precondition).await?;
+    let put = put_policy(&context.app, &caller, input, precondition).await?;
     let document = ShownPolicy { findings: put.findings, ..ShownPolicy::try_new(&put.version)? };
     let reply = match put.how {
         PutHow::Created => Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id)),

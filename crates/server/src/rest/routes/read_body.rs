@@ -6,7 +6,7 @@ use crate::operations::read_body;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -17,6 +17,7 @@ pub(crate) static ROUTE: Route = Route {
     description: "The bytes of a stored body: what a task with this `bodyRef` sends, or what its dependency answered. An \
         answer that breaks off is not the whole body: what is stored is checked against its hash as it is read.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[Parameter {
         name: "bodyRef",
         place: Place::Path,
@@ -35,6 +36,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let (body, pieces) = read_body(call.app(), call.tenant(), call.parameter()).await?;
+    let (body, pieces) = read_body(call.app(), call.caller(), call.parameter()).await?;
     Ok(Reply::pieces(pieces, body.length))
 }

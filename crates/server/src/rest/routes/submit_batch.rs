@@ -8,7 +8,7 @@ use crate::rest::call::{Call, Received};
 use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
 use crate::rest::problem::{self, Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Document, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Document, Effect, Example, Group, Route, of};
 use crate::wire::{Batch, BatchAnswer, BatchResult, Secrets, Submission, Task, parse};
 
 pub(crate) static ROUTE: Route = Route {
@@ -21,6 +21,7 @@ pub(crate) static ROUTE: Route = Route {
         would be and has its own result, in the same order; a bad item spoils none of the others. Each item has its \
         own `idempotencyKey`: an `Idempotency-Key` header is refused.",
     effect: Effect::Writes,
+    access: Access::Submit,
     parameters: &[],
     request: Some(Document::Json {
         schema: of::<Batch<'static>>,
@@ -67,10 +68,10 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         return Err(Refusal::parameter("Idempotency-Key", "must not be given: each task has its own idempotencyKey"));
     }
     let limit = call.app().limits.batch_bytes;
-    let (bytes, Received { context, .. }) = call.read_json(limit).await?;
+    let (bytes, Received { context, caller, .. }) = call.read_json(limit).await?;
     let batch: Batch<'_> = parse(&bytes)?;
     let items = batch.tasks.iter().map(|item| parse::<Submission<'_>>(item.get().as_bytes())).collect();
-    let outcomes = submit_batch(&context.app, &context.tenant, items).await?;
+    let outcomes = submit_batch(&context.app, &caller, items).await?;
     let results = outcomes.iter().map(|outcome| result(outcome, &context.app.secrets)).collect();
     Reply::json(200, &BatchAnswer { results })
 }

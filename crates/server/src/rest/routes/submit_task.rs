@@ -10,7 +10,7 @@ use crate::rest::call::{Call, Received};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
 };
 use crate::rest::{idempotency_key, prefer};
 use crate::wire::{Submission, Task, parse};
@@ -26,6 +26,7 @@ pub(crate) static ROUTE: Route = Route {
         idempotency key again answers with the same task and changes nothing. Every attempt carries the key as \
         `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
     effect: Effect::Writes,
+    access: Access::Submit,
     parameters: &[
         Parameter {
             name: "Idempotency-Key",
@@ -85,16 +86,16 @@ const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.submission_bytes();
-    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
-    let (app, tenant) = (&*context.app, &context.tenant);
+    let (bytes, Received { context, caller, parts }) = call.read_json(limit).await?;
+    let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
     let Accepted { mut detail, how, key_generated, findings, .. } =
-        submit_task(app, tenant, submission, key.as_deref()).await?;
+        submit_task(app, &caller, submission, key.as_deref()).await?;
 
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
     if let Some(within) = wait {
-        detail = await_task(app, tenant, detail.task.id, within, context.stopping.begun()).await?;
+        detail = await_task(app, &caller, detail.task.id, within, context.stopping.begun()).await?;
     }
     let status = match (how, wait) {
         (_, Some(_)) if !detail.task.status.is_ended() => 202,
