@@ -6,7 +6,7 @@
 //! | [`wire`] | the JSON documents that go in and out, and their schemas |
 //! | [`Caller`] | who calls an operation: a tenant and a name |
 //! | `intake` | from a submission as it was written to a draft that the engine accepts |
-//! | `percent` | percent-encoding |
+//! | `percent` | strict percent-decoding |
 //! | `standard` | what of the retry standard a policy breaks, and whether that is refused |
 //! | [`rest`] | HTTP: connections, routes, problem details, `/openapi.json`, the reference page |
 //!

@@ -1,5 +1,7 @@
 //! The beginning of the reference: what a reader needs to know before the first call.
 
+use maud::{Markup, html};
+
 use super::html::prose;
 use crate::wire::{PARAMETERS, PARTS, WORDS};
 
@@ -32,25 +34,38 @@ const CONVENTIONS: [(&str, &str); 5] = [
     ),
 ];
 
-pub(crate) fn section() -> String {
-    let mut section = String::from(
-        "<section class=\"overview\" id=\"overview\"><h1>Redrive API</h1>\
-         <p class=\"lead\">Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
-         out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.</p>\
-         <p class=\"base\">Base URL <code>http://{host}</code></p><ol class=\"life\">\
-         <li><b>PENDING</b><span>waits for its next attempt</span></li>\
-         <li><b>IN_FLIGHT</b><span>an attempt is claimed or under way</span></li>\
-         <li><b class=\"good\">SUCCEEDED</b><span>was accepted by the dependency</span></li>\
-         <li><b class=\"bad\">FAILED</b><span>got an answer that no retry can mend</span></li>\
-         <li><b class=\"bad\">EXHAUSTED</b><span>ran out of attempts or time</span></li>\
-         <li><b class=\"off\">CANCELLED</b><span>was cancelled; nothing is sent any more</span></li></ol><div class=\"conventions\">",
-    );
+/// The statuses of a task: the colour, the name and what a task in it does.
+const STATUSES: [(&str, &str, &str); 6] = [
+    ("", "PENDING", "waits for its next attempt"),
+    ("", "IN_FLIGHT", "an attempt is claimed or under way"),
+    ("good", "SUCCEEDED", "was accepted by the dependency"),
+    ("bad", "FAILED", "got an answer that no retry can mend"),
+    ("bad", "EXHAUSTED", "ran out of attempts or time"),
+    ("off", "CANCELLED", "was cancelled; nothing is sent any more"),
+];
+
+pub(crate) fn section() -> Markup {
     let secrets = secrets();
-    for (title, text) in CONVENTIONS.into_iter().chain([("Secrets", secrets.as_str())]) {
-        section.push_str(&format!("<div><h3>{title}</h3><p>{}</p></div>", prose(text)));
+    html! {
+        section class="overview" id="overview" {
+            h1 { "Redrive API" }
+            p class="lead" {
+                "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries out, never sends more \
+                 often than it was allowed to, and carries one idempotency key on every attempt."
+            }
+            p class="base" { "Base URL " code { "http://" (super::HOST) } }
+            ol class="life" {
+                @for (class, status, meaning) in STATUSES {
+                    li { b class=[(!class.is_empty()).then_some(class)] { (status) } span { (meaning) } }
+                }
+            }
+            div class="conventions" {
+                @for (title, text) in CONVENTIONS.into_iter().chain([("Secrets", secrets.as_str())]) {
+                    div { h3 { (title) } p { (prose(text)) } }
+                }
+            }
+        }
     }
-    section.push_str("</div></section>");
-    section
 }
 
 /// What is shown as `***`, by the lists that decide it.
