@@ -24,8 +24,9 @@ pub(crate) fn document() -> Value {
         "info": {
             "title": "Redrive",
             "summary": "A durable retry service.",
-            "description": "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
-                out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.",
+            "description": "Redrive accepts a request, stores it durably and retries it until it succeeds or its limits are reached. It \
+                survives crashes, spaces retries out, never sends more often than allowed, and sends one idempotency key with every \
+                attempt.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT", "identifier": "MIT" },
         },
@@ -198,10 +199,10 @@ impl Group {
 
     pub(crate) fn description(self) -> &'static str {
         match self {
-            Group::Tasks => "Requests that are being seen through.",
-            Group::Bodies => "What is too large for a document: uploaded first, and referred to.",
+            Group::Tasks => "Requests that Redrive sends and retries.",
+            Group::Bodies => "Bodies that are too large for a JSON document: upload them first, then refer to them.",
             Group::Policies => "Named, versioned rules for how tasks are retried.",
-            Group::Service => "How the service is, and how to talk to it.",
+            Group::Service => "Health, nodes and this reference.",
         }
     }
 }

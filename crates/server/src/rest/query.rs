@@ -19,7 +19,7 @@ impl Query {
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decoded = percent::decode(name, true).zip(percent::decode(value, true));
-            let (name, value) = decoded.ok_or_else(|| Refusal::parameter(name, "is not well percent-encoded"))?;
+            let (name, value) = decoded.ok_or_else(|| Refusal::parameter(name, "is not valid percent-encoding"))?;
             if !route.parameters.iter().any(|known| known.place == Place::Query && known.name == name) {
                 return Err(Refusal::parameter(name, "is not a parameter of this path"));
             }

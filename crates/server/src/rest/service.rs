@@ -69,7 +69,7 @@ async fn answer(context: Arc<Context>, exchange: Arc<Exchange>, request: Request
                 engine.store_failed(route.id, error);
             }
             let reply = given_anyway(refused(&refusal), &exchange);
-            if !refusal.is_for_silence() {
+            if !refusal.is_body_cut_off() {
                 let _waiting = exchange.wait_for_caller();
                 unread.discard(most, within).await;
             }

@@ -1,4 +1,4 @@
-//! Labels as a caller writes them: an object in which no name comes twice.
+//! Labels in a request: an object in which no name occurs twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::text::Text;
 
 type Labels<'a> = BTreeMap<Text<'a>, Text<'a>>;
 
-/// For a field that may be left out. Of a name that comes twice, serde would keep the last value.
+/// For an optional field. Of a name that occurs twice, serde would keep the last value.
 pub(super) fn optional<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Labels<'a>>, D::Error> {
     Ok(Option::<Distinct<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
 }

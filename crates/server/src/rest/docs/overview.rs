@@ -9,8 +9,8 @@ use crate::wire::{PARAMETERS, PARTS, WORDS};
 const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Documents",
-        "JSON in camelCase. Times are epoch milliseconds, durations are milliseconds and end in `Ms`. What there is \
-         nothing to say about is `null`. A field that is not known is refused, not ignored.",
+        "JSON in camelCase. Times are epoch milliseconds, durations are milliseconds and end in `Ms`. Values that do \
+         not exist are `null`. Unknown fields are refused, not ignored.",
     ),
     (
         "Idempotency",
@@ -19,8 +19,8 @@ const CONVENTIONS: [(&str, &str); 5] = [
     ),
     (
         "Waiting",
-        "`Prefer: wait=N` makes a submission, or a look at a task, answer as soon as the task has ended, or after N \
-         seconds (at most 30) with the task as it is.",
+        "With `Prefer: wait=N`, submitting a task or reading one answers as soon as the task has ended, or after N \
+         seconds (at most 30) with its current state.",
     ),
     (
         "Lists",
@@ -29,8 +29,8 @@ const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Errors",
         "Problem details (RFC 9457) with a stable `type`, which is also the address of a page here that explains it. \
-         `field` and `errors` name what was wrong and where. 400: it could not be understood; 422: it was understood, \
-         and cannot be.",
+         `field` and `errors` name what was wrong and where. 400: the request is malformed; 422: it is well-formed, \
+         but a value is not allowed.",
     ),
 ];
 
@@ -39,7 +39,7 @@ const STATUSES: [(&str, &str, &str); 6] = [
     ("", "PENDING", "waits for its next attempt"),
     ("", "IN_FLIGHT", "an attempt is claimed or under way"),
     ("good", "SUCCEEDED", "was accepted by the dependency"),
-    ("bad", "FAILED", "got an answer that no retry can mend"),
+    ("bad", "FAILED", "failed in a way that no retry can fix"),
     ("bad", "EXHAUSTED", "ran out of attempts or time"),
     ("off", "CANCELLED", "was cancelled; nothing is sent any more"),
 ];
@@ -50,8 +50,9 @@ pub(crate) fn section() -> Markup {
         section class="overview" id="overview" {
             h1 { "Redrive API" }
             p class="lead" {
-                "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries out, never sends more \
-                 often than it was allowed to, and carries one idempotency key on every attempt."
+                "Redrive accepts a request, stores it durably and retries it until it succeeds or its limits are reached. It \
+                 survives crashes, spaces retries out, never sends more often than allowed, and sends one idempotency key with \
+                 every attempt."
             }
             p class="base" { "Base URL " code { "http://" (super::HOST) } }
             ol class="life" {
@@ -72,8 +73,8 @@ pub(crate) fn section() -> Markup {
 fn secrets() -> String {
     let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!(
-        "The values of headers and URL parameters that carry secrets, and the user and password in a URL, are kept and \
-         sent as given and shown as `***`. Secret is a name that contains {}, one with the word {}, and the URL \
+        "The values of headers and URL parameters that carry secrets, and the user and password in a URL, are stored and \
+         sent as given, and shown as `***`. A name is secret if it contains {}, if one of its words is {}, or if it is the URL \
          parameter {}; `--secret-names` adds more.",
         list(&PARTS),
         list(&WORDS),

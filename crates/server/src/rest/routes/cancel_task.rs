@@ -17,7 +17,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "cancelTask",
     group: Group::Tasks,
     summary: "Cancel a task",
-    description: "Cancels a task. Only the status CANCELLED promises that nothing of the task is sent any more. A task \
+    description: "Cancels a task. Only the status CANCELLED means that nothing is sent any more. A task \
         that waits is CANCELLED at once. While an attempt is claimed or under way, the answer is IN_FLIGHT with \
         `cancelRequested`: that attempt may still reach the dependency, and no further one is made. The task then ends \
         CANCELLED, or SUCCEEDED if that attempt succeeds.",
@@ -28,7 +28,7 @@ pub(crate) static ROUTE: Route = Route {
     answers: &[
         Answer {
             status: 200,
-            description: "The task is CANCELLED: nothing of it is sent any more.",
+            description: "The task is CANCELLED: nothing is sent any more.",
             headers: &[],
             content: Content::Json(of::<Task<'static>>),
         },

@@ -16,13 +16,13 @@ pub(crate) static ROUTE: Route = Route {
     id: "deletePolicy",
     group: Group::Policies,
     summary: "Delete a policy",
-    description: "Removes a policy with all its versions. It is refused while tasks that have not ended keep one of \
+    description: "Deletes a policy with all its versions. It is refused while tasks that have not ended use one of \
         them, and always for the policy `default`.",
     effect: Effect::Writes,
     access: Access::Administer,
     parameters: &[POLICY_ID, IF_MATCH],
     request: None,
-    answers: &[Answer { status: 204, description: "The policy is gone.", headers: &[], content: Content::Nothing }],
+    answers: &[Answer { status: 204, description: "The policy was deleted.", headers: &[], content: Content::Nothing }],
     problems: &[&kind::POLICY_NOT_FOUND, &kind::POLICY_IN_USE, &kind::POLICY_PROTECTED, &kind::VERSION_MISMATCH],
     example: Example { target: "/retry-policies/webhooks", headers: &["If-Match: \"1\""], answer: "" },
     handler: |call| Box::pin(handle(call)),

@@ -19,9 +19,9 @@ pub(crate) static ROUTE: Route = Route {
     id: "getPolicy",
     group: Group::Policies,
     summary: "Show a policy",
-    description: "A policy as it is now, with every field that applies to it, and the versions that it had. An old \
-        version is kept for as long as a task refers to it. Where the service looks at the retry standard, `findings` are \
-        the rules that it breaks today.",
+    description: "The current version of a policy, with every field that applies to it, and its versions. An old version is \
+        kept as long as a task refers to it. Unless the service runs with `--standard off`, `findings` lists the rules of the retry \
+        standard that the policy breaks today.",
     effect: Effect::Reads,
     access: Access::Read,
     parameters: &[POLICY_ID],

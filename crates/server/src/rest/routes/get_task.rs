@@ -18,15 +18,15 @@ pub(crate) static ROUTE: Route = Route {
     id: "getTask",
     group: Group::Tasks,
     summary: "Show a task",
-    description: "Where a task stands: its status, its attempts, when the next one is due, what went wrong last and, \
-        once it has ended, what the dependency answered. Secrets in headers and URLs are shown as `***`.",
+    description: "A task with its status, its attempts, the time of the next one, the last error and, once it has ended, the \
+        answer of the dependency. Secrets in headers and URLs are shown as `***`.",
     effect: Effect::Reads,
     access: Access::Read,
     parameters: &[TASK_ID, PREFER],
     request: None,
     answers: &[Answer {
         status: 200,
-        description: "The task. With a wait: as soon as it has ended, or as it is when the wait is over.",
+        description: "The task. With `Prefer: wait`: as soon as it has ended, or its current state when the wait is over.",
         headers: &[PREFERENCE_APPLIED],
         content: Content::Json(of::<Task<'static>>),
     }],

@@ -20,20 +20,19 @@ pub(crate) static ROUTE: Route = Route {
     id: "keepBody",
     group: Group::Bodies,
     summary: "Upload a body",
-    description: "Takes bytes of any kind, at least one and up to 64 MiB, and stores them as they come, under the hash of what they are: \
-        for bodies that are too large for a JSON document. Give the `bodyRef` that comes back in a submission, within a \
-        day: a body that no task refers to is deleted after that. The same bytes may be uploaded as often as you like; \
-        they are stored once.",
+    description: "Stores a body of 1 byte to 64 MiB under its SHA-256 hash: for bodies that are too large for a JSON document. \
+        Use the `bodyRef` of the answer in a submission within a day: a body that no task refers to is deleted after that. \
+        Uploading the same bytes again is safe; they are stored once.",
     effect: Effect::Writes,
     access: Access::Submit,
     parameters: &[],
     request: Some(Document::Bytes {
-        description: "The body, byte for byte as it is to be sent.",
+        description: "The body, byte for byte as it is sent to the target.",
         example: "@picture.png",
     }),
     answers: &[Answer {
         status: 201,
-        description: "The body is stored, and durable.",
+        description: "The body is stored durably.",
         headers: &[],
         content: Content::Json(of::<StoredBody>),
     }],

@@ -17,10 +17,9 @@ pub(crate) static ROUTE: Route = Route {
     id: "listAttempts",
     group: Group::Tasks,
     summary: "Show a task's attempts",
-    description: "The attempt log, oldest first: every send that has ended, what it meant and how long the task then \
-        waited. The log has the attempts of all runs: `attemptNumber` goes on growing when a task is replayed, \
-        `attemptInRun` begins again at 1. The outcome `unknown` is an attempt that a crash cut off: it may have been \
-        delivered or not. A page ends after `limit` attempts or 1 MiB.",
+    description: "The attempt log, oldest first: every attempt that has ended, its outcome and the wait after it. The log has \
+        the attempts of all runs: `attemptNumber` continues when a task is replayed, `attemptInRun` starts again at 1. The \
+        outcome `unknown` is an attempt that a crash interrupted: it may or may not have been delivered. A page ends after `limit` attempts or 1 MiB.",
     effect: Effect::Reads,
     access: Access::Read,
     parameters: &[TASK_ID, CURSOR, LIMIT],

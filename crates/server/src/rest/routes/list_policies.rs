@@ -18,7 +18,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "listPolicies",
     group: Group::Policies,
     summary: "List policies",
-    description: "The current version of every policy, in the order of their names. A page ends after `limit` policies or \
+    description: "The current version of every policy, by name. A page ends after `limit` policies or \
         1 MiB.",
     effect: Effect::Reads,
     access: Access::Read,

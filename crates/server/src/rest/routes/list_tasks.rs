@@ -23,8 +23,8 @@ pub(crate) static ROUTE: Route = Route {
     id: "listTasks",
     group: Group::Tasks,
     summary: "List tasks",
-    description: "Tasks, newest first, with how many there are in each status (of all tasks, whatever the filters). \
-        A page ends after `limit` tasks or 1 MiB. It may be short, even empty, and still have a `nextCursor`: go on until it \
+    description: "Tasks, newest first, with the number of tasks in each status (of all tasks, not only of those that match the filters). \
+        A page ends after `limit` tasks or 1 MiB. A short or empty page may still have a `nextCursor`: continue until it \
         is `null`.",
     effect: Effect::Reads,
     access: Access::Read,
@@ -32,7 +32,7 @@ pub(crate) static ROUTE: Route = Route {
         Parameter {
             name: "status",
             place: Place::Query,
-            description: "Only tasks in this status. May be repeated or a list with commas.",
+            description: "Only tasks in this status. May be repeated, or a list separated by commas.",
             schema: of::<Vec<schema::TaskStatus>>,
         },
         Parameter {
@@ -44,7 +44,7 @@ pub(crate) static ROUTE: Route = Route {
         Parameter {
             name: "policyId",
             place: Place::Query,
-            description: "Only tasks with this policy, whatever its version.",
+            description: "Only tasks with this policy, in any version.",
             schema: parameters::policy_id,
         },
         Parameter {

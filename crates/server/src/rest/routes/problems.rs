@@ -14,7 +14,7 @@ pub(crate) static LIST: Route = Route {
     id: "problems",
     group: Group::Service,
     summary: "Every type of problem",
-    description: "The types of problem details that this API answers with, as a page to read.",
+    description: "The types of problem details that this API answers with, as a page.",
     effect: Effect::Nothing,
     access: Access::Public,
     parameters: &[],
@@ -31,7 +31,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "problem",
     group: Group::Service,
     summary: "One type of problem",
-    description: "What a type of problem details means and what to do about it. The `type` of every problem leads here.",
+    description: "The meaning of a type of problem details, and what to do about it. The `type` of every problem is the path of its page.",
     effect: Effect::Nothing,
     access: Access::Public,
     parameters: &[Parameter {

@@ -22,9 +22,8 @@ pub(crate) static ROUTE: Route = Route {
     summary: "Register or change a policy",
     description: "Registers a policy under its name. Sending the same fields again changes nothing; other fields make \
         a new version. Fields that are left out have the defaults of the policy's `context`, or else the general ones. \
-        Running tasks keep the version that they were accepted with. Where the service looks at the retry standard, the \
-        answer lists the rules that the policy breaks; where it enforces the standard, a policy that breaks a MUST is \
-        refused.",
+        Running tasks keep the version that they were accepted with. With `--standard warn` the answer lists the rules of the \
+        retry standard that the policy breaks; with `--standard enforce` a policy that breaks a MUST is refused.",
     effect: Effect::Writes,
     access: Access::Administer,
     parameters: &[
@@ -50,13 +49,13 @@ pub(crate) static ROUTE: Route = Route {
     answers: &[
         Answer {
             status: 201,
-            description: "There was no such policy; now there is.",
-            headers: &[AnswerHeader { name: "Location", description: "Where the policy is." }, parameters::ETAG],
+            description: "A new policy was created.",
+            headers: &[AnswerHeader { name: "Location", description: "The path of the policy." }, parameters::ETAG],
             content: Content::Json(of::<ShownPolicy<'static>>),
         },
         Answer {
             status: 200,
-            description: "The policy has a new version, or was the same already.",
+            description: "The policy has a new version, or is unchanged.",
             headers: &[parameters::ETAG],
             content: Content::Json(of::<ShownPolicy<'static>>),
         },

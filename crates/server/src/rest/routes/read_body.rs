@@ -14,14 +14,14 @@ pub(crate) static ROUTE: Route = Route {
     id: "readBody",
     group: Group::Bodies,
     summary: "Read a stored body",
-    description: "The bytes of a stored body: what a task with this `bodyRef` sends, or what its dependency answered. An \
-        answer that breaks off is not the whole body: what is stored is checked against its hash as it is read.",
+    description: "The bytes of a stored body: the body that a task with this `bodyRef` sends, or the body of its dependency's answer. \
+        They are checked against the hash while they are sent: an answer that breaks off is not the whole body.",
     effect: Effect::Reads,
     access: Access::Read,
     parameters: &[Parameter {
         name: "bodyRef",
         place: Place::Path,
-        description: "What a task, an answer or an upload shows as `bodyRef`.",
+        description: "The `bodyRef` of a task, an answer or an upload.",
         schema: TEXT,
     }],
     request: None,

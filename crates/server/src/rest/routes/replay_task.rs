@@ -17,9 +17,9 @@ pub(crate) static ROUTE: Route = Route {
     id: "replayTask",
     group: Group::Tasks,
     summary: "Replay a dead letter",
-    description: "Puts a task that ended FAILED or EXHAUSTED back to work: the same task, with the same request and the \
-        same idempotency key, due now. It begins a new run, with all of `maxAttempts` and all of its time budget; \
-        attempt numbers go on growing, and the attempts of earlier runs stay in its log.",
+    description: "Starts a task that ended FAILED or EXHAUSTED again: the same task, with the same request and the same \
+        idempotency key, due now. It begins a new run with its full `maxAttempts` and time budget. Attempt numbers continue, \
+        and the attempts of earlier runs stay in the log.",
     effect: Effect::Writes,
     access: Access::Operate,
     parameters: &[TASK_ID],

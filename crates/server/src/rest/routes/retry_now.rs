@@ -17,9 +17,9 @@ pub(crate) static ROUTE: Route = Route {
     id: "retryNow",
     group: Group::Tasks,
     summary: "Bring a waiting task forward",
-    description: "Makes a waiting task due now, instead of when its backoff ends. It costs one of its attempts, as \
-        any attempt does. A task whose next attempt is already claimed and only waits for its due time is IN_FLIGHT in \
-        the answer: that attempt begins now.",
+    description: "Makes a waiting task due now, instead of when its backoff ends. The attempt counts towards \
+        `maxAttempts`. A task whose next attempt is already claimed and waits for its due time is IN_FLIGHT in the answer: \
+        that attempt starts now.",
     effect: Effect::Writes,
     access: Access::Operate,
     parameters: &[TASK_ID],

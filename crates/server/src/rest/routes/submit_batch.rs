@@ -17,8 +17,8 @@ pub(crate) static ROUTE: Route = Route {
     id: "submitBatch",
     group: Group::Tasks,
     summary: "Submit many tasks",
-    description: "Accepts up to 1,000 tasks in one durable commit. Each item is judged exactly as a single submission \
-        would be and has its own result, in the same order; a bad item spoils none of the others. Each item has its \
+    description: "Accepts up to 1,000 tasks in one durable commit. Each item is validated as a single submission \
+        would be, and has its own result, in the same order; an invalid item does not affect the others. Each item has its \
         own `idempotencyKey`: an `Idempotency-Key` header is refused.",
     effect: Effect::Writes,
     access: Access::Submit,
@@ -35,7 +35,7 @@ pub(crate) static ROUTE: Route = Route {
     }),
     answers: &[Answer {
         status: 200,
-        description: "What became of each task.",
+        description: "The result of each task.",
         headers: &[],
         content: Content::Json(of::<BatchAnswer<'static>>),
     }],
@@ -50,7 +50,7 @@ pub(crate) static ROUTE: Route = Route {
       "status": 422,
       "error": {
         "type": "/problems/invalid-value",
-        "title": "A value cannot be",
+        "title": "A value is invalid",
         "status": 422,
         "detail": "tasks[1].targetUrl must not contain spaces",
         "field": "tasks[1].targetUrl",

@@ -21,8 +21,8 @@ pub(crate) static ROUTE: Route = Route {
     id: "submitTask",
     group: Group::Tasks,
     summary: "Submit a task",
-    description: "Hands a request over to be seen through. Once this answers, the task is durable: it ends exactly \
-        once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, whatever crashes. Submitting the same request with the same \
+    description: "Submits a request to be sent, and retried until it succeeds or its limits are reached. Once this answers, the task is \
+        durable: it ends exactly once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, also across crashes. Submitting the same request with the same \
         idempotency key again answers with the same task and changes nothing. Every attempt carries the key as \
         `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
     effect: Effect::Writes,
@@ -50,19 +50,19 @@ pub(crate) static ROUTE: Route = Route {
     answers: &[
         Answer {
             status: 201,
-            description: "The task was accepted. With a wait: it was accepted and has ended.",
+            description: "The task was accepted. With `Prefer: wait`: it was accepted and has ended.",
             headers: &[LOCATION_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
         Answer {
             status: 200,
-            description: "The same request had been accepted with the same key before: the same task. With a wait: it has ended.",
+            description: "The same request was accepted with the same key before: the same task. With `Prefer: wait`: it has ended.",
             headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
         Answer {
             status: 202,
-            description: "The wait is over and the task has not ended: the task as it is.",
+            description: "With `Prefer: wait`: the wait is over and the task has not ended. Its current state.",
             headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
@@ -79,7 +79,7 @@ pub(crate) static ROUTE: Route = Route {
     handler: |call| Box::pin(handle(call)),
 };
 
-const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "Where the task is." };
+const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "The path of the task." };
 const REPLAYED_HEADER: AnswerHeader =
     AnswerHeader { name: "Idempotent-Replayed", description: "`true` if the task had been accepted before." };
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
