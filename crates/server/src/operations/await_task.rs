@@ -1,4 +1,4 @@
-//! Waits for a task's end.
+//! Waits until a task has ended.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// The task as soon as it has ended, or as it is when `within` has passed (or the longest wait that is allowed), or when
-/// the caller is `interrupted`.
+/// The task as soon as it has ended. Otherwise its current state when `within` or the longest allowed wait has passed, or when
+/// `interrupted` ends.
 pub async fn await_task(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Removes a policy.
+//! Deletes a policy.
 
 use redrive_core::PolicyId;
 use redrive_store::{DeletePolicy, Expected};
@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Removes a policy, unless a task that has not ended keeps one of its versions.
+/// Deletes a policy, unless a task that has not ended uses one of its versions.
 pub async fn delete_policy(
     app: &App,
     caller: &Caller,
@@ -19,7 +19,7 @@ pub async fn delete_policy(
         return Err(Failure::PolicyProtected(id));
     }
     let expected = match &precondition {
-        // Whoever deletes what is not there is told so by the store; any version will do.
+        // The store reports a missing policy; any version will do.
         Precondition::Exists => Expected::Anything,
         other => other.expected(app, caller, &id).await?,
     };

@@ -1,4 +1,4 @@
-//! Shows a policy and its versions.
+//! Reads a policy and its versions.
 
 use redrive_core::PolicyId;
 use redrive_store::PolicyVersion;

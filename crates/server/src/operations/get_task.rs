@@ -1,4 +1,4 @@
-//! Shows one task.
+//! Reads one task.
 
 use redrive_core::TaskId;
 use redrive_store::TaskDetail;

@@ -1,4 +1,4 @@
-//! Shows a task's attempt log.
+//! Reads a task's attempt log.
 
 use redrive_core::{Attempt, TaskId};
 
@@ -14,7 +14,7 @@ pub struct AttemptPage {
     pub max_attempts: u32,
     /// The attempts.
     pub attempts: Vec<Attempt>,
-    /// The number behind which the next page begins, if there is one.
+    /// The number after which the next page begins, if there is one.
     pub next: Option<u32>,
 }
 

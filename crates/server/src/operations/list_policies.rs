@@ -7,12 +7,12 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// A page of policies, in the order of their names.
+/// A page of policies, by name.
 #[derive(Debug, Clone)]
 pub struct PolicyPage {
     /// The current version of each.
     pub policies: Vec<PolicyVersion>,
-    /// The name behind which the next page begins, if there is one.
+    /// The name after which the next page begins, if there is one.
     pub next: Option<PolicyId>,
 }
 

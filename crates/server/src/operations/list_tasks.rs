@@ -16,7 +16,7 @@ pub struct TaskFilter {
     pub statuses: Vec<Status>,
     /// Only this dependency.
     pub dependency: Option<Dependency>,
-    /// Only this policy, whatever its version.
+    /// Only this policy, in any version.
     pub policy: Option<PolicyId>,
     /// Only tasks with all of these labels.
     pub labels: BTreeMap<String, String>,
@@ -26,14 +26,14 @@ pub struct TaskFilter {
     pub created_before: Option<Timestamp>,
     /// Where the page before ended.
     pub below: Option<TaskId>,
-    /// The most tasks of the page; the default page size if nothing is said, the largest one at most.
+    /// The most tasks of the page; the default page size if not set, and never more than the largest one.
     pub limit: Option<usize>,
 }
 
-/// A page of tasks, and how many there are in each status, whatever the filter.
+/// A page of tasks, and the number of all tasks in each status.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// The page. It may be short, even empty, and still have a `next`.
+    /// The page. A short or empty page may still have a `next`.
     pub page: TaskPage,
     /// How many tasks the tenant has in each status.
     pub counts: Counts,

@@ -11,21 +11,21 @@ type Labels<'a> = BTreeMap<Text<'a>, Text<'a>>;
 
 /// For an optional field. Of a name that occurs twice, serde would keep the last value.
 pub(super) fn optional<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Labels<'a>>, D::Error> {
-    Ok(Option::<Distinct<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
+    Ok(Option::<UniqueNames<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
 }
 
-struct Distinct<'a>(Labels<'a>);
+struct UniqueNames<'a>(Labels<'a>);
 
-impl<'de> Deserialize<'de> for Distinct<'de> {
+impl<'de> Deserialize<'de> for UniqueNames<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(DistinctVisitor)
+        deserializer.deserialize_map(UniqueNamesVisitor)
     }
 }
 
-struct DistinctVisitor;
+struct UniqueNamesVisitor;
 
-impl<'de> Visitor<'de> for DistinctVisitor {
-    type Value = Distinct<'de>;
+impl<'de> Visitor<'de> for UniqueNamesVisitor {
+    type Value = UniqueNames<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object from names to texts")
@@ -39,6 +39,6 @@ impl<'de> Visitor<'de> for DistinctVisitor {
             }
             labels.insert(name, value);
         }
-        Ok(Distinct(labels))
+        Ok(UniqueNames(labels))
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::operations::{NodeState, SeenNode};
+use crate::operations::{NodeState, NodeWithState};
 
 /// The nodes that use the store.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,8 +41,8 @@ pub struct ShownNode<'a> {
 
 impl<'a> ShownNode<'a> {
     /// The node as the API shows it.
-    pub fn new(seen: &'a SeenNode) -> Self {
-        let SeenNode { node, state } = seen;
+    pub fn new(seen: &'a NodeWithState) -> Self {
+        let NodeWithState { node, state } = seen;
         ShownNode {
             node: node.id.as_str(),
             state: match state {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::html::{anchor, prose};
 use super::{example, fields};
-use crate::rest::route::{Place, Route};
+use crate::rest::route::{ParameterLocation, Route};
 
 /// What a route is, takes and answers; `document` is the OpenAPI document.
 pub(crate) fn section(route: &Route, document: &Value) -> Markup {
@@ -33,8 +33,8 @@ pub(crate) fn verb(route: &Route) -> Markup {
 }
 
 fn parameters(route: &Route, operation: &Value) -> Markup {
-    let rows = |place: Place| {
-        route.parameters.iter().enumerate().filter(move |(_, each)| each.place == place).map(|(at, parameter)| {
+    let rows = |location: ParameterLocation| {
+        route.parameters.iter().enumerate().filter(move |(_, each)| each.location == location).map(|(at, parameter)| {
             let mut schema = operation["parameters"][at]["schema"].clone();
             if let Some(schema) = schema.as_object_mut() {
                 schema.insert("description".into(), parameter.description.into());
@@ -43,11 +43,11 @@ fn parameters(route: &Route, operation: &Value) -> Markup {
         })
     };
     html! {
-        @for (place, title) in [(Place::Path, "In the path"), (Place::Query, "In the query"), (Place::Header, "Headers")] {
-            @if route.parameters.iter().any(|parameter| parameter.place == place) {
+        @for (location, title) in [(ParameterLocation::Path, "In the path"), (ParameterLocation::Query, "In the query"), (ParameterLocation::Header, "Headers")] {
+            @if route.parameters.iter().any(|parameter| parameter.location == location) {
                 h4 { (title) }
                 table class="fields" {
-                    @for row in rows(place) { (row) }
+                    @for row in rows(location) { (row) }
                 }
             }
         }

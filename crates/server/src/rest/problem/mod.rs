@@ -25,7 +25,7 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
         Refusal::NotJson(_) => &kind::NOT_JSON,
         Refusal::TooLarge { .. } => &kind::TOO_LARGE,
-        Refusal::NoRoom(_) | Refusal::NoPlace => &kind::UNAVAILABLE,
+        Refusal::MemoryExhausted(_) | Refusal::ConnectionsExhausted => &kind::UNAVAILABLE,
         Refusal::TooSlow => &kind::REQUEST_TIMEOUT,
         Refusal::BrokenBody(_) => &kind::MALFORMED_JSON,
         Refusal::Unshowable(_) | Refusal::Panicked => &kind::INTERNAL,

@@ -3,7 +3,7 @@
 use redrive_engine::bodies::BodyError;
 
 use crate::failure::Failure;
-use crate::rest::memory::NoRoom;
+use crate::rest::memory::MemoryExhausted;
 
 /// Why a request is answered with a problem.
 #[derive(Debug, thiserror::Error)]
@@ -41,10 +41,10 @@ pub(crate) enum Refusal {
     },
     /// There is no memory for the request or its answer.
     #[error(transparent)]
-    NoRoom(#[from] NoRoom),
+    MemoryExhausted(#[from] MemoryExhausted),
     /// Every connection that is allowed is in use.
     #[error("all connections of the service are in use: only health checks are answered; try again later")]
-    NoPlace,
+    ConnectionsExhausted,
     /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     TooSlow,

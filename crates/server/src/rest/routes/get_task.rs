@@ -40,7 +40,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
         return Reply::json(200, &Task::full(&get_task(app, caller, id).await?, &app.secrets));
     };
-    let detail = await_task(app, caller, id, within, call.context.stopping.begun()).await?;
+    let detail = await_task(app, caller, id, within, call.context.shutdown.started()).await?;
     let applied = format!("wait={}", within.as_secs());
     Ok(Reply::json(200, &Task::full(&detail, &app.secrets))?.with(prefer::PREFERENCE_APPLIED, applied))
 }

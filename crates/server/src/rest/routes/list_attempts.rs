@@ -5,7 +5,7 @@ use http::Method;
 use super::parameters::{CURSOR, LIMIT, TASK_ID};
 use crate::operations::list_attempts;
 use crate::rest::call::Call;
-use crate::rest::page::{Added, Page};
+use crate::rest::page::{Addition, Page};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
@@ -69,7 +69,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         let wanted = MOST_READ.min(most - page.items());
         let read = list_attempts(call.app(), call.caller(), id, after, Some(wanted)).await?;
         for attempt in &read.attempts {
-            if let Added::No = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
+            if let Addition::PageFull = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
                 break 'read Some(after);
             }
             after = attempt.number;

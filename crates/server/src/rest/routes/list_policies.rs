@@ -6,7 +6,7 @@ use redrive_core::PolicyId;
 use super::parameters::{CURSOR, LIMIT};
 use crate::operations::list_policies;
 use crate::rest::call::Call;
-use crate::rest::page::{Added, Page};
+use crate::rest::page::{Addition, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
 use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
@@ -69,7 +69,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         let wanted = MOST_READ.min(most - page.items());
         let read = list_policies(call.app(), call.caller(), after.clone(), Some(wanted)).await?;
         for policy in &read.policies {
-            if let Added::No = page.add(&ShownPolicy::try_new(policy)?)? {
+            if let Addition::PageFull = page.add(&ShownPolicy::try_new(policy)?)? {
                 break 'read after;
             }
             after = Some(policy.id.clone());

@@ -6,7 +6,7 @@ use crate::rest::call::Call;
 use crate::rest::docs;
 use crate::rest::problem::{Kind, Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, TEXT};
 
 pub(crate) static LIST: Route = Route {
     method: Method::GET,
@@ -36,7 +36,7 @@ pub(crate) static ROUTE: Route = Route {
     access: Access::Public,
     parameters: &[Parameter {
         name: "name",
-        place: Place::Path,
+        location: ParameterLocation::Path,
         description: "The last part of the problem's `type`.",
         schema: TEXT,
     }],

@@ -4,13 +4,13 @@ use http::Method;
 use http::header::{ETAG, LOCATION};
 
 use super::parameters::{self, IF_MATCH};
-use crate::operations::{PutHow, put_policy};
-use crate::rest::call::{Call, Received};
+use crate::operations::{PutOutcome, put_policy};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, ParameterLocation, Route, of,
 };
 use crate::wire::{PolicyInput, ShownPolicy, parse};
 
@@ -30,7 +30,7 @@ pub(crate) static ROUTE: Route = Route {
         IF_MATCH,
         Parameter {
             name: "If-None-Match",
-            place: Place::Header,
+            location: ParameterLocation::Header,
             description: "`*`: only if there is no such policy yet.",
             schema: parameters::asterisk,
         },
@@ -83,14 +83,16 @@ pub(crate) const EXAMPLE: &str = r#"{
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.document_bytes;
-    let (bytes, Received { context, caller, parts }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
     let precondition = precondition::of(&parts.headers)?;
     let input: PolicyInput<'_> = parse(&bytes)?;
     let put = put_policy(&context.app, &caller, input, precondition).await?;
     let document = ShownPolicy { findings: put.findings, ..ShownPolicy::try_new(&put.version)? };
-    let reply = match put.how {
-        PutHow::Created => Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id)),
-        PutHow::Updated | PutHow::Unchanged => Reply::json(200, &document)?,
+    let reply = match put.outcome {
+        PutOutcome::Created => {
+            Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id))
+        }
+        PutOutcome::Updated | PutOutcome::Unchanged => Reply::json(200, &document)?,
     };
     Ok(reply.with(ETAG, precondition::etag(put.version.version)))
 }

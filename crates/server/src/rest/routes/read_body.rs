@@ -6,7 +6,7 @@ use crate::operations::read_body;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, TEXT};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -20,7 +20,7 @@ pub(crate) static ROUTE: Route = Route {
     access: Access::Read,
     parameters: &[Parameter {
         name: "bodyRef",
-        place: Place::Path,
+        location: ParameterLocation::Path,
         description: "The `bodyRef` of a task, an answer or an upload.",
         schema: TEXT,
     }],

@@ -4,7 +4,7 @@ use http::Method;
 
 use crate::failure::Failure;
 use crate::operations::{Acceptance, Accepted, submit_batch};
-use crate::rest::call::{Call, Received};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
 use crate::rest::problem::{self, Refusal, kind};
 use crate::rest::reply::Reply;
@@ -68,7 +68,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         return Err(Refusal::parameter("Idempotency-Key", "must not be given: each task has its own idempotencyKey"));
     }
     let limit = call.app().limits.batch_bytes;
-    let (bytes, Received { context, caller, .. }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, .. }) = call.read_json(limit).await?;
     let batch: Batch<'_> = parse(&bytes)?;
     let items = batch.tasks.iter().map(|item| parse::<Submission<'_>>(item.get().as_bytes())).collect();
     let outcomes = submit_batch(&context.app, &caller, items).await?;

@@ -6,11 +6,11 @@ use http::header::{HeaderName, LOCATION};
 use super::parameters::{self, PREFER, PREFERENCE_APPLIED};
 use super::task_answer::{self, DELIVERED};
 use crate::operations::{Acceptance, Accepted, await_task, submit_task};
-use crate::rest::call::{Call, Received};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, ParameterLocation, Route, of,
 };
 use crate::rest::{idempotency_key, prefer};
 use crate::wire::{Submission, Task, parse};
@@ -30,7 +30,7 @@ pub(crate) static ROUTE: Route = Route {
     parameters: &[
         Parameter {
             name: "Idempotency-Key",
-            place: Place::Header,
+            location: ParameterLocation::Header,
             description: "The same as `idempotencyKey` in the document: bare, or in quotes as a structured-field string.",
             schema: parameters::idempotency_key,
         },
@@ -86,7 +86,7 @@ const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.submission_bytes();
-    let (bytes, Received { context, caller, parts }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
     let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
@@ -95,7 +95,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
 
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
     if let Some(within) = wait {
-        detail = await_task(app, &caller, detail.task.id, within, context.stopping.begun()).await?;
+        detail = await_task(app, &caller, detail.task.id, within, context.shutdown.started()).await?;
     }
     let status = match (how, wait) {
         (_, Some(_)) if !detail.task.status.is_ended() => 202,

@@ -1,4 +1,4 @@
-//! Accepts connections for ever: an accept that fails is followed by a pause and another one.
+//! Accepts connections. After a failed accept it pauses, then tries again.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind};
@@ -12,12 +12,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause after a failure when connections were closed: they need a moment to be gone.
+/// The pause after a failure when connections were closed: closing them takes a moment.
 const CLOSING: Duration = Duration::from_millis(1);
 
-/// Where connections come from.
+/// A listener.
 pub(super) trait Listen: Send + Sync {
-    /// The next connection. Nothing is lost when the wait is given up.
+    /// The next connection. Dropping the future loses no connection.
     fn accept(&self) -> impl Future<Output = Result<TcpStream, Error>> + Send;
 }
 
@@ -28,25 +28,25 @@ impl Listen for TcpListener {
 }
 
 /// Accepts connections.
-pub(super) struct Accepting<L> {
+pub(super) struct Acceptor<L> {
     listener: L,
-    /// How many accepts have failed since the last one that did not.
+    /// How many accepts have failed in a row.
     pub(super) failures: u32,
     resume_at: Option<Instant>,
 }
 
-impl<L: Listen> Accepting<L> {
+impl<L: Listen> Acceptor<L> {
     pub(super) fn new(listener: L) -> Self {
-        Accepting { listener, failures: 0, resume_at: None }
+        Acceptor { listener, failures: 0, resume_at: None }
     }
 
-    /// Other connections have been closed since the failure: there will be room soon.
-    pub(super) fn room_is_made(&mut self) {
+    /// Other connections were closed since the failure: the next accept may come soon.
+    pub(super) fn resume_soon(&mut self) {
         self.resume_at = self.resume_at.map(|resume_at| resume_at.min(Instant::now() + CLOSING));
     }
 
-    /// The next connection, or why the machine has no room for it (too many open files, no memory). The next call waits a
-    /// little after a failure. Nothing is lost when the wait is given up.
+    /// The next connection, or the error if the machine cannot accept it (too many open files, no memory). After a failure
+    /// the next call pauses first. Dropping the future loses no connection.
     #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
     pub(super) async fn next(&mut self) -> Result<TcpStream, Error> {
         if let Some(resume_at) = self.resume_at {
@@ -59,7 +59,7 @@ impl<L: Listen> Accepting<L> {
                     self.failures = 0;
                     return Ok(stream);
                 }
-                // The caller has gone away again.
+                // The caller closed the connection already.
                 Err(error) if is_about_one_connection(&error) => {
                     tracing::debug!(%error, "a connection ended before it was accepted");
                     tokio::task::yield_now().await;
@@ -119,12 +119,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_pause_is_short_when_connections_were_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut accepting = Accepting::new(Failing(AtomicU32::new(100), listener));
+        let mut accepting = Acceptor::new(Failing(AtomicU32::new(100), listener));
         for _ in 0..10 {
             accepting.next().await.unwrap_err();
         }
         let began = Instant::now();
-        accepting.room_is_made();
+        accepting.resume_soon();
         accepting.next().await.unwrap_err();
         assert_eq!(began.elapsed(), CLOSING);
         accepting.next().await.unwrap_err();
@@ -135,7 +135,7 @@ mod tests {
     async fn a_thousand_failures_are_survived_and_forgotten() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut accepting = Accepting::new(Failing(AtomicU32::new(1_000), listener));
+        let mut accepting = Acceptor::new(Failing(AtomicU32::new(1_000), listener));
         let began = Instant::now();
         for failures in 1..=1_000 {
             assert_eq!(accepting.next().await.unwrap_err().raw_os_error(), Some(24));

@@ -1,7 +1,7 @@
-//! The body of an answer on its way out: complete, or piece by piece.
+//! The body of an answer as hyper sends it: complete, or piece by piece.
 //!
-//! Every piece that hyper takes holds its [`Exchange`] until it is written to the socket: only then is its memory given
-//! back, and only then has the caller taken something.
+//! Every piece that hyper takes holds its [`Exchange`] until it is written to the socket. Only then is its memory released, and
+//! the caller counts as reading.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use super::peer::Exchange;
 const PIECE: usize = 64 * 1024;
 
 /// An answer's body, as hyper takes it.
-pub(crate) struct Sent {
+pub(crate) struct ResponseBody {
     content: Content,
     exchange: Arc<Exchange>,
 }
 
 enum Content {
     Whole(Bytes),
-    /// What is left of the last piece, the pieces to come, and the bytes of both. One that fails ends the connection, so
-    /// that nobody takes a part for the whole.
+    /// The rest of the current piece, the pieces to come, and the bytes of both. A failure closes the connection,
+    /// so that the caller does not take a part for the whole.
     Streamed(Bytes, Pieces, u64),
 }
 
-impl Sent {
+impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes, exchange: Arc<Exchange>) -> Self {
-        Sent { content: Content::Whole(bytes), exchange }
+        ResponseBody { content: Content::Whole(bytes), exchange }
     }
 
     pub(crate) fn streamed(pieces: Pieces, length: u64, exchange: Arc<Exchange>) -> Self {
-        Sent { content: Content::Streamed(Bytes::new(), pieces, length), exchange }
+        ResponseBody { content: Content::Streamed(Bytes::new(), pieces, length), exchange }
     }
 }
 
-impl Body for Sent {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Sent { content, exchange } = self.get_mut();
+        let ResponseBody { content, exchange } = self.get_mut();
         let taken = |bytes| Frame::data(Bytes::from_owner(Piece { bytes, exchange: exchange.clone() }));
         match content {
             Content::Whole(left) if left.is_empty() => Poll::Ready(None),
