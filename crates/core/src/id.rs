@@ -1,4 +1,4 @@
-//! The names of things: one type each, so that no identifier is taken for another.
+//! Identifiers: one type each, so that they cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use uuid::{Builder, Uuid, Variant};
 
 use crate::time::Timestamp;
 
-/// Why a text cannot be an identifier.
+/// Why a text is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
     /// Empty text.
@@ -103,7 +103,7 @@ fn is_visible(c: char) -> bool {
 }
 
 text_id!(
-    /// Who a task, a policy or a record belongs to.
+    /// The tenant that a task, a policy or a record belongs to.
     TenantId,
     Rule { limit: 64, allowed: SLUG, permits: is_slug }
 );
@@ -113,7 +113,7 @@ text_id!(
     Rule { limit: 100, allowed: SLUG, permits: is_slug }
 );
 text_id!(
-    /// The downstream that a task calls: a name given by the caller, or else the target's origin.
+    /// The dependency that a task calls: a name given by the caller, or else the target's origin.
     Dependency,
     Rule { limit: 300, allowed: VISIBLE, permits: is_visible }
 );
@@ -124,7 +124,7 @@ text_id!(
 );
 
 impl TenantId {
-    /// The tenant of everybody, until there are keys to tell tenants apart.
+    /// The only tenant, until there are keys to tell tenants apart.
     pub fn default_tenant() -> Self {
         TenantId(Arc::from("default"))
     }
@@ -140,9 +140,9 @@ impl PolicyId {
 /// One tenant's work for one dependency: the unit of queueing, fairness and protection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
-    /// Whose work it is.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Whom it calls.
+    /// The dependency that is called.
     pub dependency: Dependency,
 }
 
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_stand_for_nobody_and_nothing_are_valid_ones() {
+    fn the_default_tenant_and_the_default_policy_have_valid_names() {
         assert_eq!(TenantId::try_new("default"), Ok(TenantId::default_tenant()));
         assert_eq!(PolicyId::try_new("default"), Ok(PolicyId::default_policy()));
     }

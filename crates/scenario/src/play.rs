@@ -8,7 +8,7 @@ use std::time::Duration;
 use redrive_core::attempt::{Answer, ErrorType};
 use redrive_core::breaker::{Health, Ticket};
 use redrive_core::classify::{self, Verdict};
-use redrive_core::decide::{self, Decision, Fit, Standing};
+use redrive_core::decide::{self, Decision, RunState, SendCheck};
 use redrive_core::task::{Reason, Status};
 use redrive_core::{Body, Timestamp};
 
@@ -256,7 +256,7 @@ impl<'a> Play<'a> {
         let state = &mut self.clients[client as usize];
         let deadline = moment(state.arrived).after(policy.total_budget);
         let fit = decide::before_send(deadline, self.lane.estimate(moment(now)), policy.attempt_timeout, moment(now));
-        let Fit::SendNow { timeout } = fit else {
+        let SendCheck::SendNow { timeout } = fit else {
             self.lane.not_sent(ticket);
             return self.end(client, End::Dead(Some(Reason::Deadline)), now);
         };
@@ -286,7 +286,7 @@ impl<'a> Play<'a> {
         self.tell_breaker(client, health, &verdict, now);
         self.tally.answered(now, verdict == Verdict::Success);
         let policy = &self.contender.policy;
-        let standing = Standing {
+        let run = RunState {
             attempt: u32::from(state.attempt),
             max_attempts: policy.max_attempts,
             deadline_at: moment(state.arrived).after(policy.total_budget),
@@ -296,7 +296,7 @@ impl<'a> Play<'a> {
             dns_failures: 0,
         };
         let unit = self.chance.unit(Purpose::Jitter, u64::from(client), u64::from(state.attempt));
-        match decide::after_attempt(policy, &standing, &verdict, moment(now), unit) {
+        match decide::after_attempt(policy, &run, &verdict, moment(now), unit) {
             Decision::End(Status::Succeeded, _) => self.end(client, End::Succeeded, now),
             Decision::End(_, reason) => self.end(client, End::Dead(reason), now),
             Decision::Retry { .. } if self.lane.would_suppress(moment(now)) => {

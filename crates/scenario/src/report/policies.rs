@@ -4,7 +4,7 @@ use redrive_core::Date;
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
 use redrive_core::policy::{Context, Policy};
-use redrive_core::timetable::{self, Fits, Range, Row};
+use redrive_core::timetable::{self, FitsBudget, Range, Row};
 use redrive_standard::rules::{self, Finding};
 
 use super::number::{duration, times};
@@ -78,9 +78,9 @@ fn timetable(name: &str, policy: &Policy) -> String {
     let mut table = Table::new("timetable", &format!("The timetable of {name}"), head);
     for row in rows.iter().take(ATTEMPTS) {
         let late = match row.fits {
-            Fits::Always => "",
-            Fits::Sometimes => " <small>may be too late</small>",
-            Fits::Never => " <small>too late</small>",
+            FitsBudget::Always => "",
+            FitsBudget::Sometimes => " <small>may be too late</small>",
+            FitsBudget::Never => " <small>too late</small>",
         };
         let cells = vec![range(row.wait), duration(row.at.typical), format!("{}{late}", duration(row.at.latest))];
         table.row(row.attempt.to_string(), cells);
