@@ -1,12 +1,12 @@
-//! The known name that somebody probably meant.
+//! Finds the known name that a misspelt one probably means.
 
-/// Longer names are not slips of anything.
+/// Longer names are not compared.
 const MAX_CHARACTERS: usize = 100;
 
-/// So many letters may be wrong in a long name; in a short one, a third of them.
+/// The most letters that may be wrong; in a short name, a third of them.
 const MAX_DISTANCE: usize = 5;
 
-/// The candidate that is closest to `name`, unless none is close enough to be a slip of the fingers.
+/// The candidate that is closest to `name`, if one is close enough for a typing mistake.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.chars().nth(MAX_CHARACTERS).is_some() {
         return None;

@@ -1,20 +1,20 @@
-//! What comes from a file, made safe to print: it must not move the cursor, break the line or turn the text around.
+//! Makes text from a file safe to print: it must not move the cursor, break the line or reverse the text.
 
 use std::fmt::Write;
 
-/// The text with a replacement character for each that a terminal would obey instead of showing.
+/// The text with each control character replaced.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|letter| if is_obeyed(letter) { '\u{fffd}' } else { letter }).collect()
+    text.chars().map(|letter| if is_control_like(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
-/// A JSON document with each such character escaped, which changes nothing for whoever reads it as JSON.
+/// A JSON document with each such character escaped, which does not change its meaning.
 pub fn printable_json(document: &str) -> String {
     let mut text = String::with_capacity(document.len());
     for letter in document.chars() {
         match letter {
             '\n' => text.push('\n'),
             // They only stand within strings, and none needs a surrogate. Writing to a string does not fail.
-            letter if is_obeyed(letter) => write!(text, "\\u{:04x}", u32::from(letter)).unwrap_or_default(),
+            letter if is_control_like(letter) => write!(text, "\\u{:04x}", u32::from(letter)).unwrap_or_default(),
             letter => text.push(letter),
         }
     }
@@ -22,7 +22,7 @@ pub fn printable_json(document: &str) -> String {
 }
 
 /// Control characters, line and paragraph separators, and what changes the direction of the text around it.
-pub(crate) fn is_obeyed(letter: char) -> bool {
+pub(crate) fn is_control_like(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

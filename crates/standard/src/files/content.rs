@@ -1,4 +1,4 @@
-//! What is in a document: its policies and its services, one by one, each with its path.
+//! Splits a document into its policies and services.
 //!
 //! Not here: whether a policy's fields are right (`shape`), what they mean (`redrive_core`).
 
@@ -19,25 +19,25 @@ const SERVICES: &str = "services";
 const NAME: &str = "name";
 pub(crate) const POLICY_ID: &str = "policyId";
 
-/// What the server shows beside a list of policies.
+/// The member that the server shows beside a list of policies.
 const NEXT_CURSOR: &str = "nextCursor";
 
-/// A field whose name begins so means nothing to us, wherever it is: people carry with it what they like.
+/// Fields whose names begin so are ignored: they are free for other tools.
 const EXTENSION: &str = "x-";
 
-/// The content of one document, as far as it could be told apart.
+/// The content of one document, as far as it could be read.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     /// The policies, in the order of the file.
-    pub(crate) policies: Vec<Named>,
+    pub(crate) policies: Vec<NamedPolicy>,
     /// The services, in the order of the file.
-    pub(crate) services: Vec<Part>,
-    /// What could not be told apart.
+    pub(crate) services: Vec<DocumentPart>,
+    /// What could not be read.
     pub(crate) problems: Vec<Problem>,
 }
 
 impl Content {
-    /// Whether nothing was there, not even something wrong.
+    /// Whether the document has neither content nor problems.
     pub(crate) fn is_empty(&self) -> bool {
         self.policies.is_empty() && self.services.is_empty() && self.problems.is_empty()
     }
@@ -45,19 +45,19 @@ impl Content {
 
 /// A part of a document.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
-    /// The part as it is written.
+pub(crate) struct DocumentPart {
+    /// The part of the tree.
     pub(crate) node: Node,
-    /// What stands for it as a whole: its name.
+    /// The bytes of its name.
     pub(crate) name_span: Range<usize>,
-    /// Where it is, in words that stay the same when lines move.
+    /// Its path by names, which stays the same when lines move.
     pub(crate) lasting_path: String,
-    /// The fields that it has to say something with.
+    /// Its fields, without extensions.
     pub(crate) json: Json,
 }
 
-impl Part {
-    /// What in the file a path from this part on speaks of.
+impl DocumentPart {
+    /// The bytes of a path within this part.
     pub(crate) fn span_at(&self, path: &[Step]) -> Range<usize> {
         self.node.span_at(path).unwrap_or_else(|| self.name_span.clone())
     }
@@ -65,14 +65,14 @@ impl Part {
 
 /// A policy with its name.
 #[derive(Debug, Clone)]
-pub(crate) struct Named {
+pub(crate) struct NamedPolicy {
     /// The policy's name.
     pub(crate) name: String,
     /// Its fields, without the name.
-    pub(crate) part: Part,
+    pub(crate) part: DocumentPart,
 }
 
-/// Tells the parts of a document apart.
+/// Splits a document into its parts.
 pub(crate) fn content(source: &Arc<Source>, document: &Node) -> Content {
     let mut reader = Reader { source, content: Content::default() };
     match &document.value {
@@ -83,7 +83,7 @@ pub(crate) fn content(source: &Arc<Source>, document: &Node) -> Content {
     reader.content
 }
 
-/// A document without sections is one policy, unless one of its keys is the slip of a section's name.
+/// A document without sections is one policy, unless one of its keys is a misspelt section.
 fn is_single_policy(entries: &[Entry]) -> bool {
     let is_section = |entry: &Entry| {
         let holds_parts = matches!(entry.node.value, Value::List(_) | Value::Table(_));
@@ -120,7 +120,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn problem(&mut self, span: &Range<usize>, wrong: impl Into<String>) {
-        self.content.problems.push(Problem::new(self.source.spot(Some(span.clone())), wrong));
+        self.content.problems.push(Problem::new(self.source.location(Some(span.clone())), wrong));
     }
 
     fn sections(&mut self, entries: &[Entry]) {
@@ -147,13 +147,13 @@ impl Reader<'_> {
                         Some(meant) => format!("did you mean {meant}?"),
                         None => "a file has policies and services".into(),
                     };
-                    self.problem(&entry.key_span, format!("{} means nothing here; {meant}", shortened(key)));
+                    self.problem(&entry.key_span, format!("{} is not known here; {meant}", shortened(key)));
                 }
             }
         }
     }
 
-    /// The name of a part and where it stands: its key if it has one, or else what its field says.
+    /// The name of a part and its bytes: its key if it has one, or else its name field.
     fn name(&mut self, node: &Node, kind: &str, field: &str, keyed: Option<&Entry>) -> Option<(String, Range<usize>)> {
         let own = node.entry(field).and_then(|own| own.node.as_text().map(|name| (name, own.node.span.clone())));
         let Some(keyed) = keyed else { return own.map(|(name, span)| (name.to_owned(), span)) };
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Some((keyed.key.clone(), keyed.key_span.clone()))
     }
 
-    /// One policy; `keyed` if it stands under its name.
+    /// Reads a policy; `keyed` is its entry if it is under its name.
     fn policy(&mut self, node: &Node, keyed: Option<&Entry>) {
         if !matches!(node.value, Value::Table(_)) {
             return self.problem(&node.span, format!("a policy must be a table, not {}", node.kind()));
@@ -182,11 +182,11 @@ impl Reader<'_> {
         if let Json::Object(fields) = &mut json {
             fields.retain(|field, _| field != POLICY_ID && !SHOWN_BESIDE.contains(&field.as_str()));
         }
-        let part = Part { node: node.clone(), name_span, lasting_path: format!("/{POLICIES}/{name}"), json };
-        self.content.policies.push(Named { name, part });
+        let part = DocumentPart { node: node.clone(), name_span, lasting_path: format!("/{POLICIES}/{name}"), json };
+        self.content.policies.push(NamedPolicy { name, part });
     }
 
-    /// One service; `keyed` if it stands under its name. That a name is missing is said with the rest of its shape.
+    /// Reads a service; `keyed` is its entry if it is under its name. A missing name is reported with its other fields.
     fn service(&mut self, node: &Node, at: usize, keyed: Option<&Entry>) {
         if !matches!(node.value, Value::Table(_)) {
             return self.problem(&node.span, format!("a service must be a table, not {}", node.kind()));
@@ -198,7 +198,7 @@ impl Reader<'_> {
         }
         let (name, name_span) = named.unwrap_or_else(|| (at.to_string(), node.span.clone()));
         let lasting_path = format!("/{SERVICES}/{name}");
-        self.content.services.push(Part { node: node.clone(), name_span, lasting_path, json });
+        self.content.services.push(DocumentPart { node: node.clone(), name_span, lasting_path, json });
     }
 }
 

@@ -5,7 +5,7 @@ use crate::rules::{Check, Rule};
 /// How wide a page is.
 const WIDTH: usize = 96;
 
-/// What somebody wants explained: a rule, and perhaps one of its checks.
+/// The subject of a page: a rule, and perhaps one of its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topic {
     rule: Rule,
@@ -20,7 +20,7 @@ impl Topic {
         Rule::from_id(name).map(|rule| Topic { rule, check: None }).or_else(by_check)
     }
 
-    /// All topics, a line each, for whoever asked for one that is not there.
+    /// All topics, a line each.
     pub fn list() -> String {
         let mut list = String::new();
         for rule in Rule::ALL {

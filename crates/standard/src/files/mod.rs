@@ -3,13 +3,13 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | `source` | a file's text, and the lines and columns in it |
-//! | `document` | one tree with positions, whichever language it was written in |
+//! | `source` | a file's text, with lines and columns |
+//! | `document` | one tree with positions for all languages |
 //! | `content` | the policies and services of a document |
-//! | `shape` | from a part of a document to a typed value, and everything that is wrong with it |
-//! | `written` | the policies of a file, for those who use them |
-//! | `judge` | several files as one set: names, findings, problems |
-//! | `verdict` | what came of it, counted |
+//! | `shape` | from a part of a document to a typed value, or to its errors |
+//! | `file_policy` | the policies of a file, for commands that use them |
+//! | `judge` | checks several files as one set: names, findings, problems |
+//! | `verdict` | the result, with counts |
 //! | `report` | the same findings for people, programs, code scanning and GitHub |
 //! | `explain` | a page about a rule |
 //!
@@ -18,17 +18,17 @@
 mod content;
 pub mod document;
 mod explain;
+mod file_policy;
 mod judge;
 mod problem;
 pub mod report;
 mod shape;
 mod source;
 mod verdict;
-mod written;
 
 pub use explain::{Topic, page};
+pub use file_policy::{FilePolicy, policies};
 pub use judge::judge;
 pub use problem::Problem;
-pub use source::{MAX_BYTES, Place, Source, Spot};
-pub use verdict::{Found, Subject, Tally, Verdict};
-pub use written::{Written, policies};
+pub use source::{LineRange, Location, MAX_BYTES, Source};
+pub use verdict::{FindingCounts, LocatedFinding, Subject, Verdict};

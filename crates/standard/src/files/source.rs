@@ -1,4 +1,4 @@
-//! A file's text, and where in it something stands: lines and columns as editors count them.
+//! A file's text, and locations in it, with lines and columns as editors count them.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::files::problem::Problem;
 
-/// The largest file that is read. Policies are written by hand; whatever is larger is something else.
+/// The largest file that is read. Policies are written by hand and are much smaller.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The text of a file, under the name that people know it by.
+/// The text of a file, with its name as it was given.
 #[derive(PartialEq, Eq)]
 pub struct Source {
     name: String,
@@ -20,37 +20,37 @@ pub struct Source {
     characters: Vec<usize>,
 }
 
-/// A document may be one line of megabytes: columns are counted from the nearest of these on.
+/// The distance of the marks from which columns are counted: a document may be one line of megabytes.
 const STRIDE: usize = 1024;
 
-/// What some editors put before everything else.
+/// The byte order mark that some editors write first.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A part of a file, or the file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
+pub struct Location {
     /// The file.
     pub source: Arc<Source>,
     /// The bytes; nothing if it is about the whole file.
     pub span: Option<Range<usize>>,
 }
 
-/// Where a part of a file begins and ends. Lines and columns count from 1, columns in Unicode characters; the end column
-/// is the one behind the last character.
+/// The lines and columns of a part of a file. Lines and columns count from 1, columns in Unicode characters; the end column
+/// is the one after the last character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LineRange {
     /// The line of the first character.
     pub line: usize,
     /// The column of the first character.
     pub column: usize,
     /// The line of the last character.
     pub end_line: usize,
-    /// The column behind the last character.
+    /// The column after the last character.
     pub end_column: usize,
 }
 
 impl Source {
-    /// The file `name` with these bytes; a problem if they are too many or no text.
+    /// The file `name` with these bytes; a problem if they are too many or not text.
     pub fn try_new(name: impl Into<String>, bytes: Vec<u8>) -> Result<Arc<Source>, Problem> {
         let name = name.into();
         if bytes.len() > MAX_BYTES {
@@ -64,15 +64,15 @@ impl Source {
                 let valid = error.utf8_error().valid_up_to() - mark;
                 let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
                 let at = Some(valid..valid + '\u{fffd}'.len_utf8());
-                let spot = Source::of(name, text).spot(at);
-                Err(Problem::new(spot, "the file is not UTF-8 text: this byte is no character"))
+                let location = Source::of(name, text).location(at);
+                Err(Problem::new(location, "the file is not UTF-8 text: this byte is not part of a character"))
             }
         }
     }
 
     /// The problem of a file that could not be read at all.
     pub fn unreadable(name: impl Into<String>, why: impl Into<String>) -> Problem {
-        Problem::new(Source::of(name.into(), String::new()).spot(None), why)
+        Problem::new(Source::of(name.into(), String::new()).location(None), why)
     }
 
     fn of(name: String, text: String) -> Arc<Source> {
@@ -81,19 +81,19 @@ impl Source {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let characters = text.as_bytes().chunks(STRIDE).scan(0, |before, chunk| {
             let here = *before;
-            *before += begun(chunk);
+            *before += characters_in(chunk);
             Some(here)
         });
         let characters = characters.collect();
         Arc::new(Source { name, text, line_starts, characters })
     }
 
-    /// The name that people know the file by.
+    /// The name of the file, as it was given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name as a path with slashes, without what leads nowhere: `./a.toml` and `a.toml` are the same file.
+    /// The name as a path with slashes, without `.` and empty parts: `./a.toml` and `a.toml` are the same file.
     pub fn path(&self) -> String {
         let slashed = if MAIN_SEPARATOR == '\\' { self.name.replace('\\', "/") } else { self.name.clone() };
         let parts = slashed.split('/').enumerate().filter(|(at, part)| *part != "." && (*at == 0 || !part.is_empty()));
@@ -113,12 +113,12 @@ impl Source {
         self.text[start..end].trim_end_matches(['\r', '\n'])
     }
 
-    /// Where these bytes are. A span that is empty, or that would end before a line does, covers one column at least.
-    pub fn place(&self, span: &Range<usize>) -> Place {
+    /// The lines and columns of these bytes. A span that is empty, or that would end before a line does, covers one column at least.
+    pub fn line_range(&self, span: &Range<usize>) -> LineRange {
         let (line, column) = self.line_and_column(span.start);
         let (end_line, end_column) = self.line_and_column(span.end.max(span.start));
         let end_column = if (end_line, end_column) == (line, column) { column + 1 } else { end_column };
-        Place { line, column, end_line, end_column }
+        LineRange { line, column, end_line, end_column }
     }
 
     /// The byte at which a line begins; lines count from 1.
@@ -127,8 +127,8 @@ impl Source {
     }
 
     /// A part of this file.
-    pub fn spot(self: &Arc<Self>, span: Option<Range<usize>>) -> Spot {
-        Spot { source: Arc::clone(self), span }
+    pub fn location(self: &Arc<Self>, span: Option<Range<usize>>) -> Location {
+        Location { source: Arc::clone(self), span }
     }
 
     fn line_and_column(&self, offset: usize) -> (usize, usize) {
@@ -143,7 +143,7 @@ impl Source {
     fn characters_before(&self, offset: usize) -> usize {
         let mark = (offset / STRIDE).min(self.characters.len().saturating_sub(1));
         let before = self.characters.get(mark).copied().unwrap_or(0);
-        before + begun(&self.text.as_bytes()[(mark * STRIDE).min(offset)..offset])
+        before + characters_in(&self.text.as_bytes()[(mark * STRIDE).min(offset)..offset])
     }
 
     /// The nearest byte at or before `offset` at which a character begins.
@@ -154,29 +154,29 @@ impl Source {
 }
 
 /// How many characters begin in these bytes.
-fn begun(bytes: &[u8]) -> usize {
+fn characters_in(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| (**byte & 0b1100_0000) != 0b1000_0000).count()
 }
 
-/// The name alone: a text has no place in a message about something else.
+/// The name and the size, not the text.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({:?}, {} bytes)", self.name, self.text.len())
     }
 }
 
-impl Spot {
-    /// Where it is; nothing for a file as a whole.
-    pub fn place(&self) -> Option<Place> {
-        self.span.as_ref().map(|span| self.source.place(span))
+impl Location {
+    /// Its lines and columns; nothing for a file as a whole.
+    pub fn line_range(&self) -> Option<LineRange> {
+        self.span.as_ref().map(|span| self.source.line_range(span))
     }
 }
 
 /// `file:line:column`, as editors and terminals understand it.
-impl fmt::Display for Spot {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source.name())?;
-        match self.place() {
+        match self.line_range() {
             Some(place) => write!(f, ":{}:{}", place.line, place.column),
             None => Ok(()),
         }
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let source = source(text);
             let start = source.text().find(part).unwrap();
-            let place = source.place(&(start..start + part.len()));
+            let place = source.line_range(&(start..start + part.len()));
             let found = (place.line, place.column, place.end_line, place.end_column);
             assert_eq!(found, expected, "{text:?}");
         }
@@ -218,7 +218,7 @@ mod tests {
         let source = source(&text);
         for repetition in [0, 1, 100, 102, 1_999, 2_000] {
             let at = 3 + repetition * 10;
-            assert_eq!(source.place(&(at..at + 1)).column, repetition * 4 + 1, "{repetition}");
+            assert_eq!(source.line_range(&(at..at + 1)).column, repetition * 4 + 1, "{repetition}");
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
             (5..5, (2, 2, 2, 3)),
             (99..120, (2, 2, 2, 3)),
         ] {
-            let place = source.place(&span);
+            let place = source.line_range(&span);
             assert_eq!((place.line, place.column, place.end_line, place.end_column), expected, "{span:?}");
         }
         assert_eq!((source.line(1), source.line(2), source.line(3)), ("ä", "b", ""));
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn what_is_no_text_is_a_problem_at_its_place() {
         let problem = Source::try_new("f.toml", b"a = 1\nb = \"\xff\"\n".to_vec()).unwrap_err();
-        assert_eq!(problem.to_string(), "f.toml:2:6: the file is not UTF-8 text: this byte is no character");
+        assert_eq!(problem.to_string(), "f.toml:2:6: the file is not UTF-8 text: this byte is not part of a character");
         let problem = Source::try_new("f.toml", b"\xef\xbb\xbfb = \"\xff\"\n".to_vec()).unwrap_err();
-        assert_eq!(problem.to_string(), "f.toml:1:6: the file is not UTF-8 text: this byte is no character");
+        assert_eq!(problem.to_string(), "f.toml:1:6: the file is not UTF-8 text: this byte is not part of a character");
         let problem = Source::try_new("f.toml", vec![b' '; MAX_BYTES + 1]).unwrap_err();
         assert_eq!(problem.to_string(), "f.toml: the file is larger than 4 MiB");
         assert!(Source::try_new("f.toml", vec![b' '; MAX_BYTES]).is_ok());

@@ -1,28 +1,28 @@
-//! What came of judging files: findings with their places, problems, and their number.
+//! The result of linting files: findings with their locations, problems, and counts.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::rules::{Finding, Gate};
 use sha2::{Digest, Sha256};
 
 use crate::files::problem::Problem;
-use crate::files::source::Spot;
+use crate::files::source::Location;
+use crate::rules::{Finding, Gate};
 
-/// A finding with the place that it was found at.
+/// A finding with its location.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// What was found.
+pub struct LocatedFinding {
+    /// The finding.
     pub finding: Finding,
-    /// Where.
-    pub spot: Spot,
-    /// Whose it is.
+    /// Its location in the file.
+    pub location: Location,
+    /// The policy or the service that it is about.
     pub subject: Subject,
-    /// What it is known by, also when lines move: the check, the file's path and the names on the way to it.
+    /// An id that stays the same when lines move: a hash of the check, the file's path and the names on the way to it.
     pub fingerprint: String,
 }
 
-/// What was judged.
+/// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// The policy with this name.
@@ -36,12 +36,12 @@ pub enum Subject {
     },
 }
 
-/// What came of judging some files.
+/// The result of linting some files.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// The rules that are broken, in the order of the files.
-    pub findings: Vec<Found>,
-    /// What could not be read, and so was not judged.
+    pub findings: Vec<LocatedFinding>,
+    /// Parts that could not be read, and so were not checked.
     pub problems: Vec<Problem>,
     /// How many files were given.
     pub files: usize,
@@ -51,52 +51,52 @@ pub struct Verdict {
     pub services: usize,
 }
 
-/// The findings that nobody has approved, by the gate that stops them, and those that somebody has.
+/// The number of findings by gate; approved ones are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Must not be merged.
+pub struct FindingCounts {
+    /// Findings that block the merge.
     pub merge: usize,
-    /// Must not be deployed.
+    /// Findings that block the deploy.
     pub deploy: usize,
-    /// Need an approval.
+    /// Findings that need an approval.
     pub approval: usize,
-    /// Are advice.
+    /// Findings that are advice.
     pub advice: usize,
-    /// Have been approved.
+    /// Findings with an approval.
     pub approved: usize,
 }
 
 impl Verdict {
-    /// Whether a finding that nobody has approved is stopped at `gate` or a stricter one.
+    /// Whether there is a finding without an approval at `gate` or a stricter one.
     pub fn is_stopped_at(&self, gate: Gate) -> bool {
         self.findings.iter().any(|found| !found.finding.is_permitted() && found.finding.check.gate >= gate)
     }
 
     /// The findings, counted.
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
+    pub fn counts(&self) -> FindingCounts {
+        let mut counts = FindingCounts::default();
         for found in &self.findings {
             *match found.finding.check.gate {
-                _ if found.finding.is_permitted() => &mut tally.approved,
-                Gate::Merge => &mut tally.merge,
-                Gate::Deploy => &mut tally.deploy,
-                Gate::Approval => &mut tally.approval,
-                Gate::Advice => &mut tally.advice,
+                _ if found.finding.is_permitted() => &mut counts.approved,
+                Gate::Merge => &mut counts.merge,
+                Gate::Deploy => &mut counts.deploy,
+                Gate::Approval => &mut counts.approval,
+                Gate::Advice => &mut counts.advice,
             } += 1;
         }
-        tally
+        counts
     }
 }
 
-impl Tally {
-    /// How many findings nobody has approved.
+impl FindingCounts {
+    /// The findings without an approval.
     pub fn open(&self) -> usize {
         self.merge + self.deploy + self.approval + self.advice
     }
 }
 
 impl Subject {
-    /// What kind of thing it is, for programs.
+    /// `policy` or `service`.
     pub fn kind(&self) -> &'static str {
         match self {
             Subject::Policy(_) => "policy",

@@ -1,18 +1,19 @@
 //! R-1, and R-3's schedule: waits that grow, and that are spread.
 //!
-//! A policy is judged by the waits that it makes and not by what they are called: a multiplier of 1.0001 is a fixed interval.
+//! A policy is checked by its waits and not by the name of its backoff: a multiplier of 1.0001 is a fixed interval.
 
 use std::time::Duration;
+
+use redrive_core::backoff::Backoff;
+use redrive_core::duration::duration_text;
+use redrive_core::jitter::Jitter;
 
 use super::check::{
     EQUAL_JITTER, FIXED_INTERVAL, LINEAR_BACKOFF, LITTLE_JITTER, MISSING_JITTER, PROPORTIONAL_JITTER,
     SCHEDULE_ELSEWHERE, SCHEDULE_NOT_INCREASING,
 };
 use super::finding::{Finding, Step};
-use super::policy::{Judged, finding};
-use redrive_core::backoff::Backoff;
-use redrive_core::duration::duration_text;
-use redrive_core::jitter::Jitter;
+use super::policy::{PolicyCheck, finding};
 
 /// Less than this of a wait spreads nothing.
 const LEAST_JITTER_RATIO: f64 = 0.1;
@@ -25,7 +26,7 @@ const BACKOFF: &str = "backoff";
 const JITTER: &str = "jitterType";
 const SCHEDULE: &str = "scheduleMs";
 
-impl Judged<'_> {
+impl PolicyCheck<'_> {
     /// The longest waits before the retries that it makes.
     fn ceilings(&self) -> Vec<Duration> {
         (1..self.policy.max_attempts).map(|retry| self.policy.backoff.ceiling(retry)).collect()

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use redrive_core::duration::duration_text;
+
 use super::check::{
     BUDGET_NOT_ENFORCED, BUDGET_OVER_LIMIT, BUDGET_SHARED, BUDGET_WINDOW, BUDGET_WITHOUT_BREAKER, MISSING_BUDGET,
 };
 use super::declared::{BudgetPer, RetryBudget, WhenSpent};
 use super::finding::{Finding, Step};
 use super::service::Call;
-use redrive_core::duration::duration_text;
 
 /// The part of all requests that may be retries, at most.
 const LARGEST_RATIO: f64 = 0.2;
@@ -66,7 +67,7 @@ fn enforcement(budget: &RetryBudget, call: &Call<'_>) -> Option<Finding> {
         WhenSpent::Suppress => return None,
         WhenSpent::Wait if !call.context.is_waited_for() => return None,
         WhenSpent::Wait => (
-            "somebody waits for this, and a retry without budget waits, too",
+            "a caller waits for this, and so does a retry without budget",
             "return the original error at once, and declare whenSpent as suppress",
         ),
         WhenSpent::Retry => (

@@ -1,21 +1,20 @@
-//! The catalogue: everything that is looked for, each with its rule, the gate that stops it and why it matters.
+//! The catalogue of checks, each with its rule, the gate that stops it and why it matters.
 //!
-//! Gates follow the standard's enforcement table. What the table does not name goes where its like goes: what is wrong
-//! in the code or the policy blocks the merge, what is missing around it in production blocks the deploy, and a SHOULD
-//! is advice.
+//! Gates follow the standard's enforcement table. Checks that the table does not name follow the same pattern: a mistake in the
+//! code or the policy blocks the merge, something missing in production blocks the deploy, and a SHOULD is advice.
 
 use super::rule::Rule;
 
-/// Where a finding is stopped, the mildest first.
+/// What a finding blocks, the mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gate {
-    /// Nowhere: the standard says SHOULD.
+    /// Nothing is blocked: the standard says SHOULD.
     Advice,
-    /// It needs the Integration Architecture Board's approval.
+    /// The Integration Architecture Board must approve it.
     Approval,
-    /// It must not be deployed.
+    /// Deployment is blocked.
     Deploy,
-    /// It must not be merged.
+    /// The merge is blocked.
     Merge,
 }
 
@@ -49,16 +48,16 @@ impl Gate {
     }
 }
 
-/// One thing that is looked for.
+/// One check of the standard.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Check {
     /// Its name, stable.
     pub id: &'static str,
     /// The rule that it belongs to.
     pub rule: Rule,
-    /// Where it is stopped.
+    /// What a finding of it blocks.
     pub gate: Gate,
-    /// What it looks for, in a few words.
+    /// The mistake that it finds, in a few words.
     pub title: &'static str,
     /// Why it matters, in a sentence.
     pub why: &'static str,
@@ -77,7 +76,7 @@ macro_rules! checks {
             Check { id: $id, rule: Rule::$rule, gate: Gate::$gate, title: $title, why: $why };)*
 
         impl Check {
-            /// Everything that is looked for, by rule.
+            /// Every check, by rule.
             pub const ALL: &[&'static Check] = &[$(&$constant),*];
         }
     };
@@ -88,38 +87,38 @@ checks! {
         "Clients that failed together come back together, as often as they did, and keep the dependency down.";
     LINEAR_BACKOFF = R1 Merge "linear-backoff" "waits that grow by addition":
         "A linear wait backs off too slowly: a dependency that stays down is called nearly as often as before.";
-    MISSING_JITTER = R1 Merge "missing-jitter" "waits that are the same for everybody":
+    MISSING_JITTER = R1 Merge "missing-jitter" "waits that are the same for all clients":
         "Without jitter all clients that failed at one moment retry at one moment, again and again.";
     EQUAL_JITTER = R1 Merge "equal-jitter" "equal jitter":
-        "Half of the wait is the same for everybody, so the retries come in clusters behind it.";
+        "Half of the wait is the same for all clients, so the retries come in clusters after it.";
     PROPORTIONAL_JITTER = R1 Merge "proportional-jitter" "a little jitter around an exponential wait":
-        "Most of the wait is the same for everybody, so the retries come in waves instead of evenly.";
+        "Most of the wait is the same for all clients, so the retries come in waves instead of evenly.";
     SCHEDULE_ELSEWHERE = R1 Merge "schedule-outside-webhooks" "a schedule where no schedule was promised":
         "A schedule is a promise to the receiver of a webhook; elsewhere exponential backoff with full jitter spreads the load better.";
     LITTLE_JITTER = R1 Merge "little-jitter" "a schedule with next to no jitter":
         "A few per cent of jitter leave a burst of events a burst, only later.";
     RETRIES_OUT_OF_RANGE = R2 Approval "retries-out-of-range" "more or fewer retries than the context allows":
-        "Every retry multiplies the load on a dependency that is in trouble; every one too few gives up on a short outage.";
+        "Each retry adds load to a dependency that is in trouble; too few retries fail in a short outage.";
     NEVER_RETRIES = R2 Advice "never-retries" "a policy that makes no retry":
         "A failure that would have passed in a second becomes a failed request; where that is meant, no retry policy is needed.";
     DURATION_OVER_CAP = R3 Merge "duration-over-cap" "retries that go on for too long":
-        "Nobody waits for the answer any more, and what is retried so late mostly does harm.";
+        "The caller has stopped waiting for the answer, and a retry that late mostly does harm.";
     ATTEMPT_TIMEOUT = R3 Merge "attempt-timeout-too-long" "an attempt that may take all of the time":
         "One attempt that hangs uses up the time of all the retries that should have saved it.";
-    ATTEMPTS_TOO_LATE = R3 Advice "attempts-too-late" "attempts that come when the time is up":
+    ATTEMPTS_TOO_LATE = R3 Advice "attempts-too-late" "attempts that come after the time is up":
         "The number of attempts promises more than the time leaves room for: the last ones are never made.";
     SCHEDULE_NOT_INCREASING = R3 Advice "schedule-not-increasing" "a webhook's waits that do not grow":
         "A receiver that is still down needs more time each time, not the same or less.";
     RETRIES_NON_RETRYABLE = R4 Merge "retries-non-retryable" "a retry of what cannot get better":
         "The same request gets the same refusal: the retries cost the dependency work, hide a bug and delay the error.";
     LEAVES_OUT_RETRYABLE = R4 Merge "leaves-out-retryable" "no retry of what mostly passes":
-        "A failure that would have passed in a second becomes a failed request and somebody's work.";
+        "A failure that would have passed in a second becomes a failed request that a person has to deal with.";
     DNS_ATTEMPTS = R4 Merge "dns-attempts" "more than two tries of a name that does not resolve":
-        "A name that does not resolve twice is wrong more often than unlucky, and resolvers are shared by everybody.";
+        "A name that does not resolve twice is usually wrong, and resolvers are shared by all clients.";
     UNLISTED_STATUS = R4 Advice "unlisted-status" "a retry of a status that the standard does not name":
-        "What the standard does not name as passing by itself is rarely mended by sending it again.";
+        "Failures that the standard does not name as temporary are rarely fixed by sending the request again.";
     IGNORES_RETRY_AFTER = R5 Merge "ignores-retry-after" "a Retry-After that is not waited for":
-        "A dependency that asks for time is told that nobody listens: clients that ignore it get blocked, or keep it down.";
+        "Clients that ignore a dependency's request for time get blocked, or keep it down.";
     UNKEYED_WRITES = R6 Merge "unkeyed-writes" "POST or PATCH retried without an idempotency key":
         "A timeout does not mean that nothing happened: without a key the retry is a second charge or a second order.";
     KEY_PER_ATTEMPT = R6 Merge "key-per-attempt" "a new idempotency key for each attempt":
@@ -147,27 +146,27 @@ checks! {
     BUDGET_SHARED = R7 Deploy "budget-shared" "a retry budget that is not kept per dependency":
         "One dependency that is down uses up the retries of all the others.";
     BUDGET_NOT_ENFORCED = R7 Deploy "budget-not-enforced" "retries that go on when the budget is spent":
-        "A budget that suppresses nothing protects nobody, and a caller who waits for it waits in vain.";
+        "A budget that suppresses no retry does not protect the dependency, and callers wait for retries in vain.";
     BUDGET_WITHOUT_BREAKER = R7 Advice "budget-without-breaker" "a spent budget that opens no circuit breaker":
         "A budget that is spent says that the dependency is down; the first attempts keep hitting it all the same.";
     MISSING_DEAD_LETTERS = R8 Deploy "missing-dead-letter-queue" "no dead-letter queue for async work":
-        "What could not be delivered is gone, and nobody knows.";
+        "Messages that could not be delivered are lost without a trace.";
     DEAD_LETTERS_INCOMPLETE = R8 Deploy "dead-letters-incomplete" "dead letters that do not keep everything":
         "Without its payload, headers and history a dead letter can be neither understood nor sent again.";
     DEAD_LETTERS_SILENT = R8 Deploy "dead-letters-silent" "dead letters that raise no alert":
-        "A queue that nobody looks at is a slow way of dropping messages.";
+        "A queue that is not watched is a slow way of dropping messages.";
     DROPS_MESSAGES = R8 Merge "drops-messages" "messages that are dropped when their retries are used up":
-        "Somebody's order is lost, and there is nothing left to find it by.";
+        "A lost message, such as a customer's order, leaves nothing to find it by.";
     RETRIES_CERTIFICATE_ERRORS = R9 Merge "retries-certificate-errors" "a retry after a TLS certificate error":
-        "Somebody may be in the middle, and a retry hands them the request once more.";
+        "An attacker may have intercepted the connection, and a retry sends them the request once more.";
     WEAKENS_AUTHENTICATION = R9 Merge "weakens-authentication" "a retry with weaker credentials":
-        "A retry that gets in with less is a way around the authentication for whoever can make the first attempt fail.";
+        "An attacker who can make the first attempt fail could get around the authentication.";
     LOGS_SECRETS = R9 Merge "logs-secrets" "bodies, tokens or personal data in the log":
         "Logs are read, copied and kept by many more people and machines than the data itself may be.";
     MISSING_LOG_FIELDS = R10 Deploy "missing-log-fields" "retries that are logged without what identifies them":
-        "When it matters, nobody can tell which request was retried, how often and why.";
-    MISSING_METRICS = R10 Deploy "missing-metrics" "metrics that are not there":
-        "A retry storm shows first in the metrics, if there are any.";
+        "Without these fields it cannot be told which request was retried, how often and why.";
+    MISSING_METRICS = R10 Deploy "missing-metrics" "missing metrics":
+        "A retry storm shows first in the metrics.";
 }
 
 #[cfg(test)]

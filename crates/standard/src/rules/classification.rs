@@ -1,13 +1,14 @@
 //! and R-9's certificates: what a dependency's calls are retried on, besides what the policy says.
 
+use redrive_core::classify;
+
 use super::check::{
     DNS_ATTEMPTS, IGNORES_RETRY_AFTER, RETRIES_CERTIFICATE_ERRORS, RETRIES_NON_RETRYABLE, UNLISTED_STATUS,
 };
 use super::declared::RetryAfter;
 use super::finding::{Finding, Step};
-use super::retried::{Retried, Standing};
+use super::retry_on::{RetryOn, RetryRequirement};
 use super::service::Call;
-use redrive_core::classify;
 
 pub(super) fn classification(call: &Call<'_>) -> Vec<Finding> {
     let at = |index, found: Finding| Finding { at: vec![Step::Field("retryOn"), Step::Index(index)], ..found };
@@ -32,18 +33,22 @@ pub(super) fn classification(call: &Call<'_>) -> Vec<Finding> {
 }
 
 /// What is wrong with retrying something; of a list of which it is an item.
-pub(super) fn finding(retried: &Retried) -> Option<Finding> {
+pub(super) fn finding(retried: &RetryOn) -> Option<Finding> {
     let written = &retried.written;
-    let (check, wrong) = match retried.standing {
-        Standing::Retried => return None,
-        Standing::Never => (&RETRIES_NON_RETRYABLE, format!("{written} is retried, and the standard says never")),
-        Standing::Unlisted => (&UNLISTED_STATUS, format!("{written} is retried, and the standard does not name it")),
-        Standing::Certificate => {
+    let (check, wrong) = match retried.requirement {
+        RetryRequirement::MustRetry => return None,
+        RetryRequirement::MustNotRetry => {
+            (&RETRIES_NON_RETRYABLE, format!("{written} is retried, and the standard says never"))
+        }
+        RetryRequirement::Unlisted => {
+            (&UNLISTED_STATUS, format!("{written} is retried, and the standard does not name it"))
+        }
+        RetryRequirement::Certificate => {
             (&RETRIES_CERTIFICATE_ERRORS, format!("a TLS certificate error is retried ({written})"))
         }
     };
-    let fix = match retried.standing {
-        Standing::Certificate => format!("remove {written} from the list, and let the error be seen at once"),
+    let fix = match retried.requirement {
+        RetryRequirement::Certificate => format!("remove {written} from the list, and let the error be seen at once"),
         _ => format!("remove {written} from the list"),
     };
     Some(Finding::new(check, [Step::Item(written.clone())], wrong, fix))

@@ -28,7 +28,7 @@ fn dropped(call: &Call<'_>) -> Option<Finding> {
     let wrong = match call.dependency.when_exhausted? {
         WhenExhausted::DeadLetter => return None,
         WhenExhausted::Fail if !call.context.needs_dead_letters() => return None,
-        WhenExhausted::Fail => "what has used up its retries ends with an error that nobody waits for",
+        WhenExhausted::Fail => "a message that has used up its retries ends with an error that no caller waits for",
         WhenExhausted::Drop => "what has used up its retries is dropped",
     };
     let fix = "put it into a dead-letter queue, and declare whenExhausted as dead-letter";

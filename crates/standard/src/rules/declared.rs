@@ -1,16 +1,16 @@
-//! What a service declares of its retries: the document that platform teams keep beside a service's code.
+//! The declaration of a service's retries: a document that platform teams keep beside the service's code.
 //!
-//! What is declared is taken at its word. What a context makes mandatory (a budget, a dead-letter queue, keys for POST)
-//! is missing if it is not declared; anything else that is not declared is not judged.
+//! The declaration is taken as true. What a context makes mandatory (a budget, a dead-letter queue, keys for POST)
+//! is missing if it is not declared; anything else that is not declared is not checked.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
-
-use super::retried::Retried;
-use super::word::{plain, vocabulary};
 use redrive_core::duration::parse_duration;
 use redrive_core::policy::{Context, Spec};
+use serde::{Deserialize, Deserializer};
+
+use super::retry_on::RetryOn;
+use super::word::{plain, vocabulary};
 
 /// A service and the dependencies that it calls.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Dependency {
     pub methods: Vec<Method>,
     /// What is retried, besides what the policy says: status codes, gRPC codes, errors by name.
     #[serde(default)]
-    pub retry_on: Vec<Retried>,
+    pub retry_on: Vec<RetryOn>,
     /// How often a name is looked up that does not resolve.
     #[serde(default)]
     pub dns_attempts: Option<u32>,

@@ -2,21 +2,22 @@
 
 use std::fmt::Write;
 
-use super::check::{Check, Gate};
 use redrive_core::date::Date;
 
-/// One rule that one value breaks: where, what is wrong, and how to mend it.
+use super::check::{Check, Gate};
+
+/// One rule that one value breaks: the field, what is wrong, and how to fix it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// What was looked for, with its rule, its gate and why it matters.
+    /// The check, with its rule, its gate and why it matters.
     pub check: &'static Check,
-    /// Where it is, from the policy or the service that was judged. What is missing is named as if it were there.
+    /// The path from the policy or the service. A missing field is named as if it were there.
     pub at: Vec<Step>,
     /// What is wrong, in a sentence without a full stop.
     pub wrong: String,
     /// What to do about it, in a sentence without a full stop.
     pub fix: String,
-    /// What somebody has permitted, where the rule can be permitted to be broken.
+    /// The approval, for rules that allow one.
     pub permission: Option<Permission>,
 }
 
@@ -38,7 +39,7 @@ pub struct Permission {
     pub by: String,
     /// Its last day.
     pub until: Date,
-    /// For how many attempts it is.
+    /// The number of attempts that it allows.
     pub max_attempts: u32,
     /// Whether it covers the finding.
     pub state: PermissionState,
@@ -47,11 +48,11 @@ pub struct Permission {
 /// Whether an approval covers its finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionState {
-    /// It does: the finding stops nobody.
+    /// The approval covers the finding, which then blocks nothing.
     Granted,
-    /// It has run out: the finding counts again.
+    /// The approval has expired: the finding counts.
     Expired,
-    /// It is for fewer attempts: the finding counts.
+    /// The approval is for fewer attempts: the finding counts.
     Exceeded,
 }
 
@@ -93,7 +94,7 @@ impl Finding {
         self.permission.as_ref().is_some_and(|permission| permission.state == PermissionState::Granted)
     }
 
-    /// Whether it breaks a MUST, and nobody has permitted it.
+    /// Whether it breaks a MUST without an approval.
     pub fn breaks_a_must(&self) -> bool {
         self.check.gate > Gate::Advice && !self.is_permitted()
     }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use redrive_core::duration::duration_text;
+use redrive_core::id::IdempotencyKey;
+use redrive_core::policy::{Context, Policy};
+
 use super::check::{
     DEDUPE_KEY, DEDUPE_RETENTION, DUPLICATES_UNANSWERED, KEY_NOT_UUID, KEY_PER_ATTEMPT, KEY_RETENTION, KEY_TOO_LONG,
     MISSING_DEDUPE, UNKEYED_WRITES,
@@ -9,9 +13,6 @@ use super::check::{
 use super::declared::{DedupeBy, Idempotency, Key, KeyPer, Method, Service};
 use super::finding::{Finding, Step};
 use super::service::Call;
-use redrive_core::duration::duration_text;
-use redrive_core::id::IdempotencyKey;
-use redrive_core::policy::{Context, Policy};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 /// How long a server keeps a key, at least.
@@ -48,7 +49,7 @@ fn unkeyed(call: &Call<'_>, said_so: bool) -> Option<Finding> {
     Some(Finding::new(&UNKEYED_WRITES, at, wrong, fix))
 }
 
-/// What is wrong with a task that comes without a key and is retried all the same.
+/// The finding for a task without an idempotency key that is retried.
 pub fn unkeyed_task(method: &str, policy: &Policy) -> Option<Finding> {
     let method = Method::named(method).filter(|method| method.needs_key() && policy.max_attempts > 1)?;
     let wrong = format!("{} is retried, and the caller gave no idempotency key", method.as_str());

@@ -20,7 +20,7 @@ mod finding;
 mod idempotency;
 mod observability;
 mod policy;
-mod retried;
+mod retry_on;
 mod rule;
 mod service;
 mod word;
@@ -33,6 +33,6 @@ pub use declared::{
 pub use finding::{Finding, Permission, PermissionState, Step};
 pub use idempotency::unkeyed_task;
 pub use policy::check_policy;
-pub use retried::{Retried, Standing};
+pub use retry_on::{RetryOn, RetryRequirement};
 pub use rule::Rule;
 pub use service::{NamedPolicies, check_service};

@@ -1,6 +1,12 @@
-//! Judges a policy: how it backs off (R-1, in `backoff`), how often, for how long and what it retries.
+//! Checks a policy: how it backs off (R-1, in `backoff`), how often, for how long and what it retries.
 
 use std::time::Duration;
+
+use redrive_core::classify::RETRYABLE_STATUS;
+use redrive_core::date::Date;
+use redrive_core::duration::{brief, duration_text};
+use redrive_core::policy::{Approval, Context, Policy, Spec};
+use redrive_core::timetable;
 
 use super::check::{
     ATTEMPT_TIMEOUT, ATTEMPTS_TOO_LATE, Check, DURATION_OVER_CAP, LEAVES_OUT_RETRYABLE, NEVER_RETRIES,
@@ -8,39 +14,34 @@ use super::check::{
 };
 use super::classification;
 use super::finding::{Finding, Permission, PermissionState, Step};
-use super::retried::{Retried, of_status};
-use redrive_core::classify::RETRYABLE_STATUS;
-use redrive_core::date::Date;
-use redrive_core::duration::{brief, duration_text};
-use redrive_core::policy::{Approval, Context, Policy, Spec};
-use redrive_core::timetable;
+use super::retry_on::{RetryOn, of_status};
 
-/// What of the standard a policy breaks, judged by `context`, or else by its own, or else as an event's: that is what a
-/// durable task without further words is. The findings come in the order of the rules.
+/// The findings of a policy, in the order of the rules. It is checked for `context`, or else for its own context, or else as an
+/// event, which is what a durable task is by default.
 ///
-/// The spec need not be valid: what cannot run is judged by what it says, as far as that goes.
+/// The spec need not be valid: an invalid value is checked as it is written, as far as possible.
 pub fn check_policy(spec: &Spec, context: Option<Context>, today: Date) -> Vec<Finding> {
     let (policy, _) = Policy::resolve_as_far_as_possible(spec);
     let own = spec.context.unwrap_or(Context::Event);
-    let judged = Judged { spec, policy, context: context.unwrap_or(own), own };
+    let check = PolicyCheck { spec, policy, context: context.unwrap_or(own), own };
     let mut findings = Vec::new();
-    if judged.retry_count() > 0 {
-        let growth = judged.growth();
+    if check.retry_count() > 0 {
+        let growth = check.growth();
         findings.extend(growth.clone());
-        findings.extend(judged.spread());
-        findings.extend(judged.schedule(growth.is_some()));
-        findings.extend(judged.attempt_timeout());
-        findings.extend(judged.too_late());
+        findings.extend(check.spread());
+        findings.extend(check.schedule(growth.is_some()));
+        findings.extend(check.attempt_timeout());
+        findings.extend(check.too_late());
     }
-    findings.extend(judged.retries(today));
-    findings.extend(judged.duration());
-    judged.status_codes(&mut findings);
+    findings.extend(check.retries(today));
+    findings.extend(check.duration());
+    check.status_codes(&mut findings);
     findings.sort_by_key(|finding| finding.check.rule);
     findings
 }
 
-/// A policy and what it is judged by.
-pub(super) struct Judged<'a> {
+/// A policy, and the context that it is checked for.
+pub(super) struct PolicyCheck<'a> {
     pub(super) spec: &'a Spec,
     pub(super) policy: Policy,
     pub(super) context: Context,
@@ -61,7 +62,7 @@ pub(super) fn finding(
     Finding::new(check, [Step::Field(field)], wrong, fix)
 }
 
-impl Judged<'_> {
+impl PolicyCheck<'_> {
     /// How many attempts it makes, as it says: also a number that no policy may have.
     fn attempt_count(&self) -> u32 {
         self.spec.max_attempts.unwrap_or(self.policy.max_attempts)
@@ -161,7 +162,7 @@ impl Judged<'_> {
     fn status_codes(&self, findings: &mut Vec<Finding>) {
         let Some(codes) = &self.spec.retryable_status_codes else { return };
         for code in codes {
-            let retried = Retried { written: code.to_string(), standing: of_status(*code) };
+            let retried = RetryOn { written: code.to_string(), requirement: of_status(*code) };
             findings.extend(classification::finding(&retried).map(|finding| finding.within(&[Step::Field(CODES)])));
         }
         let missing: Vec<String> =

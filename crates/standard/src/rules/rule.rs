@@ -125,7 +125,7 @@ static BACKOFF: Text = Text {
 context = "sync"                 # exponential, full jitter, 1 s to 30 s"#,
     bad: r#"[policies.payments]
 context = "sync"
-backoff = "fixed"                # everybody again after one second"#,
+backoff = "fixed"                # all clients again after one second"#,
 };
 
 static RETRIES: Text = Text {
@@ -138,7 +138,7 @@ static RETRIES: Text = Text {
         "More than that needs the approval of the Integration Architecture Board.",
     ],
     why: "Each retry is one more call to a dependency that is in trouble. Three layers that each retry five times make \
-        216 calls out of one. What did not succeed after a handful of tries rarely does after twenty. (`maxAttempts` \
+        216 calls out of one. What did not succeed after five tries rarely does after twenty. (`maxAttempts` \
         counts the first send as well, so it is one more than the number of retries.)",
     good: r#"[policies.import]
 context = "event"
@@ -152,21 +152,20 @@ maxAttempts = 16                 # 15 retries; with the board's approval:
 static DURATION: Text = Text {
     title: "Total retry duration",
     asks: &[
-        "Retries MUST end after a total time, however many are left.",
+        "Retries MUST end after a total time, even if some are left.",
         "Synchronous calls MUST NOT go on for more than 30 s, events and webhooks for more than 24 h.",
         "Webhooks SHOULD be retried after increasing intervals: 1 s, 5 s, 30 s, 2 min, 15 min, 1 h, 4 h.",
         "After the last attempt the message MUST go to a dead-letter queue, and an alert MUST fire.",
     ],
-    why: "A caller that has given up does not want the answer any more; a retry that outlives it only costs. And an \
-        attempt that may take all of the time leaves none for the retries, so one attempt's timeout has to be smaller \
-        than the whole.",
+    why: "A caller that has given up does not need the answer any more; retries after that only cost. And an attempt that \
+        may take all of the time leaves none for the retries, so the timeout of one attempt must be smaller than the whole.",
     good: r#"[policies.quotes]
 context = "sync"
 totalBudgetMs = 10000
 attemptTimeoutMs = 2000"#,
     bad: r#"[policies.quotes]
 context = "sync"
-totalBudgetMs = 120000           # nobody waits for two minutes"#,
+totalBudgetMs = 120000           # no caller waits for two minutes"#,
 };
 
 static CLASSIFICATION: Text = Text {
@@ -179,9 +178,8 @@ static CLASSIFICATION: Text = Text {
             UNAUTHENTICATED, UNIMPLEMENTED; TLS certificate errors, serialization errors, invalid configuration, revoked \
             tokens.",
     ],
-    why: "A request that is wrong stays wrong: to send it again costs the dependency work and delays the moment at which \
-        somebody learns of the mistake. A dependency that is overloaded or restarting mostly recovers, and then the \
-        retry is worth it.",
+    why: "A request that is wrong stays wrong: sending it again costs the dependency work and delays the discovery of the \
+        mistake. A dependency that is overloaded or restarting mostly recovers, and then the retry succeeds.",
     good: r#"[policies.orders]
 context = "event"                # the standard's table, unless it is changed"#,
     bad: r#"[policies.orders]
@@ -212,7 +210,7 @@ context = "sync"
 
 [[services.dependencies]]
 name = "billing"
-retryAfter = "capped"            # comes back after a few seconds, whatever it says
+retryAfter = "capped"            # retries after a few seconds in any case
 retryBudget = { ratio = 0.2, window = "30s", per = "dependency", opensBreaker = true }"#,
 };
 
@@ -225,8 +223,8 @@ static IDEMPOTENCY: Text = Text {
         "Servers MUST keep keys for at least 24 hours and answer duplicates with the first answer.",
         "Event consumers MUST deduplicate by event id, over at least 7 days.",
     ],
-    why: "A timeout says that no answer came, not that nothing happened. The only way to send again without doing it twice \
-        is to let the other side recognise it.",
+    why: "A timeout says that no answer came, not that nothing happened. The only way to send it again without doing it twice \
+        is to let the receiver recognise it.",
     good: r#"[[services]]
 name = "shop"
 context = "sync"
@@ -276,13 +274,13 @@ policy = "sync"                  # and no retryBudget"#,
 static DEAD_LETTERS: Text = Text {
     title: "Dead-letter queue",
     asks: &[
-        "Events, webhooks and queues: what has used up its retries MUST go to a dead-letter queue.",
+        "Events, webhooks and queues: a message that has used up its retries MUST go to a dead-letter queue.",
         "Dead letters MUST keep the payload, the headers and the history of the retries.",
         "They MUST raise an alert.",
         "Messages MUST NOT be dropped in silence.",
     ],
-    why: "To retry for ever blocks the queue and hides the bug; to drop loses somebody's order. A dead-letter queue keeps \
-        the two apart: what passes by itself, and what a person has to look at.",
+    why: "Retrying for ever blocks the queue and hides the bug; dropping loses messages. A dead-letter queue keeps what a \
+        person has to look at.",
     good: r#"[[services]]
 name = "shop"
 context = "webhook"
@@ -310,8 +308,8 @@ static SECURITY: Text = Text {
         "TLS certificate errors MUST NOT be retried and MUST be surfaced at once.",
         "The retry budget (R-7) is mandatory: it keeps many clients from becoming an attack.",
     ],
-    why: "A certificate that cannot be trusted may mean that somebody sits in the middle: a retry hands them the request \
-        once more. And whoever can make a first attempt fail must not get an easier second one.",
+    why: "A certificate that cannot be trusted may mean that an attacker intercepts the connection: a retry sends them the \
+        request once more. And an attacker who can make a first attempt fail must not get an easier second one.",
     good: r#"[[services]]
 name = "shop"
 context = "sync"
@@ -319,7 +317,7 @@ logging = { bodies = false }"#,
     bad: r#"[[services]]
 name = "shop"
 context = "sync"
-logging = { bodies = true }      # passwords, cards and addresses, for everybody who reads logs"#,
+logging = { bodies = true }      # passwords, cards and addresses in the log"#,
 };
 
 static OBSERVABILITY: Text = Text {
@@ -327,11 +325,11 @@ static OBSERVABILITY: Text = Text {
     asks: &[
         "Every retry MUST be logged with correlation_id, dependency, attempt, max_attempts, backoff_ms, error_type and \
             idempotency_key.",
-        "Metrics MUST be there: retry_attempts_total, retry_exhausted_total, retry_backoff_duration_seconds, \
+        "There MUST be metrics: retry_attempts_total, retry_exhausted_total, retry_backoff_duration_seconds, \
             retry_budget_utilization_ratio, dlq_messages_total.",
     ],
-    why: "A rise in retries is the first sign that something is wrong, often before anybody else notices. Without these \
-        fields and figures nobody sees it, and afterwards nobody can tell what happened.",
+    why: "A rise in retries is often the first sign of a problem. Without these fields and metrics it is not seen, and \
+        afterwards it cannot be told what happened.",
     good: r#"[[services]]
 name = "shop"
 context = "sync"

@@ -1,4 +1,7 @@
-//! Judges a service: each of its dependencies by the rules that concern calls, and the service itself by the rest.
+//! Checks a service: each of its dependencies by the rules for calls, and the service itself by the others.
+
+use redrive_core::date::Date;
+use redrive_core::policy::{Context, Policy, Spec};
 
 use super::authentication::authentication;
 use super::budget::budget;
@@ -9,14 +12,12 @@ use super::finding::{Finding, Step};
 use super::idempotency::{consumer, keys};
 use super::observability::observability;
 use super::policy::check_policy;
-use redrive_core::date::Date;
-use redrive_core::policy::{Context, Policy, Spec};
 
 /// The policies that a service may name: the spec of the one with this name, if there is one.
 pub type NamedPolicies<'a> = &'a dyn Fn(&str) -> Option<Spec>;
 
-/// What of the standard a service breaks by what it declares. A name that `policies` does not know is judged as if the
-/// context's preset stood there; whoever reads the names says that it is unknown.
+/// The findings of a service. A policy name that `policies` does not know is checked as the preset of the context; the caller reports
+/// the unknown name.
 pub fn check_service(service: &Service, policies: NamedPolicies<'_>, today: Date) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, dependency) in service.dependencies.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Words that people write in many ways: `retry_metadata`, `Retry-Metadata` and `retryMetadata` are one word.
+//! Words in several spellings: `retry_metadata`, `Retry-Metadata` and `retryMetadata` are one word.
 
 /// Makes a closed vocabulary: an enum that is read from any spelling of its words, the first of which is its name. What
-/// is none of them is refused, with all names: a word that nobody understands must not pass for a right one.
+/// is none of them is refused, with all names.
 macro_rules! vocabulary {
     (
         $(#[$doc:meta])*

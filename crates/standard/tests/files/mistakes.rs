@@ -56,7 +56,7 @@ fn what_no_server_would_take_is_a_problem_unless_a_finding_says_it_better() {
             vec!["a.toml:2:15: maxAttempts"],
             vec!["retries-out-of-range a.toml:2:15"],
         ),
-        ("policyId = \"a b\"", vec!["a.toml:1:12: this cannot be a policy's name: "], vec![]),
+        ("policyId = \"a b\"", vec!["a.toml:1:12: this is not a valid name of a policy: "], vec![]),
     ] {
         let verdict = judged(&[("a.toml", text)]);
         let problems = problems(&verdict);

@@ -18,7 +18,7 @@ pub(super) fn problems(verdict: &Verdict) -> Vec<String> {
 }
 
 pub(super) fn findings(verdict: &Verdict) -> Vec<String> {
-    verdict.findings.iter().map(|found| format!("{} {}", found.finding.check.id, found.spot)).collect()
+    verdict.findings.iter().map(|found| format!("{} {}", found.finding.check.id, found.location)).collect()
 }
 
 pub(super) const BUDGET: &str = "retryBudget: {ratio: 0.2, opensBreaker: true}";
@@ -33,7 +33,7 @@ fn the_example_of_the_documentation_passes() {
     let verdict = judged(&[("retry-standard.toml", &fs::read_to_string(path).unwrap())]);
     assert_eq!(problems(&verdict), [""; 0]);
     assert!(!verdict.is_stopped_at(Gate::Advice), "{:?}", findings(&verdict));
-    assert_eq!((verdict.policies, verdict.services, verdict.tally().approved), (3, 2, 1));
+    assert_eq!((verdict.policies, verdict.services, verdict.counts().approved), (3, 2, 1));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn two_policies_of_one_name_are_a_problem_and_both_are_judged() {
 fn a_file_with_nothing_in_it_is_a_problem() {
     for (name, text) in [("a.toml", ""), ("a.yaml", "# nothing\n"), ("a.json", "{}"), ("a.yaml", "policies: []\n")] {
         let verdict = judged(&[(name, text)]);
-        assert_eq!(problems(&verdict), [format!("{name}: there is no policy and no service in it")], "{text}");
+        assert_eq!(problems(&verdict), [format!("{name}: the file has no policy and no service")], "{text}");
     }
 }
 

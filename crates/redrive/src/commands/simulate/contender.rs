@@ -3,7 +3,7 @@
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
 use redrive_scenario::{Contender, Guards};
-use redrive_standard::files::Written;
+use redrive_standard::files::FilePolicy;
 use redrive_standard::nearest;
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ pub(super) fn labelled(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn one(text: &str, named: &[Written]) -> Result<Contender, String> {
+fn one(text: &str, named: &[FilePolicy]) -> Result<Contender, String> {
     let (label, rest) = labelled(text);
     let mut parts = rest.split('+');
     let spec = spec(parts.next().unwrap_or_default(), named)?;
@@ -77,7 +77,7 @@ fn one(text: &str, named: &[Written]) -> Result<Contender, String> {
 }
 
 /// The fields of a policy: a name, then changes; either may be missing.
-fn spec(text: &str, named: &[Written]) -> Result<Spec, String> {
+fn spec(text: &str, named: &[FilePolicy]) -> Result<Spec, String> {
     let mut base = Spec::default();
     let mut changes = Map::new();
     for (at, item) in items(text).into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn readable(field: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-fn by_name(name: &str, named: &[Written]) -> Result<Spec, String> {
+fn by_name(name: &str, named: &[FilePolicy]) -> Result<Spec, String> {
     if name.is_empty() {
         return Err("a policy is missing, such as default".into());
     }

@@ -13,11 +13,11 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
 
-use super::room::Room;
-use super::{Entry, Node, Value, Wrong};
+use super::size_limit::SizeLimit;
+use super::{Entry, Node, SyntaxError, Value};
 use crate::files::source::Source;
 
-pub(super) fn read(source: &Source) -> Result<Node, Wrong> {
+pub(super) fn read(source: &Source) -> Result<Node, SyntaxError> {
     let text = source.text();
     if text.trim().is_empty() {
         return Err((0..0, "this is not JSON: there is nothing in it".into()));
@@ -27,19 +27,19 @@ pub(super) fn read(source: &Source) -> Result<Node, Wrong> {
         let at = source.line_start(error.line()) + error.column().saturating_sub(1);
         (at..at, format!("this is not JSON: {}", without_position(&error.to_string())))
     })?;
-    Reader { text, room: Room::default() }.node(text.trim_matches([' ', '\t', '\r', '\n']), 0)
+    Reader { text, room: SizeLimit::default() }.node(text.trim_matches([' ', '\t', '\r', '\n']), 0)
 }
 
 struct Reader<'a> {
     text: &'a str,
-    room: Room,
+    room: SizeLimit,
 }
 
 impl<'a> Reader<'a> {
-    fn node(&mut self, raw: &'a str, depth: usize) -> Result<Node, Wrong> {
+    fn node(&mut self, raw: &'a str, depth: usize) -> Result<Node, SyntaxError> {
         let span = self.span(raw);
         self.room.take(1, depth, &span)?;
-        let wrong = |error: serde_json::Error| -> Wrong {
+        let wrong = |error: serde_json::Error| -> SyntaxError {
             (self.span(raw), format!("this cannot be used: {}", without_position(&error.to_string())))
         };
         let value = match raw.as_bytes().first() {
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         Ok(Node { span, value })
     }
 
-    fn table(&mut self, raw: Vec<(&'a RawValue, &'a RawValue)>, depth: usize) -> Result<Vec<Entry>, Wrong> {
+    fn table(&mut self, raw: Vec<(&'a RawValue, &'a RawValue)>, depth: usize) -> Result<Vec<Entry>, SyntaxError> {
         let mut entries = Vec::with_capacity(raw.len());
         let mut names = HashSet::with_capacity(raw.len());
         for (raw_key, raw_value) in raw {

@@ -1,24 +1,24 @@
-//! One tree with a position for every key and value, whichever language the file is written in.
+//! One tree for all languages, with a position for every key and value.
 //!
 //! | module | its job |
 //! | --- | --- |
 //! | `language` | which language a file is in |
 //! | `toml`, `json`, `yaml` | from text to a tree, or to problems in words |
-//! | `room` | how deep and how large a tree may be |
-//! | `path` | from a path to the part of the text that it speaks of |
+//! | `size_limit` | how deep and how large a tree may be |
+//! | `path` | from a path to its bytes in the text |
 //!
 //! Not here: what the keys mean.
 
 mod json;
 mod language;
 mod path;
-mod room;
+mod size_limit;
 mod toml;
 mod yaml;
 
 pub use language::Language;
 pub use path::Step;
-pub use room::{MAX_DEPTH, MAX_TEXT, MAX_VALUES};
+pub use size_limit::{MAX_DEPTH, MAX_TEXT, MAX_VALUES};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,11 +40,11 @@ pub struct Node {
 /// A value of any of the languages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing was given.
+    /// No value.
     Null,
     /// True or false.
     Bool(bool),
-    /// A number that JSON can say.
+    /// A number that JSON can express.
     Number(Number),
     /// Text; TOML's dates are text, too.
     Text(String),
@@ -66,9 +66,9 @@ pub struct Entry {
 }
 
 /// A syntax error: the bytes and what is wrong with them.
-type Wrong = (Range<usize>, String);
+type SyntaxError = (Range<usize>, String);
 
-/// Reads a file in the language that its name or else its content says. The document of an empty file is an empty table.
+/// Reads a file in the language of its name, or else of its content. The document of an empty file is an empty table.
 pub fn read(source: &Arc<Source>) -> Result<Node, Vec<Problem>> {
     let text = source.text();
     let language = Language::of(source.name(), text);
@@ -77,7 +77,9 @@ pub fn read(source: &Arc<Source>) -> Result<Node, Vec<Problem>> {
         Language::Json => json::read(source).map_err(|wrong| vec![wrong]),
         Language::Yaml => yaml::read(text).map_err(|wrong| vec![wrong]),
     };
-    node.map_err(|wrong| wrong.into_iter().map(|(span, wrong)| Problem::new(source.spot(Some(span)), wrong)).collect())
+    node.map_err(|wrong| {
+        wrong.into_iter().map(|(span, wrong)| Problem::new(source.location(Some(span)), wrong)).collect()
+    })
 }
 
 impl Node {

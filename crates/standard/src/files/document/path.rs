@@ -1,4 +1,4 @@
-//! From a path to the part of the text that it speaks of.
+//! From a path to its bytes in the text.
 
 use std::ops::Range;
 
@@ -26,15 +26,15 @@ impl From<&crate::rules::Step> for Step {
     }
 }
 
-/// The fields that tell one element of a list from the others: a whole element is shown by its name.
+/// The fields that name an element of a list. A whole element is shown by its name.
 const NAMES: [&str; 2] = ["policyId", "name"];
 
 /// The names under which a field is known besides its own.
 const ALIASES: [(&str, &str); 2] = [("backoff", "backoffType"), ("jitterType", "jitter")];
 
 impl Node {
-    /// The part of the text that `path` speaks of: the value where it is a single one, the key where that reads better,
-    /// and where something is missing the nearest value around it that is there; nothing if that is this one itself.
+    /// The bytes of `path`: of the value if it is a single one, or of its key. If something is missing, those of the nearest value
+    /// around it; nothing if that is this node itself.
     pub fn span_at(&self, path: &[Step]) -> Option<Range<usize>> {
         let mut node = self;
         let mut shown = None;
@@ -46,7 +46,7 @@ impl Node {
         shown
     }
 
-    /// The name of what `path` leads to, where it has one.
+    /// The bytes of the key at `path`, if it has one.
     pub fn key_span_at(&self, path: &[Step]) -> Option<Range<usize>> {
         let (last, before) = path.split_last()?;
         let parent = before.iter().try_fold(self, |node, step| node.step(step).map(|(next, _)| next))?;
@@ -70,7 +70,7 @@ impl Node {
         words
     }
 
-    /// What an element of a list is told from the others by.
+    /// The name of an element of a list.
     pub(crate) fn name(&self) -> Option<&Node> {
         NAMES.iter().find_map(|name| self.entry(name)).map(|entry| &entry.node)
     }
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// A single value is shown itself, what has values in it by its key or by its name.
+    /// A single value is shown itself, a table by its key or by its name.
     fn own_span(&self, key_span: Option<&Range<usize>>) -> Range<usize> {
         match (&self.value, key_span) {
             (Value::Table(_) | Value::Null, Some(key_span)) => key_span.clone(),

@@ -6,16 +6,16 @@ use ::toml::Spanned;
 use ::toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 use serde_json::Number;
 
-use super::room::Room;
-use super::{Entry, Node, Value, Wrong};
+use super::size_limit::SizeLimit;
+use super::{Entry, Node, SyntaxError, Value};
 
 /// How many syntax errors of a file are told: each may be the consequence of the one before.
 const MAX_ERRORS: usize = 20;
 
-pub(super) fn read(text: &str) -> Result<Node, Vec<Wrong>> {
+pub(super) fn read(text: &str) -> Result<Node, Vec<SyntaxError>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
-        let mut reader = Reader { room: Room::default() };
+        let mut reader = Reader { room: SizeLimit::default() };
         return reader.table(table.get_ref(), 0..0, 0).map_err(|wrong| vec![wrong]);
     }
     let errors = errors.into_iter().take(MAX_ERRORS).map(|error| {
@@ -28,11 +28,11 @@ pub(super) fn read(text: &str) -> Result<Node, Vec<Wrong>> {
 }
 
 struct Reader {
-    room: Room,
+    room: SizeLimit,
 }
 
 impl Reader {
-    fn table(&mut self, table: &DeTable<'_>, span: Range<usize>, depth: usize) -> Result<Node, Wrong> {
+    fn table(&mut self, table: &DeTable<'_>, span: Range<usize>, depth: usize) -> Result<Node, SyntaxError> {
         let mut entries = Vec::with_capacity(table.len());
         for (key, value) in table {
             let node = self.node(value, depth + 1)?;
@@ -43,7 +43,7 @@ impl Reader {
         Ok(Node { span, value: Value::Table(entries) })
     }
 
-    fn node(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Result<Node, Wrong> {
+    fn node(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Result<Node, SyntaxError> {
         let span = value.span();
         self.room.take(1, depth, &span)?;
         let value = match value.get_ref() {
@@ -70,6 +70,6 @@ fn float(number: &DeFloat<'_>) -> Option<Number> {
     number.as_str().parse().ok().and_then(Number::from_f64)
 }
 
-fn too_large(span: &Range<usize>) -> Wrong {
+fn too_large(span: &Range<usize>) -> SyntaxError {
     (span.clone(), "this number cannot be used: it is too large or not finite".into())
 }

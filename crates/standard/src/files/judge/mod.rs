@@ -1,7 +1,7 @@
-//! Judges several files as one set: a service in one may name a policy of another.
+//! Checks several files as one set: a service in one may name a policy of another.
 //!
-//! What is left of a policy or a service without its mistakes is judged, except where a finding might only follow from
-//! one of them. Where it is the context that could not be read, only that is found which any context would find.
+//! A policy or service with mistakes is checked without them, and findings that might only follow from a mistake are left out. If
+//! the context could not be read, only findings that hold in every context are reported.
 
 mod names;
 mod service;
@@ -10,19 +10,19 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::rules::{self, Finding};
 use redrive_core::policy::{Context, FieldProblem, Policy, Spec};
 use redrive_core::{Date, PolicyId};
 
-use crate::files::content::{Content, Named, Part, content};
+use crate::files::content::{Content, DocumentPart, NamedPolicy, content};
 use crate::files::document::{self, Step};
+use crate::files::file_policy::{located, location, not_a_name};
 use crate::files::problem::{Problem, distinct};
-use crate::files::shape::{self, Misshapen, Rest};
-use crate::files::source::{Source, Spot};
-use crate::files::verdict::{Fingerprints, Found, Subject, Verdict};
-use crate::files::written::{located, not_a_name, spot};
+use crate::files::shape::{self, PartialValue, ShapeError};
+use crate::files::source::{Location, Source};
+use crate::files::verdict::{Fingerprints, LocatedFinding, Subject, Verdict};
+use crate::rules::{self, Finding};
 
-/// Judges these files, or what could be read of them, as of `today`. A file that is given twice is judged once.
+/// Checks these files, as far as they could be read, as of `today`. A file that is given twice is checked once.
 pub fn judge(files: Vec<Result<Arc<Source>, Problem>>, today: Date) -> Verdict {
     let mut given = HashSet::new();
     let files: Vec<_> = files.into_iter().filter(|file| given.insert(source_of(file).path())).collect();
@@ -30,7 +30,7 @@ pub fn judge(files: Vec<Result<Arc<Source>, Problem>>, today: Date) -> Verdict {
     let order: Vec<Arc<Source>> = files.iter().map(source_of).collect();
     let files: Vec<File> = files.into_iter().filter_map(|file| judge.read(file)).collect();
     for file in &files {
-        file.content.policies.iter().for_each(|policy| judge.remember(file, policy));
+        file.content.policies.iter().for_each(|policy| judge.register(file, policy));
     }
     for file in &files {
         file.content.policies.iter().for_each(|policy| judge.policy(file, policy));
@@ -42,7 +42,7 @@ pub fn judge(files: Vec<Result<Arc<Source>, Problem>>, today: Date) -> Verdict {
 fn source_of(file: &Result<Arc<Source>, Problem>) -> Arc<Source> {
     match file {
         Ok(source) => Arc::clone(source),
-        Err(problem) => Arc::clone(&problem.spot.source),
+        Err(problem) => Arc::clone(&problem.location.source),
     }
 }
 
@@ -53,9 +53,9 @@ struct File {
 }
 
 impl File {
-    /// The spot of a path from one of its parts on.
-    fn spot(&self, part: &Part, path: &[Step]) -> Spot {
-        spot(&self.source, part, path)
+    /// The location of a path within one of its parts.
+    fn location(&self, part: &DocumentPart, path: &[Step]) -> Location {
+        location(&self.source, part, path)
     }
 }
 
@@ -64,38 +64,38 @@ struct Judge {
     verdict: Verdict,
     fingerprints: Fingerprints,
     /// The policies by name.
-    policies: HashMap<String, Known>,
+    policies: HashMap<String, KnownPolicy>,
     /// The services by name: where each was first written.
-    services: HashMap<String, Spot>,
+    services: HashMap<String, Location>,
     /// For how many unknown names another one was looked for.
     suggestions: usize,
 }
 
 /// A policy that a service can name.
-struct Known {
-    reading: Reading<Spec>,
+struct KnownPolicy {
+    reading: PartialReading<Spec>,
     /// Where it was first written.
-    spot: Spot,
+    location: Location,
 }
 
-/// What a part says without its mistakes.
-struct Reading<T> {
-    /// One value; one for each context where it could not be read; none if too little is left.
+/// A part of a document, read without its mistakes.
+struct PartialReading<T> {
+    /// The value: one for each possible context if the context could not be read, none if too little is left.
     values: Vec<T>,
-    /// What was taken out, the same for each.
-    rest: Rest,
+    /// The parts that were left out, the same for each value.
+    rest: PartialValue,
 }
 
-impl<T> Reading<T> {
-    /// Reads a part, with each context that may stand in for one that is unknown, and says what is wrong with it.
-    fn of(read: impl Fn(Context) -> (Option<T>, Rest, Vec<Problem>)) -> (Self, Vec<Problem>) {
+impl<T> PartialReading<T> {
+    /// Reads a part, with every context if its own is unknown, and returns its problems.
+    fn of(read: impl Fn(Context) -> (Option<T>, PartialValue, Vec<Problem>)) -> (Self, Vec<Problem>) {
         let (value, rest, problems) = read(Context::ALL[0]);
         let others = if rest.is_without_context() { &Context::ALL[1..] } else { &[] };
         let others = others.iter().filter_map(|context| read(*context).0);
-        (Reading { values: value.into_iter().chain(others).collect(), rest }, problems)
+        (PartialReading { values: value.into_iter().chain(others).collect(), rest }, problems)
     }
 
-    /// The value where the context with this number stands in for an unknown one.
+    /// The value with this context, by its number, in place of an unknown one.
     fn value(&self, context: usize) -> Option<&T> {
         self.values.get(context).or(self.values.first())
     }
@@ -124,8 +124,8 @@ impl Judge {
         };
         let mut content = content(&source, &document);
         if content.is_empty() {
-            // Silence would be taken for praise.
-            self.verdict.problems.push(Problem::new(source.spot(None), "there is no policy and no service in it"));
+            // Without a problem, an empty file would look as if it had been checked.
+            self.verdict.problems.push(Problem::new(source.location(None), "the file has no policy and no service"));
         }
         self.verdict.problems.append(&mut content.problems);
         self.verdict.policies += content.policies.len();
@@ -133,28 +133,28 @@ impl Judge {
         Some(File { source, content })
     }
 
-    /// Notes a policy under its name, before any service asks for it.
-    fn remember(&mut self, file: &File, policy: &Named) {
-        let spot = file.spot(&policy.part, &[]);
+    /// Registers a policy under its name, before services are checked.
+    fn register(&mut self, file: &File, policy: &NamedPolicy) {
+        let location = file.location(&policy.part, &[]);
         if let Err(wrong) = PolicyId::try_new(&policy.name) {
-            self.verdict.problems.push(not_a_name(spot.clone(), &wrong));
+            self.verdict.problems.push(not_a_name(location.clone(), &wrong));
         }
         if let Some(first) = self.policies.get(&policy.name) {
-            let wrong = format!("there is a policy {} already, at {}", policy.name, first.spot);
-            self.verdict.problems.push(Problem::new(spot, wrong));
+            let wrong = format!("there is a policy {} already, at {}", policy.name, first.location);
+            self.verdict.problems.push(Problem::new(location, wrong));
             return;
         }
         let (reading, problems) = read(file, policy);
         self.verdict.problems.extend(problems);
-        self.policies.insert(policy.name.clone(), Known { reading, spot });
+        self.policies.insert(policy.name.clone(), KnownPolicy { reading, location });
     }
 
-    fn policy(&mut self, file: &File, policy: &Named) {
-        let own = file.spot(&policy.part, &[]);
+    fn policy(&mut self, file: &File, policy: &NamedPolicy) {
+        let own = file.location(&policy.part, &[]);
         let second;
         let reading = match self.policies.get(&policy.name) {
-            Some(known) if known.spot == own => &known.reading,
-            // One of a name that is taken: no service means it, and it is judged all the same.
+            Some(known) if known.location == own => &known.reading,
+            // A second policy of the same name: no service refers to it, but it is checked.
             _ => {
                 let (reading, problems) = read(file, policy);
                 self.verdict.problems.extend(problems);
@@ -162,23 +162,23 @@ impl Judge {
                 &second
             }
         };
-        let Reading { values, rest } = reading;
-        let findings = common(values.iter().map(|spec| rules::check_policy(spec, None, self.today)), words_of);
-        let (findings, impossible) = sound(findings, impossible(values.iter(), &[]), rest);
+        let PartialReading { values, rest } = reading;
+        let findings = common(values.iter().map(|spec| rules::check_policy(spec, None, self.today)), finding_key);
+        let (findings, invalid) = reliable(findings, invalid_values(values.iter(), &[]), rest);
         let subject = Subject::Policy(policy.name.clone());
-        self.impossible(file, &policy.part, impossible);
+        self.report_invalid(file, &policy.part, invalid);
         findings
             .into_iter()
-            .for_each(|(finding, path)| self.found(file, &policy.part, subject.clone(), finding, &path));
+            .for_each(|(finding, path)| self.add_finding(file, &policy.part, subject.clone(), finding, &path));
     }
 
-    /// What no server would accept is a problem.
-    fn impossible(&mut self, file: &File, part: &Part, impossible: Vec<Impossible>) {
-        let problem = |one: Impossible| Problem::new(file.spot(part, &one.path), one.problem.to_string());
-        self.verdict.problems.extend(impossible.into_iter().map(problem));
+    /// Reports values that no server would accept.
+    fn report_invalid(&mut self, file: &File, part: &DocumentPart, invalid: Vec<InvalidValue>) {
+        let problem = |one: InvalidValue| Problem::new(file.location(part, &one.path), one.problem.to_string());
+        self.verdict.problems.extend(invalid.into_iter().map(problem));
     }
 
-    fn found(&mut self, file: &File, part: &Part, subject: Subject, mut finding: Finding, path: &[Step]) {
+    fn add_finding(&mut self, file: &File, part: &DocumentPart, subject: Subject, mut finding: Finding, path: &[Step]) {
         // Elements are counted as the file has them, also those that could not be read.
         for (step, written) in finding.at.iter_mut().zip(path) {
             if let (rules::Step::Index(at), Step::Index(written)) = (step, written) {
@@ -187,35 +187,35 @@ impl Judge {
         }
         let lasting = format!("{}{}", part.lasting_path, part.node.lasting_path(path));
         let fingerprint = self.fingerprints.of(finding.check.id, &file.source.path(), &lasting);
-        let found = Found { finding, spot: file.spot(part, path), subject, fingerprint };
+        let found = LocatedFinding { finding, location: file.location(part, path), subject, fingerprint };
         self.verdict.findings.push(found);
     }
 
     /// Everything in the order in which people read: file by file, from top to bottom.
     fn finish(mut self, order: &[Arc<Source>]) -> Verdict {
-        let file = |spot: &Spot| order.iter().position(|source| Arc::ptr_eq(source, &spot.source));
-        let place = |spot: &Spot| (file(spot), spot.span.as_ref().map(|span| span.start));
-        self.verdict.findings.sort_by_cached_key(|found| place(&found.spot));
+        let file = |location: &Location| order.iter().position(|source| Arc::ptr_eq(source, &location.source));
+        let place = |location: &Location| (file(location), location.span.as_ref().map(|span| span.start));
+        self.verdict.findings.sort_by_cached_key(|found| place(&found.location));
         self.verdict.problems = distinct(self.verdict.problems);
-        self.verdict.problems.sort_by_cached_key(|problem| place(&problem.spot));
+        self.verdict.problems.sort_by_cached_key(|problem| place(&problem.location));
         self.verdict
     }
 }
 
-/// What a policy says without its mistakes, and these.
-fn read(file: &File, policy: &Named) -> (Reading<Spec>, Vec<Problem>) {
-    Reading::of(|context| {
-        let mut rest = Rest::new(policy.part.json.clone());
-        let (spec, misshapen) = shape::read::<Spec>(&mut rest, context);
-        (spec, rest, problems_of(file, &policy.part, &[], misshapen))
+/// Reads a policy without its mistakes, and returns them.
+fn read(file: &File, policy: &NamedPolicy) -> (PartialReading<Spec>, Vec<Problem>) {
+    PartialReading::of(|context| {
+        let mut rest = PartialValue::new(policy.part.json.clone());
+        let (spec, errors) = shape::read::<Spec>(&mut rest, context);
+        (spec, rest, problems_of(file, &policy.part, &[], errors))
     })
 }
 
-fn problems_of(file: &File, part: &Part, inside: &[Step], misshapen: Vec<Misshapen>) -> Vec<Problem> {
-    misshapen.into_iter().map(|wrong| located(&file.source, part, inside, wrong)).collect()
+fn problems_of(file: &File, part: &DocumentPart, inside: &[Step], errors: Vec<ShapeError>) -> Vec<Problem> {
+    errors.into_iter().map(|wrong| located(&file.source, part, inside, wrong)).collect()
 }
 
-/// What is found whichever context it is; `key` tells one from another.
+/// The items that are found in every context; `key` identifies them.
 fn common<T, K: Hash + Eq>(mut found: impl Iterator<Item = Vec<T>>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut all = found.next().unwrap_or_default();
     for other in found {
@@ -225,54 +225,54 @@ fn common<T, K: Hash + Eq>(mut found: impl Iterator<Item = Vec<T>>, key: impl Fn
     all
 }
 
-/// What tells a finding from another one.
-fn words_of(finding: &Finding) -> (&'static str, String, String) {
+/// The key of a finding: its check, path and text.
+fn finding_key(finding: &Finding) -> (&'static str, String, String) {
     (finding.check.id, finding.path(), finding.wrong.clone())
 }
 
-/// A value that no server would take.
-struct Impossible {
+/// A value that no server would accept.
+struct InvalidValue {
     problem: FieldProblem,
-    /// Where it is, from the part that is judged.
+    /// Its path within the part.
     path: Vec<Step>,
 }
 
-/// The impossible values of the policy at `outer`, whichever context it has.
-fn impossible<'a>(specs: impl Iterator<Item = &'a Spec>, outer: &[Step]) -> Vec<Impossible> {
+/// The invalid values of the policy at `outer`, in every context.
+fn invalid_values<'a>(specs: impl Iterator<Item = &'a Spec>, outer: &[Step]) -> Vec<InvalidValue> {
     let found = specs.map(|spec| Policy::resolve_as_far_as_possible(spec).1);
     let problems = common(found, |problem| (problem.field, problem.message.clone()));
     let problems = problems.into_iter().map(|problem| {
         let inner = problem.field.split('.').map(|name| Step::Field(name.to_owned()));
-        Impossible { path: outer.iter().cloned().chain(inner).collect(), problem }
+        InvalidValue { path: outer.iter().cloned().chain(inner).collect(), problem }
     });
     problems.collect()
 }
 
-/// The fields whose findings speak of the value as it is written, and say better what is wrong with an impossible one.
-const SAID_BETTER: [&str; 3] = ["maxAttempts", "totalBudgetMs", "attemptTimeoutMs"];
+/// Fields whose findings describe an invalid value better than the problem does.
+const COVERED_BY_FINDINGS: [&str; 3] = ["maxAttempts", "totalBudgetMs", "attemptTimeoutMs"];
 
-/// The fields of which findings speak as if a possible value stood there.
-const JUDGED_AS_POSSIBLE: [&str; 4] = ["scheduleMs", "multiplier", "maxDelayMs", "jitterRatio"];
+/// Fields that are checked with a valid substitute if the value is invalid: such findings are left out.
+const CHECKED_WITH_SUBSTITUTE: [&str; 4] = ["scheduleMs", "multiplier", "maxDelayMs", "jitterRatio"];
 
-/// The findings, each with its path in the file, and the impossible values, without what may only follow from a mistake
-/// and what is said better by the other.
-fn sound(
+/// The findings with their paths in the file, and the invalid values. Left out is what may only follow from a mistake, and what the
+/// other list describes better.
+fn reliable(
     findings: Vec<Finding>,
-    mut impossible: Vec<Impossible>,
-    rest: &Rest,
-) -> (Vec<(Finding, Vec<Step>)>, Vec<Impossible>) {
-    impossible.retain(|one| !rest.is_doubtful(&one.path));
-    let others = impossible.iter().filter(|one| JUDGED_AS_POSSIBLE.contains(&one.problem.field));
+    mut invalid: Vec<InvalidValue>,
+    rest: &PartialValue,
+) -> (Vec<(Finding, Vec<Step>)>, Vec<InvalidValue>) {
+    invalid.retain(|one| !rest.is_doubtful(&one.path));
+    let others = invalid.iter().filter(|one| CHECKED_WITH_SUBSTITUTE.contains(&one.problem.field));
     let others: HashSet<&[Step]> = others.map(|one| &one.path[..]).collect();
-    let mut sound = Vec::with_capacity(findings.len());
+    let mut reliable = Vec::with_capacity(findings.len());
     for finding in findings {
         let path = rest.original(&finding.at.iter().map(Step::from).collect::<Vec<_>>());
         if !rest.is_doubtful(&path) && !others.contains(&path[..]) {
-            sound.push((finding, path));
+            reliable.push((finding, path));
         }
     }
-    let said = sound.iter().filter(|(finding, _)| !finding.is_permitted());
+    let said = reliable.iter().filter(|(finding, _)| !finding.is_permitted());
     let said: HashSet<&[Step]> = said.map(|(_, path)| &path[..]).collect();
-    impossible.retain(|one| !(SAID_BETTER.contains(&one.problem.field) && said.contains(&one.path[..])));
-    (sound, impossible)
+    invalid.retain(|one| !(COVERED_BY_FINDINGS.contains(&one.problem.field) && said.contains(&one.path[..])));
+    (reliable, invalid)
 }

@@ -1,29 +1,35 @@
-//! Names: of policies that nobody knows, and of services and dependencies that are there twice or have none.
+//! Checks names: of policies that do not exist, and of services and dependencies that occur twice or have none.
 
 use std::collections::HashMap;
 
-use crate::rules::{PolicyChoice, Service};
 use redrive_core::policy::{Context, Spec};
 
 use super::{File, Judge};
-use crate::files::content::Part;
+use crate::files::content::DocumentPart;
 use crate::files::document::Step;
 use crate::files::problem::Problem;
-use crate::files::shape::{Rest, context_meant, shortened};
+use crate::files::shape::{PartialValue, context_meant, shortened};
 use crate::nearest::nearest;
+use crate::rules::{PolicyChoice, Service};
 
 /// The policy that every server has.
 const DEFAULT: &str = "default";
 
-/// For how many unknown names another one is looked for: whoever has more has another mistake.
+/// The most unknown names for which a suggestion is looked for.
 const MAX_SUGGESTIONS: usize = 50;
 
-/// How many policies one name is compared with.
+/// The most policies that one name is compared with.
 const MAX_CANDIDATES: usize = 1_000;
 
 impl Judge {
-    /// That every policy that a service names is there.
-    pub(super) fn policies_are_known(&mut self, file: &File, part: &Part, service: &Service, rest: &Rest) {
+    /// Reports policies that a service names and that do not exist.
+    pub(super) fn check_policies_exist(
+        &mut self,
+        file: &File,
+        part: &DocumentPart,
+        service: &Service,
+        rest: &PartialValue,
+    ) {
         for (at, dependency) in service.dependencies.iter().enumerate() {
             let Some(PolicyChoice::Named(name)) = &dependency.policy else { continue };
             if self.policies.contains_key(name) || preset(name).is_some() {
@@ -36,7 +42,7 @@ impl Judge {
                 None => format!("there is no policy {shown} in any of the files, and no preset of that name"),
             };
             let path = rest.original(&policy_of(at));
-            self.verdict.problems.push(Problem::new(file.spot(part, &path), wrong));
+            self.verdict.problems.push(Problem::new(file.location(part, &path), wrong));
         }
     }
 
@@ -54,18 +60,18 @@ impl Judge {
         meant.or_else(|| nearest(name, presets())).map(str::to_owned)
     }
 
-    /// That a service has a name of its own, and each of its dependencies among them.
-    pub(super) fn names_are_its_own(&mut self, file: &File, part: &Part) {
+    /// Reports services and dependencies without a name, or with one that is taken.
+    pub(super) fn check_names(&mut self, file: &File, part: &DocumentPart) {
         if let Some(name) = part.json["name"].as_str() {
-            let spot = file.spot(part, &[]);
+            let location = file.location(part, &[]);
             let wrong = match self.services.get(name) {
                 _ if name.is_empty() => Some("a service's name must not be empty".into()),
                 Some(first) => Some(format!("there is a service {} already, at {first}", shortened(name))),
                 None => None,
             };
             match wrong {
-                Some(wrong) => self.verdict.problems.push(Problem::new(spot, wrong)),
-                None => drop(self.services.insert(name.to_owned(), spot)),
+                Some(wrong) => self.verdict.problems.push(Problem::new(location, wrong)),
+                None => drop(self.services.insert(name.to_owned(), location)),
             }
         }
         let dependencies = part.json["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -73,16 +79,16 @@ impl Judge {
         for (at, dependency) in dependencies.iter().enumerate() {
             let Some(name) = dependency["name"].as_str() else { continue };
             let path = [Step::Field("dependencies".into()), Step::Index(at), Step::Field("name".into())];
-            let spot = file.spot(part, &path);
+            let location = file.location(part, &path);
             let wrong = match named.get(name) {
                 _ if name.is_empty() => "a dependency's name must not be empty".into(),
                 Some(first) => format!("the service has a dependency {} already, at {first}", shortened(name)),
                 None => {
-                    named.insert(name, spot);
+                    named.insert(name, location);
                     continue;
                 }
             };
-            self.verdict.problems.push(Problem::new(spot, wrong));
+            self.verdict.problems.push(Problem::new(location, wrong));
         }
     }
 }

@@ -1,37 +1,38 @@
 //! For GitHub Actions: a workflow command for each finding, which becomes an annotation of its line.
 
+use super::{Level, in_short};
+use crate::files::source::Location;
+use crate::files::verdict::{LocatedFinding, Verdict};
+use crate::printable::printable;
 use crate::rules::Permission;
 
-use super::{Level, in_short};
-use crate::files::source::Spot;
-use crate::files::verdict::{Found, Verdict};
-use crate::printable::printable;
-
-/// The verdict as workflow commands. What somebody has approved is not worth an annotation.
+/// The verdict as workflow commands. Approved findings get no annotation.
 pub fn github(verdict: &Verdict) -> String {
-    let problems =
-        verdict.problems.iter().map(|problem| command(Level::Error, &problem.spot, "could not read", &problem.wrong));
+    let problems = verdict
+        .problems
+        .iter()
+        .map(|problem| command(Level::Error, &problem.location, "could not read", &problem.wrong));
     let open = verdict.findings.iter().filter(|found| !found.finding.is_permitted());
     problems.chain(open.map(annotation)).collect()
 }
 
-fn annotation(found: &Found) -> String {
+fn annotation(found: &LocatedFinding) -> String {
     let check = found.finding.check;
     let title = format!("{} {} ({})", check.rule, check.id, check.gate.action());
     let mut message = format!("{}: {}", found.subject, in_short(&found.finding));
     let why_not = found.finding.permission.as_ref().and_then(Permission::why_not);
     message.extend(why_not.map(|why_not| format!(" {why_not}.")));
-    command(Level::of(check.gate), &found.spot, &title, &message)
+    command(Level::of(check.gate), &found.location, &title, &message)
 }
 
-fn command(level: Level, spot: &Spot, title: &str, message: &str) -> String {
+fn command(level: Level, location: &Location, title: &str, message: &str) -> String {
     let level = match level {
         Level::Error => "error",
         Level::Warning => "warning",
         Level::Note => "notice",
     };
-    let mut properties = vec![format!("file={}", property(&spot.source.path()))];
-    if let Some(place) = spot.place() {
+    let mut properties = vec![format!("file={}", property(&location.source.path()))];
+    if let Some(place) = location.line_range() {
         properties.push(format!("line={}", place.line));
         // Columns only mean something there if they are of one line.
         if place.line == place.end_line {
@@ -75,7 +76,7 @@ mod tests {
             ),
             (None, "::error file=a%2Cb%3Ac%25.toml,title=a%2C b%3A c::100%25\u{fffd}\u{fffd}\u{fffd}: x, y\n"),
         ] {
-            assert_eq!(command(Level::Error, &source.spot(span), "a, b: c", "100%\r\n\u{202e}: x, y"), expected);
+            assert_eq!(command(Level::Error, &source.location(span), "a, b: c", "100%\r\n\u{202e}: x, y"), expected);
         }
     }
 }

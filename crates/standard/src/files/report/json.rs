@@ -3,39 +3,39 @@
 use redrive_core::Date;
 use serde::Serialize;
 
-use crate::files::source::Spot;
-use crate::files::verdict::{Found, Subject, Verdict};
+use crate::files::source::Location;
+use crate::files::verdict::{LocatedFinding, Subject, Verdict};
 use crate::printable::printable_json;
 
 /// The verdict as a JSON document.
 pub fn json(verdict: &Verdict) -> serde_json::Result<String> {
-    let tally = verdict.tally();
+    let counts = verdict.counts();
     let report = Report {
         findings: verdict.findings.iter().map(finding).collect(),
         problems: verdict
             .problems
             .iter()
-            .map(|problem| Unread { at: at(&problem.spot), wrong: &problem.wrong })
+            .map(|problem| Unread { at: at(&problem.location), wrong: &problem.wrong })
             .collect(),
         summary: Summary {
             files: verdict.files,
             policies: verdict.policies,
             services: verdict.services,
-            findings: tally.open(),
+            findings: counts.open(),
             by_gate: ByGate {
-                merge: tally.merge,
-                deploy: tally.deploy,
-                approval: tally.approval,
-                advice: tally.advice,
+                merge: counts.merge,
+                deploy: counts.deploy,
+                approval: counts.approval,
+                advice: counts.advice,
             },
-            approved: tally.approved,
+            approved: counts.approved,
             problems: verdict.problems.len(),
         },
     };
     serde_json::to_string_pretty(&report).map(|text| printable_json(&text) + "\n")
 }
 
-fn finding(found: &Found) -> Broken<'_> {
+fn finding(found: &LocatedFinding) -> Broken<'_> {
     let (finding, check) = (&found.finding, found.finding.check);
     Broken {
         rule: check.rule.id(),
@@ -50,7 +50,7 @@ fn finding(found: &Found) -> Broken<'_> {
             },
         },
         path: finding.path(),
-        at: at(&found.spot),
+        at: at(&found.location),
         wrong: &finding.wrong,
         why: check.why,
         fix: &finding.fix,
@@ -64,10 +64,10 @@ fn finding(found: &Found) -> Broken<'_> {
     }
 }
 
-fn at(spot: &Spot) -> At<'_> {
-    let place = spot.place();
+fn at(location: &Location) -> At<'_> {
+    let place = location.line_range();
     At {
-        file: spot.source.name(),
+        file: location.source.name(),
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         end_line: place.map(|place| place.end_line),
@@ -140,7 +140,7 @@ struct Summary {
     files: usize,
     policies: usize,
     services: usize,
-    /// Without those that somebody has approved.
+    /// Without the approved ones.
     findings: usize,
     by_gate: ByGate,
     approved: usize,

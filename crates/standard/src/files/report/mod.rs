@@ -19,7 +19,7 @@ use crate::rules::{Finding, Gate};
 enum Level {
     /// It stops a merge or a deploy.
     Error,
-    /// It needs somebody's approval.
+    /// An approval is needed.
     Warning,
     /// It is advice.
     Note,

@@ -1,14 +1,14 @@
 //! For code scanning: SARIF 2.1.0, with what its schema requires and what GitHub shows.
 
-use crate::rules::{Check, Permission};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{Level, capital, in_short};
 use crate::files::problem::Problem;
-use crate::files::source::Spot;
-use crate::files::verdict::{Fingerprints, Found, Verdict};
+use crate::files::source::Location;
+use crate::files::verdict::{Fingerprints, LocatedFinding, Verdict};
 use crate::printable::printable_json;
+use crate::rules::{Check, Permission};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -37,7 +37,7 @@ const FINGERPRINT: &str = "redriveLint/v1";
 pub fn sarif(verdict: &Verdict, version: &str) -> serde_json::Result<String> {
     let mut fingerprints = Fingerprints::default();
     let problems = verdict.problems.iter().map(|problem| {
-        let fingerprint = fingerprints.of(UNREAD, &problem.spot.source.path(), &problem.wrong);
+        let fingerprint = fingerprints.of(UNREAD, &problem.location.source.path(), &problem.wrong);
         problem_result(problem, &fingerprint)
     });
     let log = json!({
@@ -65,7 +65,7 @@ pub fn sarif(verdict: &Verdict, version: &str) -> serde_json::Result<String> {
 /// What is said of a file that could not be read. It is a rule of its own as well as a notification: a file whose other
 /// results are gone must not look as if it had been mended.
 const UNREAD: &str = "could-not-read";
-const UNREAD_MEANS: &str = "A file or a part of it could not be read, and was not judged.";
+const UNREAD_MEANS: &str = "A file or a part of it could not be read, and was not checked.";
 
 fn unread() -> Value {
     let help = "What is wrong is said at its place. Until it is mended, what stands there is not judged by any rule.";
@@ -114,7 +114,7 @@ fn rule(check: &Check) -> Value {
     })
 }
 
-fn result(found: &Found) -> Value {
+fn result(found: &LocatedFinding) -> Value {
     let (finding, check) = (&found.finding, found.finding.check);
     let mut text = format!("{}: {}", found.subject, in_short(finding));
     let mut suppressions = Vec::new();
@@ -132,7 +132,7 @@ fn result(found: &Found) -> Value {
         "ruleIndex": Check::ALL.iter().position(|other| other.id == check.id),
         "level": level(Level::of(check.gate)),
         "message": {"text": text},
-        "locations": [location(&found.spot)],
+        "locations": [location(&found.location)],
         "partialFingerprints": {FINGERPRINT: found.fingerprint},
         "suppressions": suppressions,
     })
@@ -144,7 +144,7 @@ fn problem_result(problem: &Problem, fingerprint: &str) -> Value {
         "ruleIndex": Check::ALL.len(),
         "level": level(Level::Error),
         "message": {"text": problem.wrong},
-        "locations": [location(&problem.spot)],
+        "locations": [location(&problem.location)],
         "partialFingerprints": {FINGERPRINT: fingerprint},
         "suppressions": [],
     })
@@ -155,13 +155,13 @@ fn notification(problem: &Problem) -> Value {
         "descriptor": {"id": UNREAD, "index": 0},
         "level": "error",
         "message": {"text": problem.wrong},
-        "locations": [location(&problem.spot)],
+        "locations": [location(&problem.location)],
     })
 }
 
-fn location(spot: &Spot) -> Value {
-    let artifact = json!({"uri": uri(&spot.source.path())});
-    let physical = match spot.place() {
+fn location(location: &Location) -> Value {
+    let artifact = json!({"uri": uri(&location.source.path())});
+    let physical = match location.line_range() {
         None => json!({"artifactLocation": artifact}),
         Some(place) => json!({
             "artifactLocation": artifact,

@@ -1,16 +1,16 @@
-//! From a tree to a typed value, and everything that keeps it from being one, in words and with a path.
+//! From a tree to a typed value, or to all errors, each in words and with a path.
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | `rest` | what is left of a value when its mistakes are taken out, and what can no longer be said of it |
-//! | `table` | a deserializer that takes no list for a table |
-//! | `words` | serde's messages in our words |
+//! | `partial_value` | a value without its mistakes, and the paths that cannot be checked any more |
+//! | `table` | a deserializer that does not accept a list for a table |
+//! | `words` | serde's messages in plain words |
 
-mod rest;
+mod partial_value;
 mod table;
 mod words;
 
-pub(crate) use rest::Rest;
+pub(crate) use partial_value::PartialValue;
 pub(crate) use words::{context_meant, shortened};
 
 use redrive_core::policy::Context;
@@ -18,67 +18,67 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
 use crate::files::document::Step;
-use table::Tables;
+use table::StrictTables;
 
-/// How many problems of one entry are looked for.
+/// The most problems that are reported of one entry.
 const MAX_PROBLEMS: usize = 32;
 
-/// One thing that keeps a value from having its shape.
+/// Why a value does not have the expected shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misshapen {
-    /// Where, from the value that was read.
+pub(crate) struct ShapeError {
+    /// The path from the value that was read.
     pub(crate) at: Vec<Step>,
-    /// Whether it is the name there that is wrong, and not the value.
+    /// Whether the name is wrong, and not the value.
     pub(crate) is_name: bool,
     /// What is wrong.
     pub(crate) wrong: String,
 }
 
-impl Misshapen {
+impl ShapeError {
     /// The whole value is wrong.
     pub(crate) fn value(wrong: &str) -> Self {
-        Misshapen { at: Vec::new(), is_name: false, wrong: wrong.to_owned() }
+        ShapeError { at: Vec::new(), is_name: false, wrong: wrong.to_owned() }
     }
 }
 
-/// Reads what there is as a `T`: serde stops at the first mistake, so what it names is taken out, and the rest is tried
-/// again. Nothing if too little is left. Where a context is missing or unknown, `context` stands in for it.
-pub(crate) fn read<T: DeserializeOwned>(rest: &mut Rest, context: Context) -> (Option<T>, Vec<Misshapen>) {
-    let mut problems: Vec<Misshapen> = Vec::new();
+/// Reads a value as a `T`. serde stops at the first mistake, so the field that it names is removed and the rest is read again.
+/// Nothing if too little is left. `context` replaces a context that is missing or unknown.
+pub(crate) fn read<T: DeserializeOwned>(rest: &mut PartialValue, context: Context) -> (Option<T>, Vec<ShapeError>) {
+    let mut problems: Vec<ShapeError> = Vec::new();
     loop {
-        let error = match serde_path_to_error::deserialize::<_, T>(Tables(rest.value())) {
+        let error = match serde_path_to_error::deserialize::<_, T>(StrictTables(rest.value())) {
             Ok(read) => return (Some(read), problems),
             Err(error) => error,
         };
         let message = error.inner().to_string();
-        let at = place_of(error.path(), &message);
+        let at = path_of(error.path(), &message);
         let original = rest.original(&at);
         let missing = words::name_after("missing field `", &message);
         let below = |name: &str| [&original[..], &[Step::Field(name.to_owned())]].concat();
-        // What was taken out here, or is meant by another name, is not missing there.
-        if !missing.is_some_and(|name| rest.was_taken_out(&below(name))) {
+        // A field that was removed, or that is misspelt, is not missing.
+        if !missing.is_some_and(|name| rest.was_removed(&below(name))) {
             let (wrong, meant) = words::in_words(&message, original.last());
             let is_name = message.starts_with("unknown field");
             if let (true, Some(meant), Some((_, table))) = (is_name, meant, original.split_last()) {
                 rest.doubt([table, &[Step::Field(meant)]].concat());
             }
-            problems.push(Misshapen { at: original, is_name, wrong });
+            problems.push(ShapeError { at: original, is_name, wrong });
         }
-        let is_mended = match missing {
-            Some(name) => rest.stand_in(&at, name, context) || rest.take_out(&at),
+        let is_repaired = match missing {
+            Some(name) => rest.replace(&at, name, context) || rest.remove(&at),
             None if !message.starts_with("unknown field") && at.last() == Some(&Step::Field("context".into())) => {
-                rest.stand_in(&at[..at.len() - 1], "context", context)
+                rest.replace(&at[..at.len() - 1], "context", context)
             }
-            None => rest.take_out(&at),
+            None => rest.remove(&at),
         };
-        if problems.len() >= MAX_PROBLEMS || !is_mended {
+        if problems.len() >= MAX_PROBLEMS || !is_repaired {
             return (None, problems);
         }
     }
 }
 
 /// The path to what is wrong: an unknown field is named by the message, not always by the path.
-fn place_of(path: &Path, message: &str) -> Vec<Step> {
+fn path_of(path: &Path, message: &str) -> Vec<Step> {
     let steps = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(Step::Index(*index)),
         Segment::Map { key } => Some(Step::Field(key.clone())),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn problems(value: &Value) -> Vec<String> {
-        let (_, problems) = read::<Shop>(&mut Rest::new(value.clone()), Context::Sync);
+        let (_, problems) = read::<Shop>(&mut PartialValue::new(value.clone()), Context::Sync);
         problems.iter().map(|problem| format!("{:?} {}", problem.at, problem.wrong)).collect()
     }
 
@@ -211,7 +211,7 @@ mod tests {
     fn what_is_left_is_read_and_what_follows_from_a_mistake_is_doubtful() {
         let field = |name: &str| Step::Field(name.into());
         let value = json!({"openDay": 3, "kind": "x", "shelves": [5, {"width": 1}, {"width": 2, "items": ["a"]}]});
-        let mut rest = Rest::new(value);
+        let mut rest = PartialValue::new(value);
         let (shop, problems) = read::<Shop>(&mut rest, Context::Sync);
         let shop = shop.unwrap();
         assert_eq!((shop.shelves.len(), shop.name.as_str(), problems.len()), (2, "(no name)", 5));
@@ -233,7 +233,7 @@ mod tests {
         let long = "x".repeat(1_000);
         for value in [json!({"name": "a", "openDays": long}), json!({"name": "a", "kind": long}), json!({long: 1})] {
             assert!(problems(&value)[0].len() < 1_300, "{:?}", problems(&value)[0].len());
-            let (_, problems) = read::<Shop>(&mut Rest::new(value), Context::Sync);
+            let (_, problems) = read::<Shop>(&mut PartialValue::new(value), Context::Sync);
             assert!(problems[0].wrong.chars().count() < 150, "{}", problems[0].wrong);
         }
     }

@@ -1,23 +1,23 @@
-//! A deserializer that takes no list for a table. serde reads a list as a struct, field by field, and so would take
-//! `approval = ["a", "2027-01-31"]` for an approval.
+//! A deserializer that does not accept a list for a table. serde reads a list as a struct, field by field, and so would accept
+//! `approval = ["a", "2027-01-31"]` as an approval.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-/// A value that is read strictly.
+/// A value whose tables are read strictly.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tables<'a>(pub(super) &'a Value);
+pub(super) struct StrictTables<'a>(pub(super) &'a Value);
 
-impl<'de> Deserializer<'de> for Tables<'de> {
+impl<'de> Deserializer<'de> for StrictTables<'de> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self.0 {
-            Value::Array(items) => SeqDeserializer::new(items.iter().map(Tables)).deserialize_any(visitor),
+            Value::Array(items) => SeqDeserializer::new(items.iter().map(StrictTables)).deserialize_any(visitor),
             Value::Object(fields) => {
-                let fields = fields.iter().map(|(name, value)| (name.as_str(), Tables(value)));
+                let fields = fields.iter().map(|(name, value)| (name.as_str(), StrictTables(value)));
                 MapDeserializer::new(fields).deserialize_any(visitor)
             }
             single => single.deserialize_any(visitor),
@@ -63,7 +63,7 @@ impl<'de> Deserializer<'de> for Tables<'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, serde_json::Error> for Tables<'de> {
+impl<'de> IntoDeserializer<'de, serde_json::Error> for StrictTables<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

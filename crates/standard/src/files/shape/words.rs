@@ -39,7 +39,7 @@ const CONTEXTS: [(&str, Context); 24] = [
     ("rpc", Context::Grpc),
 ];
 
-/// The context that somebody meant who wrote this.
+/// The context that a misspelt name probably means.
 pub(crate) fn context_meant(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     CONTEXTS.iter().find(|(written, _)| *written == name).map(|(_, context)| context.as_str())
@@ -101,7 +101,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The known name that somebody probably meant.
+/// The known name that a misspelt one probably means.
 fn meant<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
     let same = known.iter().copied().find(|known| plain(known) == plain(name));

@@ -11,14 +11,14 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Marker, Parser, ScanError, Span, Tag};
 
-use super::room::Room;
-use super::{Entry, Node, Value, Wrong};
+use super::size_limit::SizeLimit;
+use super::{Entry, Node, SyntaxError, Value};
 
-pub(super) fn read(text: &str) -> Result<Node, Wrong> {
+pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let mut reader = Reader {
         text,
         offsets: Offsets::of(text),
-        room: Room::default(),
+        room: SizeLimit::default(),
         open: Vec::new(),
         anchors: HashMap::new(),
         document: None,
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Node, Wrong> {
 struct Reader<'a> {
     text: &'a str,
     offsets: Offsets,
-    room: Room,
+    room: SizeLimit,
     open: Vec<Open>,
     /// What each anchor stands for.
     anchors: HashMap<usize, (Node, Size)>,
@@ -72,7 +72,7 @@ enum Content {
 }
 
 impl Reader<'_> {
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Wrong> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), SyntaxError> {
         let bytes = self.offsets.span(span);
         match event {
             Event::DocumentStart(_) if self.document.is_some() => {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    fn take(&mut self, size: Size, span: &Range<usize>) -> Result<(), Wrong> {
+    fn take(&mut self, size: Size, span: &Range<usize>) -> Result<(), SyntaxError> {
         self.room.take(size.values, self.open.len(), span)?;
         self.room.take_text(size.text, span)
     }
@@ -120,7 +120,7 @@ impl Reader<'_> {
         span: Range<usize>,
         tag: Option<&Tag>,
         own_tag: &str,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), SyntaxError> {
         if let Some(tag) = tag.filter(|tag| !(tag.is_yaml_core_schema() && tag.suffix == own_tag)) {
             return Err((span, scalar::unknown_tag(tag)));
         }
@@ -129,7 +129,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn closed(&mut self, end: Range<usize>) -> Result<(), Wrong> {
+    fn closed(&mut self, end: Range<usize>) -> Result<(), SyntaxError> {
         let Some(Open { anchor, start, end: last, size, content }) = self.open.pop() else { return Ok(()) };
         // A block ends where its last value does, not where the parser notices that.
         let end = if end.is_empty() { last } else { end.end };
@@ -141,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// Puts a value where it belongs: under its key, into its list, or at the top; or makes it the next key.
-    fn finished(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), Wrong> {
+    fn finished(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), SyntaxError> {
         if anchor != 0 {
             // It is kept a second time, for its aliases.
             self.take(size, &node.span)?;
@@ -171,13 +171,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn not_yaml(&self, error: &ScanError) -> Wrong {
+    fn not_yaml(&self, error: &ScanError) -> SyntaxError {
         let at = self.offsets.byte(error.marker());
         (at..at, format!("this is not YAML: {}", error.info()))
     }
 }
 
-fn key_of(node: &Node) -> Result<String, Wrong> {
+fn key_of(node: &Node) -> Result<String, SyntaxError> {
     match &node.value {
         Value::Text(name) if name == "<<" => Err((
             node.span.clone(),

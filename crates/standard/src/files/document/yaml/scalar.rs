@@ -26,7 +26,7 @@ pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result
 }
 
 pub(super) fn unknown_tag(tag: &Tag) -> String {
-    format!("the tag {tag} means nothing here")
+    format!("the tag {tag} is not supported")
 }
 
 fn resolve(text: &str) -> Result<Value, String> {

@@ -4,11 +4,10 @@ mod paint;
 mod snippet;
 mod summary;
 
-use crate::rules::{Gate, Permission};
-
 use crate::files::problem::Problem;
-use crate::files::verdict::{Found, Verdict};
+use crate::files::verdict::{LocatedFinding, Verdict};
 use crate::printable::printable;
+use crate::rules::{Gate, Permission};
 use paint::{Colour, Paint};
 use snippet::snippet;
 
@@ -34,7 +33,7 @@ pub fn people(verdict: &Verdict, coloured: bool) -> String {
     text + &summary::summary(verdict, paint)
 }
 
-fn finding(found: &Found, paint: Paint) -> String {
+fn finding(found: &LocatedFinding, paint: Paint) -> String {
     let (finding, check) = (&found.finding, found.finding.check);
     let colour = match check.gate {
         Gate::Merge | Gate::Deploy => Colour::Bad,
@@ -47,23 +46,23 @@ fn finding(found: &Found, paint: Paint) -> String {
     let why_not = finding.permission.as_ref().and_then(Permission::why_not);
     let expired = why_not.map(|why_not| ("but", printable(&why_not)));
     let notes = [("why", check.why.to_owned()), ("fix", printable(&finding.fix))].into_iter().chain(expired);
-    format!("{gate} {what}\n{}", snippet(&found.spot, &whose, colour, paint, notes))
+    format!("{gate} {what}\n{}", snippet(&found.location, &whose, colour, paint, notes))
 }
 
 fn unread(problem: &Problem, paint: Paint) -> String {
     let what = paint.over(&printable(&problem.wrong), Colour::Strong);
     let heading = format!("{} {what}\n", paint.over("could not read:", Colour::Bad));
-    heading + &snippet(&problem.spot, "", Colour::Bad, paint, std::iter::empty())
+    heading + &snippet(&problem.location, "", Colour::Bad, paint, std::iter::empty())
 }
 
-/// What somebody has approved takes one line.
-fn permitted(found: &Found, paint: Paint) -> String {
+/// An approved finding takes one line.
+fn permitted(found: &LocatedFinding, paint: Paint) -> String {
     let (finding, check) = (&found.finding, found.finding.check);
     let by = match &finding.permission {
         Some(Permission { by, until, .. }) => format!("by {} until {until}", printable(by)),
         _ => String::new(),
     };
     let approved = paint.over("approved", Colour::Good);
-    let place = printable(&found.spot.to_string());
+    let place = printable(&found.location.to_string());
     format!("{approved} {by}: {} {}: {} ({place})\n", check.rule, check.id, printable(&finding.wrong))
 }

@@ -11,7 +11,7 @@ pub(super) struct Paint {
 pub(super) enum Colour {
     /// It stops you.
     Bad,
-    /// It needs somebody else.
+    /// An approval is needed.
     Careful,
     /// It is advice.
     Mild,

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::paint::{Colour, Paint};
-use crate::files::source::{Source, Spot};
-use crate::printable::{is_obeyed, printable};
+use crate::files::source::{Location, Source};
+use crate::printable::{is_control_like, printable};
 
 /// How many columns a tab takes.
 const TAB: usize = 4;
@@ -20,19 +20,19 @@ const BEFORE: usize = 40;
 
 /// `--> file:line:column`, the line, the underline, and notes below it.
 pub(super) fn snippet(
-    spot: &Spot,
+    location: &Location,
     whose: &str,
     colour: Colour,
     paint: Paint,
     notes: impl Iterator<Item = (&'static str, String)>,
 ) -> String {
-    let place = spot.place();
+    let place = location.line_range();
     let number = place.map(|place| place.line.to_string()).unwrap_or_default();
     let margin = " ".repeat(number.len() + 1);
     let frame = |text: &str| paint.over(text, Colour::Frame);
-    let mut text = format!("{margin}{} {}{whose}\n", frame("-->"), printable(&spot.to_string()));
-    if let (Some(place), Some(span)) = (place, &spot.span) {
-        let Shown { line, before, underlined } = shown(&spot.source, place.line, span);
+    let mut text = format!("{margin}{} {}{whose}\n", frame("-->"), printable(&location.to_string()));
+    if let (Some(place), Some(span)) = (place, &location.span) {
+        let Shown { line, before, underlined } = shown(&location.source, place.line, span);
         let under = paint.over(&"^".repeat(underlined), colour);
         let bar = frame("|");
         text.push_str(&format!("{margin} {bar}\n"));
@@ -118,7 +118,7 @@ fn width(letter: char) -> usize {
     match letter {
         '\t' => TAB,
         // What is not shown itself is shown as one character.
-        _ if is_obeyed(letter) => 1,
+        _ if is_control_like(letter) => 1,
         _ if is_in(&NONE) => 0,
         _ if is_in(&TWO) => 2,
         _ => 1,
@@ -132,8 +132,8 @@ mod tests {
     fn lines(text: &str, part: &str) -> (String, String) {
         let source = Source::try_new("f", text.as_bytes().to_vec()).unwrap();
         let start = source.text().find(part).unwrap();
-        let spot = source.spot(Some(start..start + part.len()));
-        let text = snippet(&spot, "", Colour::Bad, Paint { coloured: false }, std::iter::empty());
+        let location = source.location(Some(start..start + part.len()));
+        let text = snippet(&location, "", Colour::Bad, Paint { coloured: false }, std::iter::empty());
         let lines: Vec<&str> = text.lines().collect();
         (lines[2].to_owned(), lines[3].to_owned())
     }
@@ -169,8 +169,13 @@ mod tests {
     fn a_span_within_a_character_breaks_nothing() {
         let source = Source::try_new("f", "日本".into()).unwrap();
         for span in [1..2, 2..4, 4..5, 5..99, 99..99] {
-            let text =
-                snippet(&source.spot(Some(span.clone())), "", Colour::Bad, Paint { coloured: false }, [].into_iter());
+            let text = snippet(
+                &source.location(Some(span.clone())),
+                "",
+                Colour::Bad,
+                Paint { coloured: false },
+                [].into_iter(),
+            );
             assert!(text.contains(" 1 | 日本\n"), "{span:?}: {text}");
         }
     }
@@ -178,8 +183,8 @@ mod tests {
     #[test]
     fn an_underline_at_the_end_of_a_line_is_still_there() {
         let source = Source::try_new("f", b"abc\nd".to_vec()).unwrap();
-        let spot = source.spot(Some(3..3));
-        let text = snippet(&spot, "", Colour::Bad, Paint { coloured: false }, std::iter::empty());
+        let location = source.location(Some(3..3));
+        let text = snippet(&location, "", Colour::Bad, Paint { coloured: false }, std::iter::empty());
         assert_eq!(text, "  --> f:1:4\n   |\n 1 | abc\n   |    ^\n");
     }
 }

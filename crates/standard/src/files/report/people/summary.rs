@@ -4,21 +4,21 @@ use super::paint::{Colour, Paint};
 use crate::files::verdict::Verdict;
 
 pub(super) fn summary(verdict: &Verdict, paint: Paint) -> String {
-    let tally = verdict.tally();
+    let counts = verdict.counts();
     let mut parts = Vec::new();
     if !verdict.problems.is_empty() {
         let problems = count(verdict.problems.len(), "problem", "problems");
-        parts.push(format!("{problems}: what could not be read was not judged"));
+        parts.push(format!("{problems}: what could not be read was not checked"));
     }
-    if tally.open() > 0 {
+    if counts.open() > 0 {
         let gates = [
-            (tally.merge, "blocks merge", "block merge"),
-            (tally.deploy, "blocks deploy", "block deploy"),
-            (tally.approval, "needs approval", "need approval"),
-            (tally.advice, "is advice", "are advice"),
+            (counts.merge, "blocks merge", "block merge"),
+            (counts.deploy, "blocks deploy", "block deploy"),
+            (counts.approval, "needs approval", "need approval"),
+            (counts.advice, "is advice", "are advice"),
         ];
         let gates: Vec<_> = gates.iter().filter(|gate| gate.0 > 0).map(|gate| count(gate.0, gate.1, gate.2)).collect();
-        parts.push(format!("{}: {}", count(tally.open(), "finding", "findings"), gates.join(", ")));
+        parts.push(format!("{}: {}", count(counts.open(), "finding", "findings"), gates.join(", ")));
     } else if verdict.problems.is_empty() {
         parts.push("no findings".into());
     }
@@ -27,7 +27,7 @@ pub(super) fn summary(verdict: &Verdict, paint: Paint) -> String {
     let judged: Vec<_> = judged.iter().filter(|kind| kind.0 > 0).map(|kind| count(kind.0, kind.1, kind.2)).collect();
     let judged = if judged.is_empty() { "nothing".into() } else { judged.join(" and ") };
     let files = count(verdict.files, "file", "files");
-    let colour = if tally.open() == 0 && verdict.problems.is_empty() { Colour::Good } else { Colour::Strong };
+    let colour = if counts.open() == 0 && verdict.problems.is_empty() { Colour::Good } else { Colour::Strong };
     format!("{} ({judged} in {files})\n", paint.over(&parts.join("; "), colour))
 }
 

@@ -1,4 +1,4 @@
-//! Policies as a file says them, for those who want to use them and not to judge them.
+//! The policies of a file, for commands that use them.
 
 use std::sync::Arc;
 
@@ -6,81 +6,81 @@ use redrive_core::PolicyId;
 use redrive_core::policy::{Context, Policy, Spec};
 use serde_json::Value as Json;
 
-use crate::files::content::{Named, POLICY_ID, Part, content};
+use crate::files::content::{DocumentPart, NamedPolicy, POLICY_ID, content};
 use crate::files::document::{self, Step};
 use crate::files::problem::{Problem, distinct};
-use crate::files::shape::{self, Misshapen, Rest};
-use crate::files::source::{Source, Spot};
+use crate::files::shape::{self, PartialValue, ShapeError};
+use crate::files::source::{Location, Source};
 
-/// A policy of a file, each of whose fields is known and of its type.
+/// A policy of a file. Its fields are known and have the right types.
 #[derive(Debug)]
-pub struct Written {
+pub struct FilePolicy {
     /// Its name.
     pub name: String,
     /// Its fields.
     pub spec: Spec,
-    part: Part,
+    part: DocumentPart,
     source: Arc<Source>,
 }
 
-/// The policies of a file, or everything that keeps them from being any; services are passed over.
-pub fn policies(source: &Arc<Source>) -> Result<Vec<Written>, Vec<Problem>> {
+/// The policies of a file, or all problems; services are ignored.
+pub fn policies(source: &Arc<Source>) -> Result<Vec<FilePolicy>, Vec<Problem>> {
     let content = content(source, &document::read(source)?);
     let mut problems = content.problems;
     let mut written = Vec::new();
-    for Named { name, part } in content.policies {
+    for NamedPolicy { name, part } in content.policies {
         if let Err(wrong) = PolicyId::try_new(&name) {
-            problems.push(not_a_name(spot(source, &part, &[]), &wrong));
+            problems.push(not_a_name(location(source, &part, &[]), &wrong));
         }
-        let (spec, misshapen) = shape::read::<Spec>(&mut Rest::new(part.json.clone()), Context::Event);
-        problems.extend(misshapen.into_iter().map(|wrong| located(source, &part, &[], wrong)));
-        written.extend(spec.map(|spec| Written { name, spec, part, source: Arc::clone(source) }));
+        let (spec, errors) = shape::read::<Spec>(&mut PartialValue::new(part.json.clone()), Context::Event);
+        problems.extend(errors.into_iter().map(|wrong| located(source, &part, &[], wrong)));
+        written.extend(spec.map(|spec| FilePolicy { name, spec, part, source: Arc::clone(source) }));
     }
     if !problems.is_empty() {
         return Err(distinct(problems));
     }
     if written.is_empty() {
-        return Err(vec![Problem::new(source.spot(None), "there is no policy in it")]);
+        return Err(vec![Problem::new(source.location(None), "the file has no policy")]);
     }
     Ok(written)
 }
 
-impl Written {
-    /// Its fields as they are written, with its `policyId`: what a server is given.
+impl FilePolicy {
+    /// Its fields as they are written, with its `policyId`: the document for a server.
     pub fn document(&self) -> Json {
         let mut fields = self.part.json.clone();
         fields[POLICY_ID] = self.name.as_str().into();
         fields
     }
 
-    /// What runs by it, or the values that no server would take, each with its place.
+    /// The resolved policy, or the values that no server would accept, each with its location.
     pub fn resolve(&self) -> Result<Policy, Vec<Problem>> {
         Policy::resolve(&self.spec).map_err(|invalid| {
             let problem = |problem: &redrive_core::policy::FieldProblem| {
                 let path: Vec<Step> = problem.field.split('.').map(|name| Step::Field(name.to_owned())).collect();
-                Problem::new(spot(&self.source, &self.part, &path), problem.to_string())
+                Problem::new(location(&self.source, &self.part, &path), problem.to_string())
             };
             distinct(invalid.problems.iter().map(problem).collect())
         })
     }
 }
 
-/// The problem of a policy whose name is none.
-pub(crate) fn not_a_name(spot: Spot, wrong: &impl std::fmt::Display) -> Problem {
-    Problem::new(spot, format!("this cannot be a policy's name: {wrong}"))
+/// The problem of an invalid policy name.
+pub(crate) fn not_a_name(location: Location, wrong: &impl std::fmt::Display) -> Problem {
+    Problem::new(location, format!("this is not a valid name of a policy: {wrong}"))
 }
 
-/// What is wrong with the shape of a part, or of the value at `inside` of it, at its place.
-pub(crate) fn located(source: &Arc<Source>, part: &Part, inside: &[Step], wrong: Misshapen) -> Problem {
+/// A shape error of a part, or of the value at `inside` of it, with its location.
+pub(crate) fn located(source: &Arc<Source>, part: &DocumentPart, inside: &[Step], wrong: ShapeError) -> Problem {
     let path = [inside, &wrong.at].concat();
     let name = wrong.is_name.then(|| part.node.key_span_at(&path)).flatten();
-    let spot = name.map_or_else(|| spot(source, part, &path), |name| source.spot(Some(name)));
-    Problem::new(spot, wrong.wrong)
+    let location = name.map_or_else(|| location(source, part, &path), |name| source.location(Some(name)));
+    Problem::new(location, wrong.wrong)
 }
 
-/// The spot of a path from a part on.
-pub(crate) fn spot(source: &Arc<Source>, part: &Part, path: &[Step]) -> Spot {
-    source.spot(Some(part.span_at(path)))
+/// The location of a path from a part on.
+pub(crate) fn location(source: &Arc<Source>, part: &DocumentPart, path: &[Step]) -> Location {
+    source.location(Some(part.span_at(path)))
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     fn read(name: &str, text: &str) -> Result<Vec<Json>, Vec<String>> {
         let source = Source::try_new(name, text.as_bytes().to_vec()).unwrap();
         let written = policies(&source).map_err(|problems| problems.iter().map(ToString::to_string).collect());
-        written.map(|written: Vec<Written>| written.iter().map(Written::document).collect())
+        written.map(|written: Vec<FilePolicy>| written.iter().map(FilePolicy::document).collect())
     }
 
     #[test]
@@ -121,23 +121,23 @@ mod tests {
     #[test]
     fn what_is_no_policy_is_refused_at_its_place() {
         for (text, expected) in [
-            ("", "-: there is no policy in it"),
+            ("", "-: the file has no policy"),
             ("{", "-:1:1: this is not JSON: EOF while parsing an object"),
             ("maxAttempts = 3", "-:1:1: a policy needs a policyId"),
             ("policyId = 3", "-:1:12: a policyId must be text"),
             ("policies = 3", "-:1:12: policies must be a list, or a table by name"),
-            ("policies = []", "-: there is no policy in it"),
-            ("services = []", "-: there is no policy in it"),
-            ("services = {}", "-: there is no policy in it"),
+            ("policies = []", "-: the file has no policy"),
+            ("services = []", "-: the file has no policy"),
+            ("services = {}", "-: the file has no policy"),
             ("services = 3", "-:1:12: services must be a list, or a table by name"),
-            ("policyId = \"a b\"", "-:1:12: this cannot be a policy's name: "),
-            ("nextCursor = \"a\"\n[[services]]\nname = \"a\"", "-:1:1: nextCursor means nothing here; "),
+            ("policyId = \"a b\"", "-:1:12: this is not a valid name of a policy: "),
+            ("nextCursor = \"a\"\n[[services]]\nname = \"a\"", "-:1:1: nextCursor is not known here; "),
             ("[policies.a]\nbackof = \"x\"", "-:2:1: there is no field backof; did you mean backoff?"),
             ("[policies.a]\nmaxAttempts = \"3\"", "-:2:15: this must be a whole number from 0, not the text \"3\""),
-            ("[polices.a]\nmaxAttempts = 3", "-:1:2: polices means nothing here; did you mean policies?"),
+            ("[polices.a]\nmaxAttempts = 3", "-:1:2: polices is not known here; did you mean policies?"),
             (
                 "colour = \"red\"\n[[policies]]\npolicyId = \"a\"",
-                "-:1:1: colour means nothing here; a file has policies and services",
+                "-:1:1: colour is not known here; a file has policies and services",
             ),
             ("[policies.a]\npolicyId = \"b\"", "-:2:12: the policy a names itself \"b\""),
             ("[policies]\na = 1", "-:2:5: a policy must be a table, not a number"),

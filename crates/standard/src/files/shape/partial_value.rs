@@ -1,4 +1,4 @@
-//! What is left of a value when its mistakes are taken out, and what can no longer be said of it.
+//! A value without its mistakes, and the paths that cannot be checked any more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use crate::files::document::Step;
 
-/// What stands where a name is missing.
+/// Replaces a missing name.
 const NO_NAME: &str = "(no name)";
 
-/// A value and what became of it.
+/// A value without the parts that could not be read, and the paths of those.
 #[derive(Debug, Clone)]
-pub(crate) struct Rest {
+pub(crate) struct PartialValue {
     value: Value,
-    /// For each list that something was taken out of, by its path: which of its elements are left.
+    /// For each list that lost elements, by its path: the original numbers of those that are left.
     left: HashMap<Vec<Step>, Vec<usize>>,
-    /// The paths at which something was taken out, or is missing because of a mistake: nothing there can be judged.
+    /// The paths of removed or misspelt values: they cannot be checked.
     doubtful: HashSet<Vec<Step>>,
-    /// The paths on the way there.
+    /// The paths that lead to those.
     around: HashSet<Vec<Step>>,
     is_without_context: bool,
 }
 
-impl Rest {
+impl PartialValue {
     /// The whole value.
     pub(crate) fn new(value: Value) -> Self {
-        Rest {
+        PartialValue {
             value,
             left: HashMap::new(),
             doubtful: HashSet::new(),
@@ -35,17 +35,17 @@ impl Rest {
         }
     }
 
-    /// What is left.
+    /// The remaining value.
     pub(crate) fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Whether another context stands in for one that could not be read.
+    /// Whether the context could not be read and was replaced.
     pub(crate) fn is_without_context(&self) -> bool {
         self.is_without_context
     }
 
-    /// The path in the whole value of what is now at `at`.
+    /// The path in the original value of what is now at `at`.
     pub(crate) fn original(&self, at: &[Step]) -> Vec<Step> {
         let mut path = Vec::with_capacity(at.len());
         for step in at {
@@ -60,24 +60,24 @@ impl Rest {
         path
     }
 
-    /// Whether what is said of `path` (in the whole value) may only follow from a mistake in it or around it.
+    /// Whether a finding at `path` (in the original value) may only follow from a mistake in it or around it.
     pub(crate) fn is_doubtful(&self, path: &[Step]) -> bool {
         self.around.contains(path) || (0..=path.len()).any(|length| self.doubtful.contains(&path[..length]))
     }
 
-    /// Whether this very value was taken out.
-    pub(super) fn was_taken_out(&self, path: &[Step]) -> bool {
+    /// Whether the value at this path was removed.
+    pub(super) fn was_removed(&self, path: &[Step]) -> bool {
         self.doubtful.contains(path)
     }
 
-    /// Notes that nothing can be said of `path`.
+    /// Marks `path` as not checkable.
     pub(super) fn doubt(&mut self, path: Vec<Step>) {
         self.around.extend((0..path.len()).map(|length| path[..length].to_vec()));
         self.doubtful.insert(path);
     }
 
-    /// Takes the value at `at` out; whether it was there.
-    pub(crate) fn take_out(&mut self, at: &[Step]) -> bool {
+    /// Removes the value at `at`; whether it was there.
+    pub(crate) fn remove(&mut self, at: &[Step]) -> bool {
         let Some((last, before)) = at.split_last() else { return false };
         let (list, original) = (self.original(before), self.original(at));
         let was_there = match (find(&mut self.value, before), last) {
@@ -93,8 +93,8 @@ impl Rest {
         was_there
     }
 
-    /// Puts something in the place of the field `name` of the table at `at`, where there is something that can stand there.
-    pub(super) fn stand_in(&mut self, at: &[Step], name: &str, context: Context) -> bool {
+    /// Replaces the field `name` of the table at `at`, if there is a replacement for this name.
+    pub(super) fn replace(&mut self, at: &[Step], name: &str, context: Context) -> bool {
         let value = match name {
             "name" => NO_NAME,
             "context" => context.as_str(),
@@ -108,8 +108,8 @@ impl Rest {
         true
     }
 
-    /// Puts what is left of the value at `at` there. Nothing may have been taken out around it yet.
-    pub(crate) fn put(&mut self, at: &[Step], part: Rest) {
+    /// Puts a part that was read separately at `at`. Nothing around it may have been removed yet.
+    pub(crate) fn put(&mut self, at: &[Step], part: PartialValue) {
         let inside = |path: &[Step]| [at, path].concat();
         self.left.extend(part.left.iter().map(|(path, left)| (inside(path), left.clone())));
         part.doubtful.iter().for_each(|path| self.doubt(inside(path)));

@@ -1,30 +1,30 @@
-//! What a dependency's calls are retried on, as people write it: status codes, gRPC codes, errors by name.
+//! Reads `retryOn`: the failures that calls are retried on, as status codes, gRPC codes or names of errors.
 
 use std::fmt;
 
+use redrive_core::classify::{NON_RETRYABLE_STATUS, RETRYABLE_STATUS};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::word::{parts, plain};
-use redrive_core::classify::{NON_RETRYABLE_STATUS, RETRYABLE_STATUS};
 
-/// Something that is retried: as it is written, and what that is.
+/// A failure that a service retries on: the word in the file, and what the standard says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retried {
-    /// As it is written.
+pub struct RetryOn {
+    /// The word in the file.
     pub written: String,
-    /// What the standard says of it.
-    pub standing: Standing,
+    /// What the standard demands.
+    pub requirement: RetryRequirement,
 }
 
-/// What the standard says of retrying something.
+/// What the standard demands of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It must be retried.
-    Retried,
-    /// It must not be.
-    Never,
-    /// It must not be, and somebody may be in the middle.
+pub enum RetryRequirement {
+    /// The standard demands a retry.
+    MustRetry,
+    /// The standard forbids a retry.
+    MustNotRetry,
+    /// The standard forbids a retry: a TLS certificate error, which may be an attack.
     Certificate,
     /// The standard does not name it.
     Unlisted,
@@ -97,7 +97,7 @@ const PHRASES: [(&str, u16); 12] = [
     ("gateway-timeout", 504),
 ];
 
-/// What is offered to somebody whose word is not known.
+/// The names that are suggested for an unknown one.
 const KNOWN: [&str; 20] = [
     "5xx",
     "UNAVAILABLE",
@@ -121,62 +121,62 @@ const KNOWN: [&str; 20] = [
     "token-revoked",
 ];
 
-impl Retried {
+impl RetryOn {
     fn of_number(number: u64) -> Option<Self> {
-        let standing = match usize::try_from(number).ok()? {
+        let requirement = match usize::try_from(number).ok()? {
             code @ 0..=16 => of_grpc(code),
             status @ 300..=599 => of_status(u16::try_from(status).ok()?),
             _ => return None,
         };
-        Some(Retried { written: number.to_string(), standing })
+        Some(RetryOn { written: number.to_string(), requirement })
     }
 
     fn of_text(text: &str) -> Option<Self> {
-        Some(Retried { written: text.to_owned(), standing: standing(text)? })
+        Some(RetryOn { written: text.to_owned(), requirement: requirement(text)? })
     }
 }
 
 /// What the standard says of a status code.
-pub(super) fn of_status(status: u16) -> Standing {
+pub(super) fn of_status(status: u16) -> RetryRequirement {
     match status {
-        status if RETRYABLE_STATUS.contains(&status) => Standing::Retried,
-        status if NON_RETRYABLE_STATUS.contains(&status) => Standing::Never,
+        status if RETRYABLE_STATUS.contains(&status) => RetryRequirement::MustRetry,
+        status if NON_RETRYABLE_STATUS.contains(&status) => RetryRequirement::MustNotRetry,
         // Not implemented, and not in this version of HTTP: neither gets better by asking again.
-        300..=499 | 501 | 505 => Standing::Unlisted,
+        300..=499 | 501 | 505 => RetryRequirement::Unlisted,
         // Other failures of the server are its own, and mostly pass.
-        _ => Standing::Retried,
+        _ => RetryRequirement::MustRetry,
     }
 }
 
-fn of_grpc(code: usize) -> Standing {
+fn of_grpc(code: usize) -> RetryRequirement {
     match code {
-        code if GRPC_RETRIED.contains(&code) => Standing::Retried,
-        code if GRPC_NEVER.contains(&code) => Standing::Never,
-        _ => Standing::Unlisted,
+        code if GRPC_RETRIED.contains(&code) => RetryRequirement::MustRetry,
+        code if GRPC_NEVER.contains(&code) => RetryRequirement::MustNotRetry,
+        _ => RetryRequirement::Unlisted,
     }
 }
 
-fn standing(text: &str) -> Option<Standing> {
+fn requirement(text: &str) -> Option<RetryRequirement> {
     let words = parts(text);
     let has = |word: &str| words.iter().any(|part| part == word);
     // `HTTP 404`, `404 Not Found`: the number says it all.
     if let Some(number) = words.iter().rev().find_map(|word| word.parse::<u64>().ok()) {
-        return Retried::of_number(number).map(|retried| retried.standing);
+        return RetryOn::of_number(number).map(|retried| retried.requirement);
     }
     if words.iter().any(|word| word.starts_with("cert") || word == "x509") || has("sslcert") || has("tlscert") {
-        return Some(Standing::Certificate);
+        return Some(RetryRequirement::Certificate);
     }
     // `StatusCode.NOT_FOUND`, `grpc::NotFound`: what is before the last separator says where the name comes from.
     let plain = plain(text.trim().rsplit(['.', ':', '/']).next().unwrap_or(text));
     let is = |name: &str| self::plain(name) == plain;
     if matches!(plain.as_str(), "all" | "any" | "everything" | "4xx") || text.trim() == "*" {
-        return Some(Standing::Never);
+        return Some(RetryRequirement::MustNotRetry);
     }
     if plain == "5xx" || ERRORS_RETRIED.iter().any(|name| is(name)) {
-        return Some(Standing::Retried);
+        return Some(RetryRequirement::MustRetry);
     }
     if ERRORS_NEVER.iter().any(|name| is(name)) {
-        return Some(Standing::Never);
+        return Some(RetryRequirement::MustNotRetry);
     }
     if let Some(code) = GRPC.iter().position(|name| is(name)) {
         return Some(of_grpc(code));
@@ -184,32 +184,32 @@ fn standing(text: &str) -> Option<Standing> {
     PHRASES.iter().find(|(name, _)| is(name)).map(|(_, status)| of_status(*status))
 }
 
-impl<'de> Deserialize<'de> for Retried {
+impl<'de> Deserialize<'de> for RetryOn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RetriedVisitor)
+        deserializer.deserialize_any(RetryOnVisitor)
     }
 }
 
-struct RetriedVisitor;
+struct RetryOnVisitor;
 
-impl Visitor<'_> for RetriedVisitor {
-    type Value = Retried;
+impl Visitor<'_> for RetryOnVisitor {
+    type Value = RetryOn;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a status code from 300 to 599, a gRPC code from 0 to 16, or the name of an error")
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Retried, E> {
-        Retried::of_number(number).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<RetryOn, E> {
+        RetryOn::of_number(number).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Retried, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<RetryOn, E> {
         let unsigned = u64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
         self.visit_u64(unsigned)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Retried, E> {
-        Retried::of_text(text).ok_or_else(|| E::unknown_variant(text, &KNOWN))
+    fn visit_str<E: Error>(self, text: &str) -> Result<RetryOn, E> {
+        RetryOn::of_text(text).ok_or_else(|| E::unknown_variant(text, &KNOWN))
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
                     "tls_handshake_timeout",
                     "599",
                 ][..],
-                Standing::Retried,
+                RetryRequirement::MustRetry,
             ),
             (
                 &[
@@ -258,7 +258,7 @@ mod tests {
                     "Token permanently revoked",
                     "invalid-configuration",
                 ],
-                Standing::Never,
+                RetryRequirement::MustNotRetry,
             ),
             (
                 &[
@@ -271,23 +271,23 @@ mod tests {
                     "certificate-verify-failed",
                     "TLS_CERTIFICATE_ERROR",
                 ],
-                Standing::Certificate,
+                RetryRequirement::Certificate,
             ),
-            (&["410", "301", "501", "INTERNAL", "13", "DATA_LOSS"], Standing::Unlisted),
+            (&["410", "301", "501", "INTERNAL", "13", "DATA_LOSS"], RetryRequirement::Unlisted),
         ] {
             for text in texts {
-                assert_eq!(standing(text), Some(expected), "{text}");
+                assert_eq!(requirement(text), Some(expected), "{text}");
             }
         }
     }
 
     #[test]
-    fn a_word_that_nobody_knows_is_none() {
+    fn an_unknown_word_is_refused() {
         for text in ["", "banana", "INVALID_ARGUMNET", "200", "17", "700", "sometimes"] {
-            assert_eq!(Retried::of_text(text), None, "{text}");
+            assert_eq!(RetryOn::of_text(text), None, "{text}");
         }
         for json in ["200", "700", "17", "-3", "1.5", "true", "[]"] {
-            assert!(serde_json::from_str::<Retried>(json).is_err(), "{json}");
+            assert!(serde_json::from_str::<RetryOn>(json).is_err(), "{json}");
         }
     }
 }
