@@ -13,7 +13,7 @@
 //! - `table`, `text`, `number`: words and numbers; how a number is written is decided in one place.
 //! - `palette`: the colours, and how to tell contenders apart without them.
 //!
-//! Not here: where the page is written to, what day it is and how the run was asked for; the caller knows those.
+//! Not here: where the page is written to, the current day and the command line; the caller passes those.
 
 mod calls;
 mod completion;

@@ -1,4 +1,4 @@
-//! The contenders: each one's policy, its timetable, its guards, and what of the retry standard it breaks.
+//! The contenders: the policy, the timetable, the guards and the findings of the retry standard of each.
 
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
@@ -138,13 +138,11 @@ fn guards(guards: &Guards, gives_up: bool) -> String {
     let all: String =
         [budget, breaker, concurrency].into_iter().flatten().map(|guard| format!("<li>{guard}</li>")).collect();
     if all.is_empty() {
-        return "<h4>Guards</h4>\n<p>None: every attempt goes as soon as it is due.</p>\n".to_owned();
+        return "<h4>Guards</h4>\n<p>None: every attempt is sent as soon as it is due.</p>\n".to_owned();
     }
     let held = match gives_up {
-        true => {
-            "Somebody waits for the answer, so whoever the budget or the breaker holds back gets the error at once."
-        }
-        false => "Whoever is held back waits for its turn, without losing an attempt.",
+        true => "A caller waits for the answer, so a request that the budget or the breaker holds back fails at once.",
+        false => "A request that is held back waits, without losing an attempt.",
     };
     format!("<h4>Guards</h4>\n<ul>{all}</ul>\n<p class=\"note\">{held}</p>\n")
 }
