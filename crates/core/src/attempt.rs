@@ -12,32 +12,32 @@ pub struct Attempt {
     pub number: u32,
     /// Its number among the attempts of its run, from 1 in every run.
     pub number_in_run: u32,
-    /// When its first byte went out; when it began to connect if none did, when it was claimed if a crash cut it off.
+    /// When its first byte was sent; when it began to connect if none was; when it was claimed if a crash interrupted it.
     pub started_at: Timestamp,
-    /// How long it took, connecting included; nothing if a crash cut it off.
+    /// How long it took, connecting included; nothing if a crash interrupted it.
     pub duration: Option<Duration>,
-    /// What it meant.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The answer's status code, if there was an answer.
     pub response_status: Option<u16>,
-    /// What went wrong, if anything did.
+    /// The error, if there was one.
     pub error: Option<LastError>,
     /// The wait before the next attempt, if there is to be one.
     pub backoff: Option<Duration>,
 }
 
-/// What an attempt meant for its task.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The dependency accepted it.
     Success,
-    /// It failed in a way that a later attempt may not.
+    /// It failed, and a later attempt may succeed.
     Retryable,
     /// The dependency asks for fewer requests: a 429 that is retried.
     Overloaded,
-    /// It failed in a way that no retry can mend.
+    /// It failed in a way that no retry can fix.
     Permanent,
-    /// A crash cut it off: it may have been delivered or not.
+    /// A crash interrupted it: it may or may not have been delivered.
     Unknown,
 }
 
@@ -63,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// What went wrong with an attempt, in a name for programs and a sentence for people.
+/// The error of an attempt: a kind for programs, and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
     /// The kind, stable.
@@ -77,7 +77,7 @@ pub struct LastError {
 pub enum ErrorType {
     /// An answer came, and its status was not a success.
     HttpStatus,
-    /// Nobody listens there.
+    /// The connection was refused.
     ConnectionRefused,
     /// The connection was closed or reset before the answer was complete.
     ConnectionReset,
@@ -91,21 +91,21 @@ pub enum ErrorType {
     Dns,
     /// The TLS handshake did not end in time.
     TlsHandshakeTimeout,
-    /// The certificate is not to be trusted.
+    /// The certificate is not trusted.
     TlsCertificate,
     /// The TLS handshake failed for another reason.
     TlsHandshake,
-    /// What came back is not HTTP.
+    /// The answer is not HTTP.
     MalformedAnswer,
-    /// The request cannot be put on the wire at all.
+    /// The request cannot be sent: it is not a valid HTTP request.
     InvalidRequest,
-    /// The stored body is not there any more; nothing was sent.
+    /// The stored body is gone; nothing was sent.
     BodyMissing,
-    /// The stored body is not what was stored; the dependency has not got all of it.
+    /// The stored body is damaged; only a part of it was sent.
     BodyDamaged,
     /// The stored body could not be read; nothing was sent.
     BodyUnavailable,
-    /// The stored body could not be read to its end; the dependency has not got all of it.
+    /// The stored body could not be read to its end; only a part of it was sent.
     BodyIncomplete,
     /// Nothing was sent, for a reason of this process: the send was withdrawn in time, or sockets or memory ran short.
     NotSent,
@@ -166,7 +166,7 @@ impl ErrorType {
     }
 }
 
-/// What a dependency answered: all that is kept of it.
+/// The answer of a dependency, as far as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The status code.
@@ -175,15 +175,15 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body, or its beginning.
     pub body: Body,
-    /// Whether there was more of the body than is kept.
+    /// Whether the body was longer than what is stored.
     pub truncated: bool,
 }
 
 impl Answer {
-    /// The most bytes of an answer's body that are read and kept unless a setting says otherwise.
+    /// The most bytes of an answer's body that are read and stored by default.
     pub const BODY_LIMIT: usize = 64 * 1024;
 
-    /// This answer with nothing kept of its body.
+    /// This answer without its body.
     #[must_use]
     pub fn without_body(self) -> Self {
         Answer { body: Body::default(), truncated: true, ..self }

@@ -1,8 +1,8 @@
-//! Backoff: how long a task may wait before a retry, and the wait that is drawn.
+//! Backoff: the wait before a retry.
 //!
 //! Retries are counted from 1: retry r comes before attempt r + 1. Each has a *ceiling*, which only the retry's number
-//! decides; jitter then draws the actual wait. Everything is total: no setting and no retry number overflows, turns
-//! negative or becomes zero by rounding.
+//! decides; jitter then draws the actual wait. No setting and no retry number overflows, turns negative or becomes
+//! zero by rounding.
 //!
 //! Not here: whether there is a retry at all, and what a Retry-After changes (`decide`).
 
@@ -13,7 +13,7 @@ use crate::policy::Policy;
 /// How the ceiling grows from retry to retry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Backoff {
-    /// By a factor each time: `initial * multiplier^(retry - 1)`, never above `max`.
+    /// Grows by a factor each time: `initial * multiplier^(retry - 1)`, never above `max`.
     Exponential {
         /// The first retry's ceiling.
         initial: Duration,
@@ -22,19 +22,19 @@ pub enum Backoff {
         /// The longest ceiling.
         max: Duration,
     },
-    /// By the initial delay each time: `initial * retry`, never above `max`.
+    /// Grows by the initial delay each time: `initial * retry`, never above `max`.
     Linear {
         /// The first retry's ceiling.
         initial: Duration,
         /// The longest ceiling.
         max: Duration,
     },
-    /// Not at all.
+    /// Constant.
     Fixed {
         /// Every retry's ceiling.
         delay: Duration,
     },
-    /// As a list says, as webhooks are usually promised.
+    /// From a list, as is usual for webhooks.
     Schedule {
         /// The ceilings of retries 1, 2, …; the last one repeats.
         delays: Vec<Duration>,
@@ -73,10 +73,10 @@ pub fn delay(policy: &Policy, retry: u32, previous: Option<Duration>, unit: f64)
     policy.jitter.draw(&policy.backoff, retry, previous, unit)
 }
 
-/// `initial * multiplier^times`, or the longest duration there is where that is too much.
+/// `initial * multiplier^times`, or the longest possible duration if that overflows.
 ///
-/// The power is taken in floating point, because an integer power overflows long before the last retry. It is held to
-/// finite numbers, so that nothing times infinity cannot become NaN.
+/// The power is taken in floating point, because an integer power overflows long before the last retry. It is limited to
+/// finite numbers, so that zero times infinity does not become NaN.
 fn grown(initial: Duration, multiplier: f64, times: u32) -> Duration {
     let factor = multiplier.max(1.0).powf(f64::from(times)).min(f64::MAX);
     Duration::try_from_secs_f64(initial.as_secs_f64() * factor).unwrap_or(Duration::MAX)

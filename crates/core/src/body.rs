@@ -1,8 +1,8 @@
 //! A body: its bytes, or a reference to where they are kept.
 //!
-//! Small bodies are a part of their task. A large one is an object of its own in object storage, named by what is in it,
-//! and the task keeps a [`BodyRef`]. The reference says how many bytes there are and what their SHA-256 is, so whoever
-//! reads them knows whether they got all of them and nothing else.
+//! Small bodies are a part of their task. A large one is an object of its own in object storage, named by its hash,
+//! and the task holds a [`BodyRef`]. The reference has the number of bytes and their SHA-256, so that a reader can check that it got
+//! exactly these bytes.
 //!
 //! Not here: where objects are kept (`redrive-blobs`), which of them are still needed (`redrive-store`).
 
@@ -12,12 +12,12 @@ use std::str::FromStr;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// What a request or an answer carries.
+/// The body of a request or an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// These bytes.
+    /// The bytes themselves.
     Inline(Bytes),
-    /// Bytes that are kept elsewhere.
+    /// A reference to bytes in object storage.
     Stored(BodyRef),
 }
 
@@ -68,12 +68,12 @@ impl From<BodyRef> for Body {
 /// Bytes that are kept in object storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BodyRef {
-    /// What is in them.
+    /// Their hash.
     pub hash: BodyHash,
     /// How many there are.
     pub length: u64,
-    /// Which object it is, of all that ever had these bytes: drawn at random, so that an object that was removed never
-    /// comes back, and whoever still means to remove it cannot hit another one.
+    /// Which object it is, of all that ever had these bytes: a random number, so that a late removal of one object
+    /// cannot remove another with the same bytes.
     pub copy: u64,
 }
 
@@ -154,7 +154,7 @@ fn digit(digit: u8) -> Result<u8, InvalidBodyRef> {
     }
 }
 
-/// A text that refers to no body.
+/// The text is not a body reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be sha256: and 64 hexadecimal digits in lower case")]
 pub struct InvalidBodyRef;

@@ -1,7 +1,7 @@
-//! Retry budget: how many retries a dependency has to bear.
+//! Retry budget: bounds the retries to one dependency.
 //!
-//! A limit of attempts per task does not protect anybody: when a dependency is down, every task fails, and five retries
-//! each make six times the load at the very moment when it can bear the least. A budget ties all of a dependency's retries
+//! A limit of attempts per task does not protect a dependency: when it is down, every task fails, and five retries each make six
+//! times the load when it can bear the least. A budget ties all of a dependency's retries
 //! to its *first* attempts: a fifth as many may be sent, and a few more, so that a lane with little traffic can retry at
 //! all. A failing call here and there is retried as if there were no budget; a dependency that is down sees its usual load
 //! and a fifth.
@@ -9,7 +9,7 @@
 //! The promise is exact: whenever a retry is granted, the retries of the 30 seconds up to that moment, itself included,
 //! are at most 10 + 20 % of the first attempts of those 30 seconds. The window is kept in buckets of a second, so a bucket
 //! that lies half within it counts where that is on the safe side: its retries do, its first attempts do not. There is no
-//! division, so nothing is rounded in anybody's favour.
+//! division, so nothing is rounded.
 //!
 //! A value, not a task: callers pass `now` in, nothing sleeps here. Retries are attempts from the second on, hedges, and
 //! sends after a crash. Not here: what happens to a task whose retry has to wait (a durable one waits without losing an
@@ -27,7 +27,7 @@ pub struct Settings {
     pub window: Duration,
     /// The steps in which they are forgotten; the window has at most [`Settings::MAX_BUCKETS`] of them.
     pub bucket: Duration,
-    /// Retries that are granted whatever the traffic, per window.
+    /// Retries per window that are granted at any traffic.
     pub floor: u32,
     /// Further retries for every hundred first attempts in the window.
     pub percent: u32,
@@ -58,7 +58,7 @@ pub struct Budget {
     window: Window,
 }
 
-/// There is no retry left.
+/// The budget is spent: there is no retry left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
     /// When the oldest bucket is forgotten: not before then is there more, unless first attempts are made.
@@ -69,12 +69,12 @@ const FIRSTS: usize = 0;
 const RETRIES: usize = 1;
 
 impl Budget {
-    /// A budget of which nothing has been used.
+    /// An unused budget.
     pub fn new(settings: Settings) -> Self {
         Budget { settings, window: Window::new(settings.bucket, settings.buckets() + 1) }
     }
 
-    /// Notes a first attempt.
+    /// Counts a first attempt.
     pub fn first(&mut self, now: Timestamp) {
         self.window.advance(now);
         self.window.count(FIRSTS);

@@ -1,6 +1,6 @@
-//! A calendar day, for what is allowed until a day: an approval ends with its last day, in UTC.
+//! A calendar day: the last day of an approval, in UTC.
 //!
-//! Not here: times of day, time zones, and anything that asks what day it is.
+//! Not here: times of day, time zones, and the current day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub struct Date {
     day: u8,
 }
 
-/// What is written is no day.
+/// The text is not a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a day such as 2027-01-31, from 1970-01-01 to 9999-12-31")]
 pub struct NotADate;

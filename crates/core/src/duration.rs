@@ -1,11 +1,11 @@
-//! Durations as people write them: `500ms`, `30s`, `15m`, `24h`, `7d`, `1h30m`; and as they like to read them.
+//! Durations as text: `500ms`, `30s`, `15m`, `24h`, `7d`, `1h30m`.
 
 use std::time::Duration;
 
 /// The units, largest first, in milliseconds.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Reads a duration; the error says what would be right.
+/// Reads a duration; the error names the accepted form.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     parse(text).map(Duration::from_millis).ok_or_else(|| "must be a duration such as 500ms, 30s, 15m, 24h or 7d".into())
 }
@@ -37,7 +37,7 @@ pub fn duration_text(duration: Duration) -> String {
         .map_or_else(|| "0s".into(), |(name, unit)| format!("{}{name}", millis / unit))
 }
 
-/// A duration as exact as a person wants it: `8ms`, `1.2s`, `45s`, `3m 20s`, `5h 10m`, `2d 3h`.
+/// A duration rounded for people: `8ms`, `1.2s`, `45s`, `3m 20s`, `5h 10m`, `2d 3h`.
 pub fn brief(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     match millis {

@@ -1,12 +1,15 @@
-//! The names of things: one type each, so that no identifier is taken for another.
+//! Identifiers: one type each, so that they cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use uuid::fmt::Hyphenated;
+use uuid::{Builder, Uuid, Variant};
+
 use crate::time::Timestamp;
 
-/// Why a text cannot be an identifier.
+/// Why a text is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
     /// Empty text.
@@ -100,7 +103,7 @@ fn is_visible(c: char) -> bool {
 }
 
 text_id!(
-    /// Who a task, a policy or a record belongs to.
+    /// The tenant that a task, a policy or a record belongs to.
     TenantId,
     Rule { limit: 64, allowed: SLUG, permits: is_slug }
 );
@@ -110,7 +113,7 @@ text_id!(
     Rule { limit: 100, allowed: SLUG, permits: is_slug }
 );
 text_id!(
-    /// The downstream that a task calls: a name given by the caller, or else the target's origin.
+    /// The dependency that a task calls: a name given by the caller, or else the target's origin.
     Dependency,
     Rule { limit: 300, allowed: VISIBLE, permits: is_visible }
 );
@@ -121,7 +124,7 @@ text_id!(
 );
 
 impl TenantId {
-    /// The tenant of everybody, until there are keys to tell tenants apart.
+    /// The only tenant, until there are keys to tell tenants apart.
     pub fn default_tenant() -> Self {
         TenantId(Arc::from("default"))
     }
@@ -137,9 +140,9 @@ impl PolicyId {
 /// One tenant's work for one dependency: the unit of queueing, fairness and protection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
-    /// Whose work it is.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Whom it calls.
+    /// The dependency that is called.
     pub dependency: Dependency,
 }
 
@@ -164,10 +167,13 @@ const COUNTER_BITS: u32 = 15;
 impl TaskId {
     /// The id with this `sequence` (its lowest 63 bits count) and this random `tail` (its lowest 59 bits count).
     pub fn from_parts(sequence: u64, tail: u64) -> Self {
-        let millis = u128::from((sequence >> COUNTER_BITS) & 0xFFFF_FFFF_FFFF);
-        let counter = u128::from(sequence & 0x7FFF);
-        let tail = u128::from(tail & TAIL_MASK);
-        TaskId(millis << 80 | 0x7 << 76 | (counter >> 3) << 64 | 0b10 << 62 | (counter & 0b111) << 59 | tail)
+        let millis = (sequence >> COUNTER_BITS) & 0xFFFF_FFFF_FFFF;
+        let counter = sequence & 0x7FFF;
+        let mut rest = [0; 10];
+        // The uppermost bits of both parts become the version and the variant.
+        rest[..2].copy_from_slice(&((counter >> 3) as u16).to_be_bytes());
+        rest[2..].copy_from_slice(&((counter & 0b111) << TAIL_BITS | tail & TAIL_MASK).to_be_bytes());
+        TaskId(Builder::from_unix_timestamp_millis(millis, &rest).into_uuid().as_u128())
     }
 
     /// The first sequence of the millisecond `at`.
@@ -194,8 +200,8 @@ impl TaskId {
 
     /// The id with these bits, if they are those of a version 7 UUID.
     pub fn from_u128(bits: u128) -> Option<Self> {
-        let (version, variant) = (bits >> 76 & 0xF, bits >> 62 & 0b11);
-        (version == 7 && variant == 0b10).then_some(TaskId(bits))
+        let uuid = Uuid::from_u128(bits);
+        (uuid.get_version_num() == 7 && uuid.get_variant() == Variant::RFC4122).then_some(TaskId(bits))
     }
 
     /// All 128 bits.
@@ -206,13 +212,13 @@ impl TaskId {
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_uuid(self.0, f)
+        fmt::Display::fmt(&Uuid::from_u128(self.0), f)
     }
 }
 
 impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_uuid(self.0, f)
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -220,50 +226,18 @@ impl FromStr for TaskId {
     type Err = InvalidId;
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
-        let bytes = text.as_bytes();
-        if bytes.len() != 36 {
+        // A UUID has other text forms as well, of other lengths; a task id has only this one.
+        if text.len() != Hyphenated::LENGTH {
             return Err(InvalidId::NotATaskId);
         }
-        let mut bits: u128 = 0;
-        for (at, &byte) in bytes.iter().enumerate() {
-            if matches!(at, 8 | 13 | 18 | 23) {
-                if byte != b'-' {
-                    return Err(InvalidId::NotATaskId);
-                }
-                continue;
-            }
-            let digit = (byte as char).to_digit(16).ok_or(InvalidId::NotATaskId)?;
-            bits = bits << 4 | u128::from(digit);
-        }
-        TaskId::from_u128(bits).ok_or(InvalidId::NotATaskId)
+        let uuid = Uuid::try_parse(text).map_err(|_| InvalidId::NotATaskId)?;
+        TaskId::from_u128(uuid.as_u128()).ok_or(InvalidId::NotATaskId)
     }
 }
 
 /// A random key in the form of a version 4 UUID, made from 128 random bits.
 pub fn make_key(random: u128) -> IdempotencyKey {
-    let bits = random & !(0xF << 76) & !(0b11 << 62) | 0x4 << 76 | 0b10 << 62;
-    IdempotencyKey(Arc::from(Uuid(bits).to_string()))
-}
-
-struct Uuid(u128);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_uuid(self.0, f)
-    }
-}
-
-fn write_uuid(bits: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [b'-'; 36];
-    let mut shift = 128;
-    for (at, place) in text.iter_mut().enumerate() {
-        if !matches!(at, 8 | 13 | 18 | 23) {
-            shift -= 4;
-            *place = DIGITS[(bits >> shift) as usize & 0xF];
-        }
-    }
-    f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    IdempotencyKey(Arc::from(Builder::from_random_bytes(random.to_be_bytes()).into_uuid().to_string()))
 }
 
 #[cfg(test)]
@@ -330,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_stand_for_nobody_and_nothing_are_valid_ones() {
+    fn the_default_tenant_and_the_default_policy_have_valid_names() {
         assert_eq!(TenantId::try_new("default"), Ok(TenantId::default_tenant()));
         assert_eq!(PolicyId::try_new("default"), Ok(PolicyId::default_policy()));
     }

@@ -1,7 +1,7 @@
 //! Jitter: how a wait is spread out, so that clients that failed together do not come back together.
 //!
 //! Full jitter is the default because it spreads a herd the furthest for the same total work. Proportional jitter is for
-//! schedules that were promised to somebody: it keeps close to what the list says.
+//! schedules that were promised to a receiver: it stays close to them.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use crate::backoff::Backoff;
 /// How a wait is spread out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Jitter {
-    /// Anywhere between zero and the ceiling.
+    /// A uniform draw between zero and the ceiling.
     Full,
-    /// Half of the ceiling, and anywhere up to the other half.
+    /// Half of the ceiling, and a uniform draw of the other half.
     Equal,
     /// Between the initial delay and three times the previous wait, never above the longest.
     Decorrelated,
-    /// The ceiling, give or take this part of it.
+    /// The ceiling, plus or minus this part of it.
     Proportional {
         /// Above 0, up to 1.
         ratio: f64,
     },
-    /// Exactly the ceiling.
+    /// No jitter: exactly the ceiling.
     None,
 }
 
 impl Jitter {
     /// The wait before retry `retry` (1 = the first), drawn with `unit` in [0, 1).
     pub fn draw(self, backoff: &Backoff, retry: u32, previous: Option<Duration>, unit: f64) -> Duration {
-        let unit = harmless(unit);
+        let unit = clamp_unit(unit);
         let ceiling = backoff.ceiling(retry);
         match self {
             Jitter::Full => scale(ceiling, unit),
@@ -50,15 +50,15 @@ fn decorrelated(backoff: &Backoff, previous: Option<Duration>, unit: f64) -> Dur
     initial.saturating_add(scale(upper - initial, unit)).min(backoff.longest())
 }
 
-/// A draw that is in [0, 1) whatever came in.
+/// The draw, forced into [0, 1).
 ///
-/// What is no number counts as the longest draw: a broken source of randomness must not turn into a storm of retries.
-fn harmless(unit: f64) -> f64 {
+/// NaN counts as the longest draw: a broken source of randomness must not cause a storm of retries.
+fn clamp_unit(unit: f64) -> f64 {
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
     if unit.is_nan() { BELOW_ONE } else { unit.clamp(0.0, BELOW_ONE) }
 }
 
-/// `duration * factor` to the nearest nanosecond; `duration` itself where that cannot be.
+/// `duration * factor` to the nearest nanosecond; `duration` itself if that overflows.
 fn scale(duration: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(duration)
 }

@@ -1,4 +1,4 @@
-//! What a dependency's calls have been taking: the estimate behind "would one more attempt still fit?".
+//! The expected duration of a dependency's calls, to decide whether another attempt fits before the deadline.
 //!
 //! An exponentially weighted mean with weight 1/8, as TCP smooths its round trips: one slow call moves it by an eighth,
 //! a lasting change is most of the way in after a dozen calls, and it needs one integer per lane. A percentile would need
@@ -8,11 +8,10 @@
 
 use std::time::Duration;
 
-/// How long what calls took says something about the next one: whoever keeps an estimate forgets it after this time
-/// without a call.
+/// How long an estimate is valid: it is forgotten after this time without a call.
 pub const ESTIMATE_FOR: Duration = Duration::from_secs(30);
 
-/// A smoothed estimate of what a call takes.
+/// A smoothed estimate of the duration of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Latency {
     /// Eight times the mean, in nanoseconds; nothing before the first sample.
@@ -23,7 +22,7 @@ impl Latency {
     /// A longer call counts as this long. No attempt may take nearly as long, and eight times this is far from overflow.
     pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Takes in a call that took `took`.
+    /// Records a call that took `took`.
     pub fn record(&mut self, took: Duration) {
         let sample = nanos(took.min(Self::LONGEST));
         self.eighths = Some(match self.eighths {
@@ -32,7 +31,7 @@ impl Latency {
         });
     }
 
-    /// What the next call is expected to take; zero before the first sample.
+    /// The expected duration of the next call; zero before the first sample.
     pub fn estimate(&self) -> Duration {
         Duration::from_nanos(self.eighths.unwrap_or(0) / 8)
     }

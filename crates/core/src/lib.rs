@@ -1,9 +1,9 @@
-//! The pure heart of Redrive: what a task is, what a policy says, what an answer means and what happens next.
+//! The pure domain of Redrive: tasks, policies, the classification of answers, and the decision what happens next.
 //!
 //! Nothing here reads a clock, draws a random number or does I/O: `now` and `unit` (uniform in [0, 1)) are arguments.
-//! That is what lets the same decisions run in the service, in a library and in a simulator.
+//! So the same decisions run in the service, in a library and in a simulator.
 //!
-//! Not here: how tasks are kept (`redrive-store`), when they are picked up (`redrive-engine`), how they are sent
+//! Not here: the retry standard (`redrive-standard`), how tasks are stored (`redrive-store`), when they are picked up (`redrive-engine`), how they are sent
 //! (`redrive-transport`).
 
 #![forbid(unsafe_code)]
@@ -20,7 +20,6 @@ pub mod duration;
 pub mod id;
 pub mod jitter;
 pub mod latency;
-pub mod lint;
 pub mod policy;
 pub mod request;
 pub mod retry_after;

@@ -1,4 +1,4 @@
-//! What a task sends: the cold half of a task, written once and never changed.
+//! The request of a task: the part that is written once and never changes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::body::Body;
 use crate::policy;
 
-/// The request that every attempt sends, byte for byte the same, and what else the caller said at submit.
+/// The request that every attempt sends, byte for byte the same, and the other fields of the submission.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The absolute URL to call.
@@ -18,9 +18,9 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, as given.
     pub body: Body,
-    /// Single fields of the policy that this task changes.
+    /// Fields of the policy that this task changes.
     pub overrides: Option<policy::Spec>,
-    /// The caller's own names and values, for finding tasks again.
+    /// The caller's labels, to find tasks by.
     pub labels: BTreeMap<String, String>,
 }
 

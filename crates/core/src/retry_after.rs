@@ -1,8 +1,7 @@
-//! Retry-After (RFC 9110, section 10.2.3): how long a dependency asks to be left alone.
+//! Retry-After (RFC 9110, section 10.2.3): how long a dependency asks to wait.
 //!
 //! A date is measured against the answer's own Date header where there is a valid one: the difference of two readings of
-//! the dependency's clock is right even if that clock is not. What cannot be understood is ignored, as if the header
-//! were not there.
+//! the dependency's clock is right even if that clock is not. A malformed value is ignored.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +22,7 @@ pub fn parse(value: &str, date: Option<&str>, now: Timestamp) -> Option<Duration
     })
 }
 
-/// Digits only. A number too large to hold is as long as can be, not ignored: the dependency did ask for a long wait.
+/// Digits only. A number that is too large is the longest wait, not ignored: the dependency did ask for a long one.
 fn seconds(value: &str) -> Option<Duration> {
     let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| Duration::from_secs(value.parse().unwrap_or(u64::MAX)))

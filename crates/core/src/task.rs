@@ -1,4 +1,4 @@
-//! A task: one logical request that must be delivered, and where it stands.
+//! A task: one request to deliver, and its state.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use crate::attempt::LastError;
 use crate::id::{IdempotencyKey, Lane, PolicyId, TaskId};
 use crate::time::Timestamp;
 
-/// Where a task stands in its life.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// Waits for its next attempt.
+    /// The task waits for its next attempt.
     Pending,
-    /// An attempt is under way, or was when its worker died.
+    /// An attempt is claimed or under way, or was when its worker died.
     InFlight,
     /// The dependency accepted it.
     Succeeded,
-    /// The dependency said something that no retry can mend.
+    /// An attempt failed in a way that no retry can fix.
     Failed,
-    /// Attempts, time or patience ran out.
+    /// Its attempts or its time ran out.
     Exhausted,
-    /// The caller took it back.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -50,7 +50,7 @@ impl Status {
         !matches!(self, Status::Pending | Status::InFlight)
     }
 
-    /// Whether the task is a dead letter: it ended without being delivered and without being taken back.
+    /// Whether the task is a dead letter: it ended without being delivered or cancelled.
     pub const fn is_dead_letter(self) -> bool {
         matches!(self, Status::Failed | Status::Exhausted)
     }
@@ -63,19 +63,19 @@ pub enum Reason {
     NotRetryable,
     /// FAILED: the stored body that it was to send is gone or damaged.
     BodyLost,
-    /// FAILED: the policy version that it pins is gone, or nobody can make sense of it.
+    /// FAILED: the policy version that it refers to is gone or cannot be read.
     PolicyLost,
     /// EXHAUSTED: all attempts were used.
     Attempts,
-    /// EXHAUSTED: the name of the dependency could not be resolved in as many attempts as a DNS failure is worth.
+    /// EXHAUSTED: the name of the dependency could not be resolved in [`DNS_ATTEMPTS`](crate::classify::DNS_ATTEMPTS) attempts.
     DnsAttempts,
-    /// EXHAUSTED: one more attempt would not have fitted into the total time budget.
+    /// EXHAUSTED: another attempt would not fit into the total time budget.
     Deadline,
     /// EXHAUSTED: the dependency asked for a longer wait than the task may take.
     RetryAfter,
-    /// EXHAUSTED: the last attempt was cut off by a crash, and nobody knows what became of it.
+    /// EXHAUSTED: a crash interrupted the last attempt, and its outcome is unknown.
     OutcomeUnknown,
-    /// CANCELLED: the caller took the task back.
+    /// CANCELLED: the task was cancelled.
     Cancelled,
 }
 
@@ -114,8 +114,8 @@ impl Reason {
     }
 }
 
-/// The queues of a lane: due work is indexed by lane, class and time, so that work of one class that must wait does not
-/// stand in front of the other.
+/// The queues of a lane: due work is indexed by lane, class and time, so that work of one class that has to wait does
+/// not block the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// The first attempt of a run.
@@ -142,7 +142,7 @@ impl Class {
     }
 }
 
-/// The version of a policy that a task was accepted with and keeps.
+/// The version of a policy that a task was accepted with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyRef {
     /// The policy's name.
@@ -151,18 +151,18 @@ pub struct PolicyRef {
     pub version: u32,
 }
 
-/// The hot half of a task: who it belongs to and where it stands.
+/// The part of a task that changes: its lane, its status and its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// Its identifier.
     pub id: TaskId,
-    /// Whose it is and whom it calls.
+    /// Its tenant and its dependency.
     pub lane: Lane,
     /// The key that every attempt carries.
     pub idempotency_key: IdempotencyKey,
     /// The policy version that it was accepted with.
     pub policy: PolicyRef,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
     /// Why it ended, once it has.
     pub reason: Option<Reason>,
@@ -190,9 +190,9 @@ pub struct Task {
     pub backoff: Option<Duration>,
     /// Attempts of this run that failed because the dependency's name could not be resolved.
     pub dns_failures: u32,
-    /// The caller took it back while an attempt was under way.
+    /// A cancel came while an attempt was under way.
     pub cancel_requested: bool,
-    /// What went wrong last, if anything did.
+    /// The last error, if there was one.
     pub last_error: Option<LastError>,
 }
 
@@ -212,8 +212,8 @@ impl Task {
         self.attempt_in_run().saturating_add(1) >= self.max_attempts
     }
 
-    /// Puts a dead letter back to work at `now`: due at once, with as many attempts and as much time as its last run
-    /// had. Attempt numbers go on growing, and what went wrong last stays on record.
+    /// Replays a dead letter at `now`: it is due at once, with as many attempts and as much time as its last run had. Attempt
+    /// numbers continue, and the last error stays.
     pub fn begin_next_run(&mut self, now: Timestamp) {
         debug_assert!(self.status.is_dead_letter(), "only a dead letter is replayed");
         let total_budget = self.deadline_at.since(self.run_started_at);

@@ -1,12 +1,12 @@
-//! A policy's timetable: when each of its attempts comes, if all before it fail.
+//! A policy's timetable: when each attempt comes if all before it fail.
 //!
-//! Attempts are taken to fail at once, which is what an outage mostly looks like; each may in truth take up to the
-//! policy's attempt timeout, and a 429 or a Retry-After may make any wait longer.
+//! Attempts are assumed to fail at once, as they mostly do in an outage. In fact each may take up to the policy's attempt timeout,
+//! and a 429 or a Retry-After may make any wait longer.
 
 use std::time::Duration;
 
 use crate::backoff;
-use crate::decide::{Fit, before_send};
+use crate::decide::{SendCheck, before_send};
 use crate::policy::Policy;
 use crate::time::Timestamp;
 
@@ -20,7 +20,7 @@ pub struct Row {
     /// The time from acceptance, all waits before it included.
     pub at: Range,
     /// Whether the total budget leaves room for it.
-    pub fits: Fits,
+    pub fits: FitsBudget,
 }
 
 /// From the shortest draws to the longest.
@@ -34,14 +34,14 @@ pub struct Range {
     pub latest: Duration,
 }
 
-/// Whether an attempt comes before the policy's time is up.
+/// Whether an attempt comes before the policy's total budget ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fits {
-    /// It does.
+pub enum FitsBudget {
+    /// The attempt fits whatever is drawn.
     Always,
-    /// It depends on the draws.
+    /// The attempt fits only with short draws.
     Sometimes,
-    /// It does not.
+    /// The attempt never fits.
     Never,
 }
 
@@ -69,14 +69,15 @@ pub fn of(policy: &Policy) -> Vec<Row> {
     rows
 }
 
-fn fits(policy: &Policy, at: Range) -> Fits {
+fn fits(policy: &Policy, at: Range) -> FitsBudget {
     let accepted = Timestamp::default();
     let deadline = accepted.after(policy.total_budget);
-    let goes = |at| before_send(deadline, Duration::ZERO, policy.attempt_timeout, accepted.after(at)) != Fit::TooLate;
+    let goes =
+        |at| before_send(deadline, Duration::ZERO, policy.attempt_timeout, accepted.after(at)) != SendCheck::TooLate;
     match (goes(at.earliest), goes(at.latest)) {
-        (_, true) => Fits::Always,
-        (true, false) => Fits::Sometimes,
-        (false, false) => Fits::Never,
+        (_, true) => FitsBudget::Always,
+        (true, false) => FitsBudget::Sometimes,
+        (false, false) => FitsBudget::Never,
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(waits, [(0, 0, 0), (0, 500, 1_000), (0, 1_000, 2_000), (0, 2_000, 4_000)]);
         let ats: Vec<_> = rows.iter().map(|row| millis(row.at)).collect();
         assert_eq!(ats, [(0, 0, 0), (0, 500, 1_000), (0, 1_500, 3_000), (0, 3_500, 7_000)]);
-        assert!(rows.iter().all(|row| row.fits == Fits::Always));
+        assert!(rows.iter().all(|row| row.fits == FitsBudget::Always));
     }
 
     #[test]
@@ -124,18 +125,21 @@ mod tests {
     fn an_attempt_that_comes_too_late_is_marked() {
         let rows = rows(r#"{ "maxAttempts": 4, "totalBudgetMs": 3000 }"#);
         let fits: Vec<_> = rows.iter().map(|row| row.fits).collect();
-        assert_eq!(fits, [Fits::Always, Fits::Always, Fits::Sometimes, Fits::Sometimes]);
+        assert_eq!(fits, [FitsBudget::Always, FitsBudget::Always, FitsBudget::Sometimes, FitsBudget::Sometimes]);
         let fixed = super::tests::rows(
             r#"{ "backoff": "fixed", "jitterType": "NONE", "maxAttempts": 3, "totalBudgetMs": 1500 }"#,
         );
-        assert_eq!(fixed.iter().map(|row| row.fits).collect::<Vec<_>>(), [Fits::Always, Fits::Always, Fits::Never]);
+        assert_eq!(
+            fixed.iter().map(|row| row.fits).collect::<Vec<_>>(),
+            [FitsBudget::Always, FitsBudget::Always, FitsBudget::Never]
+        );
     }
 
     #[test]
     fn every_attempt_of_every_preset_fits() {
         for context in Context::ALL {
             let policy = Policy::resolve(&Spec { context: Some(context), ..Spec::default() }).unwrap();
-            assert!(of(&policy).iter().all(|row| row.fits == Fits::Always), "{context}");
+            assert!(of(&policy).iter().all(|row| row.fits == FitsBudget::Always), "{context}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Two counts over a rolling window, kept in buckets: what the guards remember of the last half minute.
+//! Two counts over a rolling window, kept in buckets, for the budget and the breaker.
 //!
 //! A bucket is forgotten as a whole, so the memory is a ring of a few dozen pairs, however many calls there are. Looking
 //! at it costs nothing but the sum that is kept anyway; moving on clears each bucket once, so every step is O(1) on
 //! average and never more than one round of the ring.
 //!
 //! A clock that is set back does no harm. Up to one window back, what happens is counted where the ring already is: two
-//! threads that disagree by a millisecond must not make the window pass twice as fast. From further back the ring begins
-//! anew at that time, with what it has counted: else it would stand still until the clock has caught up.
+//! threads that disagree by a millisecond must not make the window pass twice as fast. From further back the ring
+//! restarts at that time, with its counts: otherwise it would not move until the clock has caught up.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Window {
         usize::try_from(span.as_nanos().div_ceil(width.as_nanos().max(1))).unwrap_or(usize::MAX)
     }
 
-    /// A window of `buckets` buckets, the one that is being filled included; held to what makes sense.
+    /// A window of `buckets` buckets, the one that is being filled included; both limited to sensible values.
     pub(crate) fn new(width: Duration, buckets: usize) -> Self {
         let width = u64::try_from(width.as_millis()).unwrap_or(u64::MAX).max(1);
         let ring = vec![[0; 2]; buckets.clamp(1, Self::MAX_BUCKETS)].into_boxed_slice();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
-use redrive_core::decide::{self, Fit, Standing};
+use redrive_core::decide::{self, RunState, SendCheck};
 use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
@@ -217,8 +217,8 @@ fn last_checks(
         return end(Status::Cancelled, Reason::Cancelled);
     }
     let timeout = match decide::before_send(task.deadline_at, shared.estimate(claimed), task.attempt_timeout, now) {
-        Fit::SendNow { timeout } => timeout,
-        Fit::TooLate => return end(Status::Exhausted, Reason::Deadline),
+        SendCheck::SendNow { timeout } => timeout,
+        SendCheck::TooLate => return end(Status::Exhausted, Reason::Deadline),
     };
     let is_early = task.next_attempt_at.is_some_and(|due| now < due) && !signals.is_released();
     if is_early || now > send_by || !has_slot || shared.phase() >= Phase::Returning {
@@ -405,8 +405,8 @@ pub(crate) fn cut_off(
 
 /// Where the task stands now that the attempt is over. Limits and backoff are those of its run, as if there had been no
 /// other.
-pub(crate) fn standing(shared: &Shared, claimed: &ClaimedTask) -> Standing {
-    Standing {
+pub(crate) fn standing(shared: &Shared, claimed: &ClaimedTask) -> RunState {
+    RunState {
         attempt: claimed.task.attempt_in_run(),
         max_attempts: claimed.task.max_attempts,
         deadline_at: claimed.task.deadline_at,

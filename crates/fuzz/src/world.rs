@@ -14,7 +14,7 @@ use redrive_engine::entropy::Entropy;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::{Outbound, Sending, Transport};
 use redrive_engine::{CommonClock, Options, Parts};
-use redrive_server::App;
+use redrive_server::{App, Caller};
 use redrive_store::{Expected, MemoryStore};
 
 /// When it is, always: 2023-11-14T22:13:20Z.
@@ -23,7 +23,7 @@ pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The operations and whose they are.
 pub(crate) struct World {
     pub(crate) app: Arc<App>,
-    pub(crate) tenant: TenantId,
+    pub(crate) caller: Caller,
 }
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
         let tenant = TenantId::default_tenant();
         let put = engine.policies().put(tenant.clone(), PolicyId::default_policy(), Spec::default(), Expected::Absent);
         put.await.expect("the default policy is kept");
-        World { app: Arc::new(App::new(engine)), tenant }
+        World { app: Arc::new(App::new(engine)), caller: Caller::local(tenant) }
     }
 }
 

@@ -1,10 +1,10 @@
-//! The calendar: what happens when, taken out in order of time and, at one time, in order of having been put in.
+//! The event queue of a run: events come out by time, and in the order of insertion at the same time.
 //!
 //! A radix heap. Time only goes forward here, so an entry need not be sorted among all others: it lies in the compartment
 //! of the highest bit in which its time differs from the present, and moves to lower ones as the present comes nearer.
 //! Every move is along a vector, where a binary heap of a million entries would miss the cache at every level.
 
-/// What happens, packed into 32 bits by whoever puts it in.
+/// An event, packed into 32 bits.
 pub(crate) type Tag = u32;
 
 /// Entries by time, in milliseconds from the beginning.
@@ -24,13 +24,13 @@ impl Calendar {
         Calendar { now: 0, taken: 0, compartments: std::array::from_fn(|_| Vec::new()) }
     }
 
-    /// Puts an entry in; what would be in the past is due now.
+    /// Adds an entry; one in the past is due now.
     pub(crate) fn put(&mut self, at: u32, tag: Tag) {
         let at = at.max(self.now);
         self.compartments[compartment(at, self.now)].push((at, tag));
     }
 
-    /// Takes the next entry out.
+    /// Removes the next entry.
     pub(crate) fn take(&mut self) -> Option<(u32, Tag)> {
         if self.taken == self.compartments[0].len() {
             self.move_on()?;

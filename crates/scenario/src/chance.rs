@@ -1,12 +1,12 @@
-//! Chance: every draw is a function of the seed and of what it is for.
+//! Random draws: each is a function of the seed and of its purpose.
 //!
-//! There is no generator that is moved along: the latency of client 7's second attempt is the same number in every run of
-//! a seed, whatever happened before. So all contenders meet the same arrivals, the same latencies and the same luck, and
-//! what differs between them is the policies (statisticians call it common random numbers).
+//! There is no generator with a state: the latency of client 7's second attempt is the same number in every run of
+//! a seed. So all contenders get the same arrivals, latencies and draws of jitter, and only their policies differ (common random
+//! numbers, in statistics).
 
 use crate::elementary::ln;
 
-/// What a draw is for.
+/// The purpose of a draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// When a client's request arrives.

@@ -1,4 +1,4 @@
-//! A contender: one way of retrying, to be put beside others.
+//! A contender: one way of retrying, compared with others.
 
 use redrive_core::policy::{Context, Policy};
 use redrive_core::{breaker, budget};
@@ -6,27 +6,27 @@ use redrive_core::{breaker, budget};
 /// One way of retrying.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contender {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The rules that each of its requests follows.
     pub policy: Policy,
-    /// What may hold its requests back; one set of guards for all of them, as a lane of the service has.
+    /// The guards that may hold its requests back: one set for all of them, as for a lane of the service.
     pub guards: Guards,
 }
 
-/// What may hold requests back.
+/// The guards that may hold requests back.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Guards {
-    /// How many retries the dependency has to bear.
+    /// Bounds the retries.
     pub budget: Option<budget::Settings>,
-    /// When the dependency is left alone altogether.
+    /// Stops calls to a dependency that keeps failing.
     pub breaker: Option<breaker::Settings>,
     /// The most attempts at once.
     pub concurrency: Option<u32>,
 }
 
 impl Guards {
-    /// Whether there is any.
+    /// Whether there is any guard.
     pub const fn any(&self) -> bool {
         self.budget.is_some() || self.breaker.is_some() || self.concurrency.is_some()
     }
@@ -41,8 +41,8 @@ impl Contender {
         Contender { name: name.into(), policy, guards: Guards::default() }
     }
 
-    /// Whether somebody waits for the answer: then a request that the budget or the breaker holds back ends at once with
-    /// the error that it had, instead of waiting for its turn.
+    /// Whether a caller waits for the answer: then a request that the budget or the breaker holds back ends at once with its last
+    /// error, instead of waiting.
     pub fn gives_up_when_held(&self) -> bool {
         self.policy.context.is_some_and(Context::is_waited_for)
     }

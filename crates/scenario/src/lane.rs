@@ -1,8 +1,8 @@
 //! The lane: the guards of one contender, and the requests that they hold back.
 //!
 //! All of a contender's requests go through one set of guards, as one tenant's work for one dependency does in the
-//! service. Who is held back keeps its attempt and its place: the oldest due goes first. First attempts do not wait
-//! behind retries that only the budget holds back: it is first attempts that refill it.
+//! service. A request that is held back loses no attempt, and the oldest due goes first. First attempts do not wait behind
+//! retries that the budget holds back, because first attempts refill the budget.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use redrive_core::{Latency, Timestamp};
 
 use crate::contender::Contender;
 
-/// What comes next.
+/// What the guards decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// This client's attempt goes.
+pub(crate) enum LaneDecision {
+    /// This client's attempt is sent.
     Send(u32, Option<Ticket>),
-    /// This client's retry is not paid for, and somebody waits for its answer.
+    /// There is no budget for this client's retry, and a caller waits for the answer: it fails.
     Suppress(u32),
-    /// This client's attempt would have to wait for the breaker, and somebody waits for its answer.
+    /// The breaker is open for this client's attempt, and a caller waits for the answer: it fails.
     TurnAway(u32),
-    /// Everybody waits: until an attempt ends, or until this time.
+    /// All requests wait: until an attempt ends, or until this time.
     Wait(Option<Timestamp>),
-    /// Nobody waits.
+    /// No request waits.
     Idle,
 }
 
-/// The guards, and who waits for them.
+/// The guards, and the requests that wait for them.
 #[derive(Debug)]
 pub(crate) struct Lane {
     budget: Option<Budget>,
     breaker: Option<Breaker>,
     concurrency: u32,
     gives_up: bool,
-    /// First attempts that wait: when they were due, and whose they are.
+    /// First attempts that wait: when they were due, and the client.
     firsts: VecDeque<(u32, u32)>,
     retries: VecDeque<(u32, u32)>,
     latency: Latency,
@@ -57,24 +57,24 @@ impl Lane {
         }
     }
 
-    /// Puts a client's attempt at the end of those that wait.
-    pub(crate) fn line_up(&mut self, client: u32, due: u32, is_retry: bool) {
+    /// Adds a client's attempt to the queue.
+    pub(crate) fn enqueue(&mut self, client: u32, due: u32, is_retry: bool) {
         if is_retry { &mut self.retries } else { &mut self.firsts }.push_back((due, client));
     }
 
-    /// Who goes next while `in_flight` attempts are under way; passes over whoever no longer waits.
-    pub(crate) fn next(&mut self, now: Timestamp, in_flight: u32, waits: impl Fn(u32) -> bool) -> Next {
+    /// The next decision while `in_flight` attempts are under way; clients that no longer wait are skipped.
+    pub(crate) fn next(&mut self, now: Timestamp, in_flight: u32, waits: impl Fn(u32) -> bool) -> LaneDecision {
         drop_gone(&mut self.firsts, &waits);
         drop_gone(&mut self.retries, &waits);
         if self.firsts.is_empty() && self.retries.is_empty() {
-            return Next::Idle;
+            return LaneDecision::Idle;
         }
         if in_flight >= self.concurrency {
-            return Next::Wait(None);
+            return LaneDecision::Wait(None);
         }
         let spent = if self.retries.is_empty() { None } else { self.spent(now) };
         if spent.is_some() && self.gives_up {
-            return self.retries.pop_front().map_or(Next::Idle, |(_, client)| Next::Suppress(client));
+            return self.retries.pop_front().map_or(LaneDecision::Idle, |(_, client)| LaneDecision::Suppress(client));
         }
         let is_retry = match (self.firsts.front(), self.retries.front()) {
             (Some((first, _)), Some((retry, _))) => spent.is_none() && retry < first,
@@ -82,22 +82,24 @@ impl Lane {
             (None, _) => true,
         };
         if let (true, Some(Spent { ask_again_at })) = (is_retry, spent) {
-            return Next::Wait(Some(ask_again_at));
+            return LaneDecision::Wait(Some(ask_again_at));
         }
         match self.breaker.as_mut().map(|breaker| breaker.admit(now)) {
-            Some(Admission::Wait { .. }) if self.gives_up => self.pop(is_retry).map_or(Next::Idle, Next::TurnAway),
-            Some(Admission::Wait { until }) => Next::Wait(Some(until)),
+            Some(Admission::Wait { .. }) if self.gives_up => {
+                self.pop(is_retry).map_or(LaneDecision::Idle, LaneDecision::TurnAway)
+            }
+            Some(Admission::Wait { until }) => LaneDecision::Wait(Some(until)),
             Some(Admission::Pass(ticket) | Admission::Probe(ticket)) => self.go(is_retry, Some(ticket), now),
             None => self.go(is_retry, None, now),
         }
     }
 
-    /// Whether a retry would have to be paid for and cannot be, and somebody waits for its answer.
+    /// Whether the budget would suppress a retry for which a caller waits.
     pub(crate) fn would_suppress(&mut self, now: Timestamp) -> bool {
         self.gives_up && self.spent(now).is_some()
     }
 
-    /// Takes in what became of an attempt.
+    /// Records the outcome of an attempt.
     pub(crate) fn ended(
         &mut self,
         ticket: Ticket,
@@ -111,14 +113,14 @@ impl Lane {
         }
     }
 
-    /// Takes the breaker's ticket back for an attempt that says nothing about the dependency.
+    /// Returns the breaker's ticket of an attempt that says nothing about the dependency.
     pub(crate) fn not_sent(&mut self, ticket: Option<Ticket>) {
         if let (Some(breaker), Some(ticket)) = (&mut self.breaker, ticket) {
             breaker.give_back(ticket);
         }
     }
 
-    /// Notes what a call took.
+    /// Records the duration of a call.
     pub(crate) fn took(&mut self, took: Duration, now: Timestamp) {
         if now.since(self.called_at) > ESTIMATE_FOR {
             self.latency = Latency::default();
@@ -127,7 +129,7 @@ impl Lane {
         self.called_at = now;
     }
 
-    /// What a call has been taking lately.
+    /// The expected duration of a call.
     pub(crate) fn estimate(&self, now: Timestamp) -> Duration {
         if now.since(self.called_at) > ESTIMATE_FOR { Duration::ZERO } else { self.latency.estimate() }
     }
@@ -136,17 +138,17 @@ impl Lane {
         self.budget.as_mut().and_then(|budget| budget.spent(now))
     }
 
-    fn go(&mut self, is_retry: bool, ticket: Option<Ticket>, now: Timestamp) -> Next {
+    fn go(&mut self, is_retry: bool, ticket: Option<Ticket>, now: Timestamp) -> LaneDecision {
         match &mut self.budget {
             Some(budget) if is_retry => {
                 if let Err(Spent { ask_again_at }) = budget.try_retry(now) {
-                    return Next::Wait(Some(ask_again_at));
+                    return LaneDecision::Wait(Some(ask_again_at));
                 }
             }
             Some(budget) => budget.first(now),
             None => {}
         }
-        self.pop(is_retry).map_or(Next::Idle, |client| Next::Send(client, ticket))
+        self.pop(is_retry).map_or(LaneDecision::Idle, |client| LaneDecision::Send(client, ticket))
     }
 
     fn pop(&mut self, is_retry: bool) -> Option<u32> {
@@ -180,8 +182,8 @@ mod tests {
     fn spent(context: Option<Context>) -> Lane {
         let settings = budget::Settings { floor: 1, ..budget::Settings::default() };
         let mut lane = lane(Guards { budget: Some(settings), ..Guards::default() }, context);
-        lane.line_up(99, 0, RETRY);
-        assert_eq!(lane.next(at(0), 0, |_| true), Next::Send(99, None));
+        lane.enqueue(99, 0, RETRY);
+        assert_eq!(lane.next(at(0), 0, |_| true), LaneDecision::Send(99, None));
         lane
     }
 
@@ -193,46 +195,48 @@ mod tests {
     fn the_oldest_due_goes_first_whichever_attempt_it_is() {
         let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
         for (client, due, is_retry) in [(1, 10, RETRY), (2, 20, FIRST), (3, 30, RETRY), (4, 40, FIRST)] {
-            lane.line_up(client, due, is_retry);
+            lane.enqueue(client, due, is_retry);
         }
-        assert_eq!(lane.next(at(50), 1, |_| true), Next::Wait(None), "one at a time");
+        assert_eq!(lane.next(at(50), 1, |_| true), LaneDecision::Wait(None), "one at a time");
         let order: Vec<_> = (0..4).map(|_| lane.next(at(50), 0, |_| true)).collect();
-        assert_eq!(order, [1, 2, 3, 4].map(|client| Next::Send(client, None)));
-        assert_eq!(lane.next(at(50), 0, |_| true), Next::Idle);
+        assert_eq!(order, [1, 2, 3, 4].map(|client| LaneDecision::Send(client, None)));
+        assert_eq!(lane.next(at(50), 0, |_| true), LaneDecision::Idle);
     }
 
     #[test]
     fn a_first_attempt_does_not_wait_behind_a_retry_that_the_budget_holds_back() {
         let mut lane = spent(None);
-        lane.line_up(1, 10, RETRY);
-        lane.line_up(2, 20, FIRST);
-        assert_eq!(lane.next(at(500), 0, |_| true), Next::Send(2, None));
-        assert_eq!(lane.next(at(500), 0, |_| true), Next::Wait(Some(at(1_000))));
-        assert_eq!(lane.next(at(31_000), 0, |_| true), Next::Send(1, None), "when the window has moved on");
+        lane.enqueue(1, 10, RETRY);
+        lane.enqueue(2, 20, FIRST);
+        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Send(2, None));
+        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Wait(Some(at(1_000))));
+        assert_eq!(lane.next(at(31_000), 0, |_| true), LaneDecision::Send(1, None), "when the window has moved on");
     }
 
     #[test]
     fn whoever_no_longer_waits_is_passed_over() {
         let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
-        (1..=3).for_each(|client| lane.line_up(client, client, FIRST));
-        assert_eq!(lane.next(at(9), 0, |client| client == 3), Next::Send(3, None));
-        assert_eq!(lane.next(at(9), 0, |_| true), Next::Idle);
+        (1..=3).for_each(|client| lane.enqueue(client, client, FIRST));
+        assert_eq!(lane.next(at(9), 0, |client| client == 3), LaneDecision::Send(3, None));
+        assert_eq!(lane.next(at(9), 0, |_| true), LaneDecision::Idle);
     }
 
     #[test]
-    fn what_somebody_waits_for_is_not_held_back_by_budget_or_breaker() {
+    fn a_request_that_a_caller_waits_for_is_not_held_back_by_budget_or_breaker() {
         let mut lane = spent(Some(Context::Sync));
-        lane.line_up(1, 10, RETRY);
+        lane.enqueue(1, 10, RETRY);
         assert!(lane.would_suppress(at(500)));
-        assert_eq!(lane.next(at(500), 0, |_| true), Next::Suppress(1));
+        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Suppress(1));
 
         let settings = breaker::Settings { failures_in_a_row: 1, ..breaker::Settings::default() };
-        for (context, expected) in [(Some(Context::Sync), Next::TurnAway(2)), (None, Next::Wait(Some(at(15_000))))] {
+        for (context, expected) in
+            [(Some(Context::Sync), LaneDecision::TurnAway(2)), (None, LaneDecision::Wait(Some(at(15_000))))]
+        {
             let mut lane = self::lane(Guards { breaker: Some(settings), ..Guards::default() }, context);
-            lane.line_up(1, 0, FIRST);
-            let Next::Send(1, Some(ticket)) = lane.next(at(0), 0, |_| true) else { panic!("{lane:?}") };
+            lane.enqueue(1, 0, FIRST);
+            let LaneDecision::Send(1, Some(ticket)) = lane.next(at(0), 0, |_| true) else { panic!("{lane:?}") };
             lane.ended(ticket, Health::Failing, None, at(0), 0.5);
-            lane.line_up(2, 1, FIRST);
+            lane.enqueue(2, 1, FIRST);
             assert_eq!(lane.next(at(1), 0, |_| true), expected, "{context:?}");
         }
     }

@@ -37,29 +37,29 @@ impl Latencies {
         }
     }
 
-    /// The distribution, ready to be drawn from.
-    pub(crate) fn prepared(&self) -> Prepared {
+    /// The distribution to draw from.
+    pub(crate) fn distribution(&self) -> LatencyDistribution {
         match *self {
-            Latencies::Constant(latency) => Prepared { median: latency.as_secs_f64(), sigma: 0.0 },
+            Latencies::Constant(latency) => LatencyDistribution { median: latency.as_secs_f64(), sigma: 0.0 },
             Latencies::LogNormal { median, p99 } => {
                 let (median, p99) = (median.as_secs_f64(), p99.as_secs_f64());
-                Prepared { median, sigma: ln(p99 / median) / NORMAL_P99 }
+                LatencyDistribution { median, sigma: ln(p99 / median) / NORMAL_P99 }
             }
         }
     }
 }
 
-/// A distribution, ready to be drawn from.
+/// A latency distribution to draw from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prepared {
+pub(crate) struct LatencyDistribution {
     /// In seconds.
     median: f64,
     /// The spread of the logarithm; zero for a constant.
     sigma: f64,
 }
 
-impl Prepared {
-    /// What this client's attempt takes, in nanoseconds.
+impl LatencyDistribution {
+    /// The latency of this client's attempt, in nanoseconds.
     pub(crate) fn draw(&self, chance: &Chance, client: u32, attempt: u32) -> u64 {
         let factor = if self.sigma == 0.0 {
             1.0
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_log_normal_latency_has_its_median_and_its_99th_percentile() {
         let latencies =
-            Latencies::LogNormal { median: Duration::from_millis(50), p99: Duration::from_millis(400) }.prepared();
+            Latencies::LogNormal { median: Duration::from_millis(50), p99: Duration::from_millis(400) }.distribution();
         let chance = Chance::new(3);
         let mut drawn: Vec<_> = (0..100_000).map(|client| latencies.draw(&chance, client, 1) / 1_000).collect();
         drawn.sort_unstable();
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn a_constant_latency_is_what_it_says() {
-        let latencies = Latencies::Constant(Duration::from_micros(1_500)).prepared();
+        let latencies = Latencies::Constant(Duration::from_micros(1_500)).distribution();
         assert_eq!(latencies.draw(&Chance::new(3), 9, 4), 1_500_000);
     }
 
     #[test]
     fn no_draw_is_longer_than_the_longest() {
-        let tail = Latencies::LogNormal { median: Duration::from_nanos(1), p99: Latencies::LONGEST }.prepared();
+        let tail = Latencies::LogNormal { median: Duration::from_nanos(1), p99: Latencies::LONGEST }.distribution();
         let longest = (0..10_000).map(|client| tail.draw(&Chance::new(3), client, 1)).max();
         assert_eq!(longest, Some(900_000_000_000));
     }

@@ -1,16 +1,15 @@
-//! What a retry policy does to a dependency, found out before it meets one.
+//! Simulates what retry policies do to a dependency in an outage.
 //!
 //! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a latency
-//! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`, nothing of them is
-//! written a second time here. All of it is what the service runs, but for budget and breaker, which its lanes do not use
-//! yet. [`run`] plays a [`World`] once for each
-//! [`Contender`] and tells their [`Story`]; [`occ`] is the classic model of clients that contend for one row; [`report`]
+//! and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`: nothing of them is
+//! implemented twice. The service runs the same code, except for budget and breaker, which its lanes do not use yet. [`run`] plays a [`World`] once for each
+//! [`Contender`] and records their [`Story`]; [`occ`] is the classic model of clients that contend for one row; [`report`]
 //! makes a page of either.
 //!
-//! The same seed tells the same story on every machine, and all contenders of a run meet the same luck.
+//! The same seed gives the same numbers on every machine, and all contenders of a run get the same random draws.
 //!
 //! Not here: a clock, randomness from outside, files or a terminal (`redrive simulate` has those), and the engine with its
-//! store, leases and crashes (`redrive-sim` tries to break that; this crate asks what a policy is worth).
+//! store, leases and crashes (`redrive-sim` tests those).
 
 #![forbid(unsafe_code)]
 
@@ -35,4 +34,4 @@ pub use contender::{Contender, Guards};
 pub use latency::Latencies;
 pub use run::{Progress, run};
 pub use story::{Bucket, Comparison, Completion, Peak, Story, Totals};
-pub use world::{Invalid, Manner, Outage, World};
+pub use world::{Invalid, Outage, OutageKind, World};

@@ -3,8 +3,8 @@
 //! The model of the article that made jitter popular ("Exponential Backoff and Jitter", AWS Architecture Blog, 2015).
 //! Every client reads the row and then writes it with the version that it read. A write whose version is no longer the
 //! row's fails, and its client reads again after a wait. A message takes |N(10, 2)| ms: there and back for the read, there
-//! and back for the write; nobody thinks in between. So of those that read the same version one succeeds and all others
-//! have worked for nothing, and the more of them come back together, the more work is for nothing.
+//! and back for the write, without a pause in between. So of those that read the same version one succeeds, and the work of all
+//! others is wasted. The more of them come back together, the more work is wasted.
 //!
 //! The waits are those of `redrive_core::backoff`. All clients begin at the same moment.
 
@@ -22,15 +22,15 @@ use crate::world::{Invalid, within};
 /// How a client waits before it tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
-    /// Not at all.
+    /// No wait.
     None,
-    /// Twice as long each time.
+    /// Exponential backoff: twice as long each time.
     Exponential,
-    /// Half of that, and anywhere up to the other half.
+    /// Equal jitter: half of that, and a uniform draw of the other half.
     Equal,
-    /// Anywhere between zero and that.
+    /// Full jitter: a uniform draw between zero and that.
     Full,
-    /// Anywhere between the base and three times the wait before.
+    /// Decorrelated jitter: a uniform draw between the base and three times the wait before.
     Decorrelated,
 }
 
@@ -38,7 +38,7 @@ pub enum Strategy {
 const BASE: Duration = Duration::from_millis(5);
 /// The longest wait.
 const CAP: Duration = Duration::from_millis(2_000);
-/// What a message takes on average, in milliseconds, …
+/// The mean time of a message, in milliseconds, …
 const HOP_MEAN: f64 = 10.0;
 /// … and how much that varies (its standard deviation).
 const HOP_SPREAD: f64 = 2.0;
@@ -73,7 +73,7 @@ impl Strategy {
     }
 }
 
-/// What is asked for.
+/// The settings of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// How many clients contend, once for each entry.
@@ -119,7 +119,7 @@ pub struct Measure {
     pub most: f64,
 }
 
-/// Plays every strategy with every number of clients; `progress` hears how many of how many points are done.
+/// Plays every strategy with every number of clients; `progress` is called with the number of points done and of all.
 pub fn run(settings: &Settings, mut progress: impl FnMut(usize, usize)) -> Result<Vec<Point>, Invalid> {
     within("the number of runs", u64::from(settings.runs), 1, Settings::MAX_RUNS)?;
     within("the number of points", settings.clients.len() as u64, 1, Settings::MAX_POINTS as u32)?;
@@ -159,11 +159,11 @@ impl Measure {
     }
 }
 
-/// One run: everybody begins, until everybody is done.
+/// One run: all clients start together; it ends when all are done.
 struct Contest<'a> {
     policy: &'a Policy,
     chance: &'a Chance,
-    /// Sets the draws of this run apart from those of the others.
+    /// Makes the draws of this run differ from those of the others.
     run: u64,
     clients: Vec<Client>,
     /// When the next message reaches the row, and whose it is.

@@ -1,34 +1,34 @@
-//! One contender plays: every client's request from its arrival to its end.
+//! Plays one contender: every client's request from its arrival to its end.
 //!
-//! A loop over the calendar. What an answer means is asked of `classify`, what happens then of `decide`, and whether it
-//! may go now of the lane's guards; here is only the order in which they are asked, the same as in the service.
+//! A loop over the calendar. `classify` says what an answer means, `decide` what happens then, and the lane's guards whether it
+//! may be sent now. Here is only the order in which they are called, the same as in the service.
 
 use std::time::Duration;
 
 use redrive_core::attempt::{Answer, ErrorType};
 use redrive_core::breaker::{Health, Ticket};
 use redrive_core::classify::{self, Verdict};
-use redrive_core::decide::{self, Decision, Fit, Standing};
+use redrive_core::decide::{self, Decision, RunState, SendCheck};
 use redrive_core::task::{Reason, Status};
 use redrive_core::{Body, Timestamp};
 
 use crate::calendar::Calendar;
 use crate::chance::{Chance, Purpose};
 use crate::contender::Contender;
-use crate::dependency::{Dependency, Ended, Ending, millis};
-use crate::lane::{Lane, Next};
-use crate::latency::Prepared;
-use crate::tally::{End, Tally};
+use crate::dependency::{CallEnd, CallOutcome, Dependency, millis};
+use crate::lane::{Lane, LaneDecision};
+use crate::latency::LatencyDistribution;
+use crate::tally::{RequestEnd, Tally};
 use crate::timeline::Level;
 use crate::world::World;
 
-/// How many steps are made between two reports of progress.
+/// The number of steps between two reports of progress.
 const STEPS_PER_REPORT: u64 = 1 << 16;
-/// What the quickest answer takes, in milliseconds. If a refusal took no time, a breaker would know of ten failures before
-/// an eleventh client of a herd has even called, and protect better than any can.
+/// The time of the quickest answer, in milliseconds. If a refusal took no time, a breaker would know of ten failures before the
+/// eleventh of many simultaneous clients has called, and protect better than a real one.
 const ROUND_TRIP: u32 = 1;
 
-/// What is known of a client's request. Small: there may be ten million.
+/// The state of a client's request. Small: there may be ten million.
 #[derive(Debug, Clone, Copy)]
 struct Client {
     arrived: u32,
@@ -42,11 +42,11 @@ struct Client {
 
 const NO_WAIT: u32 = u32::MAX;
 
-/// What stands in the calendar: 8 bits of what, 24 bits of whose.
+/// An event of the calendar: 8 bits for its kind, 24 bits for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Due(u32),
-    Ended(u32, Ending),
+    Ended(u32, CallOutcome),
     Deadline(u32),
     Wake,
 }
@@ -60,11 +60,11 @@ impl Event {
             Event::Due(client) => (0, client),
             Event::Deadline(client) => (1, client),
             Event::Wake => (2, 0),
-            Event::Ended(client, Ending::Served) => (3, client),
-            Event::Ended(client, Ending::Unavailable) => (4, client),
-            Event::Ended(client, Ending::Refused) => (5, client),
-            Event::Ended(client, Ending::Reset) => (6, client),
-            Event::Ended(client, Ending::TimedOut) => (7, client),
+            Event::Ended(client, CallOutcome::Served) => (3, client),
+            Event::Ended(client, CallOutcome::Unavailable) => (4, client),
+            Event::Ended(client, CallOutcome::Refused) => (5, client),
+            Event::Ended(client, CallOutcome::Reset) => (6, client),
+            Event::Ended(client, CallOutcome::TimedOut) => (7, client),
         };
         what << 24 | whose
     }
@@ -75,11 +75,11 @@ impl Event {
             0 => Event::Due(client),
             1 => Event::Deadline(client),
             2 => Event::Wake,
-            3 => Event::Ended(client, Ending::Served),
-            4 => Event::Ended(client, Ending::Unavailable),
-            5 => Event::Ended(client, Ending::Refused),
-            6 => Event::Ended(client, Ending::Reset),
-            _ => Event::Ended(client, Ending::TimedOut),
+            3 => Event::Ended(client, CallOutcome::Served),
+            4 => Event::Ended(client, CallOutcome::Unavailable),
+            5 => Event::Ended(client, CallOutcome::Refused),
+            6 => Event::Ended(client, CallOutcome::Reset),
+            _ => Event::Ended(client, CallOutcome::TimedOut),
         }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) struct Play<'a> {
     waiting: u32,
     /// When the guards are to be asked again.
     wake_at: Option<u32>,
-    /// How many pauses of the breaker have been drawn for.
+    /// How many pauses of the breaker have been drawn.
     pauses: u64,
     served: Answer,
     unavailable: Answer,
@@ -175,7 +175,7 @@ impl<'a> Play<'a> {
     }
 
     /// What was counted, and what the dependency saw.
-    pub(crate) fn finish(self) -> (Tally, crate::dependency::Seen) {
+    pub(crate) fn finish(self) -> (Tally, crate::dependency::DependencyCounts) {
         (self.tally, self.dependency.seen)
     }
 
@@ -188,7 +188,7 @@ impl<'a> Play<'a> {
         if self.contender.guards.any() {
             state.waits = true;
             self.waiting += 1;
-            self.lane.line_up(client, now, state.attempt > 0);
+            self.lane.enqueue(client, now, state.attempt > 0);
             self.let_go(now);
             self.note_held(client);
         } else {
@@ -196,25 +196,25 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Lets everybody go whom the guards let.
+    /// Sends every attempt that the guards allow.
     fn let_go(&mut self, now: u32) {
         loop {
             let clients = &self.clients;
             let next = self.lane.next(moment(now), self.in_flight, |client| clients[client as usize].waits);
             match next {
-                Next::Send(client, ticket) => {
+                LaneDecision::Send(client, ticket) => {
                     self.no_longer_waits(client);
                     self.send(client, ticket, now);
                 }
-                Next::Suppress(client) => self.give_up(client, End::Suppressed, now),
-                Next::TurnAway(client) => self.give_up(client, End::TurnedAway, now),
-                Next::Wait(until) => return self.wake(until),
-                Next::Idle => return,
+                LaneDecision::Suppress(client) => self.give_up(client, RequestEnd::Suppressed, now),
+                LaneDecision::TurnAway(client) => self.give_up(client, RequestEnd::TurnedAway, now),
+                LaneDecision::Wait(until) => return self.wake(until),
+                LaneDecision::Idle => return,
             }
         }
     }
 
-    fn give_up(&mut self, client: u32, end: End, now: u32) {
+    fn give_up(&mut self, client: u32, end: RequestEnd, now: u32) {
         self.no_longer_waits(client);
         self.end(client, end, now);
     }
@@ -224,7 +224,7 @@ impl<'a> Play<'a> {
         self.waiting -= 1;
     }
 
-    /// Whoever has to wait is counted once, and does not wait beyond its deadline.
+    /// A request that has to wait is counted once, and does not wait beyond its deadline.
     fn note_held(&mut self, client: u32) {
         let state = &mut self.clients[client as usize];
         if state.waits && !state.was_held {
@@ -237,7 +237,7 @@ impl<'a> Play<'a> {
 
     fn deadline(&mut self, client: u32, now: u32) {
         if self.clients[client as usize].waits {
-            self.give_up(client, End::Dead(Some(Reason::Deadline)), now);
+            self.give_up(client, RequestEnd::Dead(Some(Reason::Deadline)), now);
         }
     }
 
@@ -256,9 +256,9 @@ impl<'a> Play<'a> {
         let state = &mut self.clients[client as usize];
         let deadline = moment(state.arrived).after(policy.total_budget);
         let fit = decide::before_send(deadline, self.lane.estimate(moment(now)), policy.attempt_timeout, moment(now));
-        let Fit::SendNow { timeout } = fit else {
+        let SendCheck::SendNow { timeout } = fit else {
             self.lane.not_sent(ticket);
-            return self.end(client, End::Dead(Some(Reason::Deadline)), now);
+            return self.end(client, RequestEnd::Dead(Some(Reason::Deadline)), now);
         };
         state.attempt += 1;
         state.sent = now;
@@ -271,22 +271,22 @@ impl<'a> Play<'a> {
         self.in_flight += 1;
         self.tally.sent(now, attempt > 1);
         let chance = self.chance;
-        let latency = |latencies: &Prepared| latencies.draw(&chance, client, u32::from(attempt));
-        let Ended { at, how } = self.dependency.call(now, millis(timeout), latency);
+        let latency = |latencies: &LatencyDistribution| latencies.draw(&chance, client, u32::from(attempt));
+        let CallEnd { at, how } = self.dependency.call(now, millis(timeout), latency);
         self.calendar.put(at.max(now.saturating_add(ROUND_TRIP)), Event::Ended(client, how).tag());
     }
 
-    fn attempt_ended(&mut self, client: u32, how: Ending, now: u32) {
+    fn attempt_ended(&mut self, client: u32, how: CallOutcome, now: u32) {
         self.in_flight -= 1;
         let (verdict, health) = self.meaning(how, moment(now));
         let state = self.clients[client as usize];
-        if matches!(how, Ending::Served | Ending::Unavailable | Ending::TimedOut) {
+        if matches!(how, CallOutcome::Served | CallOutcome::Unavailable | CallOutcome::TimedOut) {
             self.lane.took(Duration::from_millis(u64::from(now - state.sent)), moment(now));
         }
         self.tell_breaker(client, health, &verdict, now);
         self.tally.answered(now, verdict == Verdict::Success);
         let policy = &self.contender.policy;
-        let standing = Standing {
+        let run = RunState {
             attempt: u32::from(state.attempt),
             max_attempts: policy.max_attempts,
             deadline_at: moment(state.arrived).after(policy.total_budget),
@@ -296,11 +296,11 @@ impl<'a> Play<'a> {
             dns_failures: 0,
         };
         let unit = self.chance.unit(Purpose::Jitter, u64::from(client), u64::from(state.attempt));
-        match decide::after_attempt(policy, &standing, &verdict, moment(now), unit) {
-            Decision::End(Status::Succeeded, _) => self.end(client, End::Succeeded, now),
-            Decision::End(_, reason) => self.end(client, End::Dead(reason), now),
+        match decide::after_attempt(policy, &run, &verdict, moment(now), unit) {
+            Decision::End(Status::Succeeded, _) => self.end(client, RequestEnd::Succeeded, now),
+            Decision::End(_, reason) => self.end(client, RequestEnd::Dead(reason), now),
             Decision::Retry { .. } if self.lane.would_suppress(moment(now)) => {
-                self.end(client, End::Suppressed, now);
+                self.end(client, RequestEnd::Suppressed, now);
             }
             Decision::Retry { at, backoff, .. } => {
                 self.clients[client as usize].previous = millis(backoff);
@@ -316,17 +316,17 @@ impl<'a> Play<'a> {
     }
 
     /// What an ending means for the request, and what it says about the dependency.
-    fn meaning(&self, how: Ending, now: Timestamp) -> (Verdict, Option<Health>) {
+    fn meaning(&self, how: CallOutcome, now: Timestamp) -> (Verdict, Option<Health>) {
         let answered = |answer: &Answer| {
             (classify::answer(&self.contender.policy, answer, now), Some(Health::of_status(answer.status)))
         };
         let failed = |kind| (classify::error(kind), Health::of_error(kind));
         match how {
-            Ending::Served => answered(&self.served),
-            Ending::Unavailable => answered(&self.unavailable),
-            Ending::Refused => failed(ErrorType::ConnectionRefused),
-            Ending::Reset => failed(ErrorType::ConnectionReset),
-            Ending::TimedOut => failed(ErrorType::ReadTimeout),
+            CallOutcome::Served => answered(&self.served),
+            CallOutcome::Unavailable => answered(&self.unavailable),
+            CallOutcome::Refused => failed(ErrorType::ConnectionRefused),
+            CallOutcome::Reset => failed(ErrorType::ConnectionReset),
+            CallOutcome::TimedOut => failed(ErrorType::ReadTimeout),
         }
     }
 
@@ -346,7 +346,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn end(&mut self, client: u32, how: End, now: u32) {
+    fn end(&mut self, client: u32, how: RequestEnd, now: u32) {
         self.tally.end(self.clients[client as usize].arrived, now, how);
     }
 }

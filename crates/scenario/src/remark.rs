@@ -1,6 +1,6 @@
-//! Remarks: what a reader of a story's figures may wonder about, and why it is so.
+//! Remarks that explain surprising figures of a story.
 //!
-//! They are about guards that do what they are made for and yet are not enough, or too much, by themselves.
+//! They are about guards that work as intended and yet are too weak, or too strong, alone.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use redrive_core::duration::duration_text;
 use crate::report::number::count;
 use crate::story::{Comparison, Story, Totals};
 
-/// The part of what a budget allows from which on it is what everybody waited for, in percent.
+/// The share of a budget, in percent, from which on requests are taken to have waited for it.
 const USED_UP_PERCENT: u64 = 90;
 /// A backlog that takes longer than this many windows of a budget is slow.
 const SLOW_WINDOWS: u32 = 10;
@@ -18,13 +18,13 @@ const SLOW_WINDOWS: u32 = 10;
 const ALIKE_PERCENT: u64 = 1;
 
 impl Comparison {
-    /// What is remarkable about this one of the stories, in sentences without a full stop.
+    /// The remarks about this story, in sentences without a full stop.
     pub fn remarks(&self, story: &Story) -> Vec<String> {
         let checks = [starved(story), herd_behind_breaker(story), self.narrow(story)];
         checks.into_iter().flatten().collect()
     }
 
-    /// A limit on concurrency that keeps it below what the dependency could serve, once that is well again.
+    /// A limit on concurrency that keeps it below what the dependency could serve, after the outage.
     fn narrow(&self, story: &Story) -> Option<String> {
         let (limit, capacity) = (story.contender.guards.concurrency?, self.world.capacity);
         let peak = story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
@@ -41,21 +41,21 @@ impl Comparison {
         })
     }
 
-    /// Whether all contenders see about the same part of the requests through. If not, their times cannot be compared: who
+    /// Whether about the same share of requests succeeds with all contenders. If not, their times cannot be compared: a contender that
     /// gives up early is quick with the rest.
     pub fn succeed_alike(&self) -> bool {
-        self.see_most_through().into_iter().all(|does| does)
+        self.succeed_most().into_iter().all(|does| does)
     }
 
-    /// For each contender, whether it sees about as many requests through as whoever sees the most through.
-    pub fn see_most_through(&self) -> Vec<bool> {
+    /// For each contender, whether about as many of its requests succeed as of the best one.
+    pub fn succeed_most(&self) -> Vec<bool> {
         let most = self.stories.iter().map(|story| story.totals.succeeded).max().unwrap_or(0);
         let does = |totals: &Totals| 100 * (most - totals.succeeded) <= ALIKE_PERCENT * totals.requests;
         self.stories.iter().map(|story| does(&story.totals)).collect()
     }
 }
 
-/// Durable work that waits for a budget which nothing refills any more.
+/// Durable work that waits for a budget that no new requests refill.
 fn starved(story: &Story) -> Option<String> {
     let budget::Settings { window, floor, percent, .. } = story.contender.guards.budget?;
     let Totals { retries, first_attempts, ended_at, held, .. } = story.totals;
@@ -74,7 +74,7 @@ fn starved(story: &Story) -> Option<String> {
     })
 }
 
-/// Everybody who waited for the breaker goes when it closes.
+/// All requests that waited for the breaker are sent when it closes.
 fn herd_behind_breaker(story: &Story) -> Option<String> {
     let guards = &story.contender.guards;
     let unlimited = guards.breaker.is_some() && guards.concurrency.is_none();
@@ -92,7 +92,7 @@ mod tests {
 
     use std::time::Duration;
 
-    use crate::{Contender, Guards, Manner, Outage, World, run};
+    use crate::{Contender, Guards, Outage, OutageKind, World, run};
 
     #[test]
     fn what_a_reader_may_wonder_about_is_explained() {
@@ -127,7 +127,7 @@ mod tests {
         let world = World {
             clients: 6_000,
             over: 20 * second,
-            outages: vec![Outage { from: 5 * second, to: 8 * second, manner: Manner::Hang }],
+            outages: vec![Outage { from: 5 * second, to: 8 * second, manner: OutageKind::Hang }],
             ..World::default()
         };
         let sync = Policy::resolve(&Spec { context: Some(Context::Sync), ..Spec::default() }).unwrap();

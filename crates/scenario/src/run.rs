@@ -10,10 +10,10 @@ use crate::story::{Comparison, Completion, Story, Totals};
 use crate::timeline::{Timeline, bucket_width};
 use crate::world::{Invalid, World, at_most, within};
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Which contender plays, from 0.
+    /// The contender that is played, from 0.
     pub contender: usize,
     /// Of how many.
     pub contenders: usize,
@@ -28,7 +28,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The part of the whole that is done, at least. A herd ends all at once, so that its calls tell more than its ends.
+    /// The share of the run that is done, at least. Simultaneous requests end almost together, so calls are counted as well.
     pub fn part(&self) -> f64 {
         let part = |of: u64, whole: u64| of as f64 / whole.max(1) as f64;
         let own = part(self.ended, self.requests).max(part(self.calls, self.most_calls));
@@ -65,10 +65,10 @@ pub fn run(
 /// In milliseconds.
 const SECOND: u64 = 1_000;
 
-type Played = (Contender, (Timeline, Totals, Completion));
+type PlayedContender = (Contender, (Timeline, Totals, Completion));
 
 /// Puts all timelines on one scale.
-fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<Played>) -> Comparison {
+fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<PlayedContender>) -> Comparison {
     let timelines = || plays.iter().map(|(_, (timeline, _, _))| timeline);
     let until = match until {
         Some(until) => u64::from(millis(until)).max(1),
@@ -82,15 +82,15 @@ fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<Played>)
     let slots = timelines().map(|timeline| timeline.finest(until)).max().unwrap_or(1);
     let bucket = bucket_width(until, Story::MAX_BUCKETS, slots);
     let width = u64::try_from(bucket.as_millis()).unwrap_or(u64::MAX);
-    let story = |(contender, (timeline, totals, completion)): Played| {
+    let story = |(contender, (timeline, totals, completion)): PlayedContender| {
         let (buckets, later) = timeline.buckets(width, until);
         Story { contender, buckets, later, totals, completion }
     };
     Comparison { seed, world, bucket, stories: plays.into_iter().map(story).collect() }
 }
 
-/// Until when the buckets go, if these are the times at which contenders are as good as done: until the last one is, but
-/// whoever takes so much longer than the others does not squeeze them into a corner. At least half of them are there whole.
+/// Until when the buckets go, if these are the times at which contenders are as good as done: until the last one is, but a
+/// contender that takes much longer than the others does not stretch the scale. At least half of them are shown completely.
 fn worth_showing(mut done: Vec<u64>, outages_end: u64) -> u64 {
     done.sort_unstable();
     let half = done.len().div_ceil(2);

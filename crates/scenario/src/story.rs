@@ -1,4 +1,4 @@
-//! The story of a run: what happened to each contender in the same world, in numbers that can be put side by side.
+//! The results of a run: the figures of each contender in the same world.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::world::World;
 /// Several contenders in the same world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The seed: the same one tells the same stories again.
+    /// The seed: the same seed gives the same results.
     pub seed: u64,
-    /// What they all met; its outages in order of time.
+    /// The world of all contenders; its outages in order of time.
     pub world: World,
     /// How wide every story's buckets are.
     pub bucket: Duration,
@@ -21,19 +21,19 @@ pub struct Comparison {
     pub stories: Vec<Story>,
 }
 
-/// What happened to one contender.
+/// The results of one contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
     /// What happened when: one after the other from the beginning, equally many for all contenders of a comparison and
-    /// at most [`Story::MAX_BUCKETS`]. Unless somebody asked for another end, they end when nearly all calls of every
+    /// at most [`Story::MAX_BUCKETS`]. Unless another end was set, they end when nearly all calls of every
     /// contender had been made, except of those that go on for [`Story::TOO_LONG`] times as long as all others, and not
     /// before the last outage was over.
     pub buckets: Vec<Bucket>,
     /// What happened after the last bucket, together.
     pub later: Bucket,
-    /// The whole in numbers.
+    /// The totals.
     pub totals: Totals,
     /// How long the requests that succeeded took, from their arrival.
     pub completion: Completion,
@@ -53,7 +53,7 @@ impl Story {
     }
 }
 
-/// A story in numbers.
+/// The totals of a story.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Totals {
     /// Requests, one for each client.
@@ -84,7 +84,7 @@ pub struct Totals {
     pub rejected: u64,
     /// Calls that the dependency served to the end.
     pub served: u64,
-    /// Of these, the ones whose caller had timed out before: work for nobody.
+    /// Of these, the ones whose caller had timed out before: wasted work.
     pub wasted: u64,
     /// Requests that were open when the last outage ended; nothing if there was none.
     pub backlog: Option<u64>,
@@ -102,7 +102,7 @@ impl Totals {
         if self.requests == 0 { 0.0 } else { self.calls as f64 / self.requests as f64 }
     }
 
-    /// Requests that ended as dead letters, whatever the reason.
+    /// Requests that ended as dead letters, for any reason.
     pub fn dead(&self) -> u64 {
         self.dead_letters.iter().map(|(_, count)| count).sum()
     }

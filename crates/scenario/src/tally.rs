@@ -1,10 +1,10 @@
-//! The tally: what is counted while a contender plays.
+//! Counts what happens while a contender is played.
 
 use std::time::Duration;
 
 use redrive_core::task::Reason;
 
-use crate::dependency::Seen;
+use crate::dependency::DependencyCounts;
 use crate::story::{Completion, Peak, Totals};
 use crate::timeline::Timeline;
 
@@ -14,18 +14,18 @@ const SECOND: u32 = 1_000;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Well.
+pub(crate) enum RequestEnd {
+    /// The request succeeded.
     Succeeded,
-    /// As a dead letter.
+    /// The request is a dead letter.
     Dead(Option<Reason>),
-    /// With its error at once, the budget being spent.
+    /// The request failed at once because the budget was spent.
     Suppressed,
-    /// With an error at once, the breaker being open.
+    /// The request failed at once because the breaker was open.
     TurnedAway,
 }
 
-/// What is counted while a contender plays.
+/// The counts of a contender while it is played.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) timeline: Timeline,
@@ -116,19 +116,19 @@ impl Tally {
     }
 
     /// A request that arrived at `arrived` ended.
-    pub(crate) fn end(&mut self, arrived: u32, now: u32, how: End) {
+    pub(crate) fn end(&mut self, arrived: u32, now: u32, how: RequestEnd) {
         match how {
-            End::Succeeded => {
+            RequestEnd::Succeeded => {
                 self.totals.succeeded += 1;
                 self.took.push(now - arrived);
             }
-            End::Dead(reason) => {
+            RequestEnd::Dead(reason) => {
                 // A decision that ends a task without success always has its reason.
                 let reason = reason.unwrap_or(Reason::NotRetryable);
                 self.dead[reason as usize] += 1;
             }
-            End::Suppressed => self.totals.suppressed += 1,
-            End::TurnedAway => self.totals.turned_away += 1,
+            RequestEnd::Suppressed => self.totals.suppressed += 1,
+            RequestEnd::TurnedAway => self.totals.turned_away += 1,
         }
         self.ended += 1;
         self.totals.ended_at = Duration::from_millis(u64::from(now));
@@ -139,7 +139,7 @@ impl Tally {
     }
 
     /// The whole, when everything has ended.
-    pub(crate) fn finish(mut self, seen: Seen) -> (Timeline, Totals, Completion) {
+    pub(crate) fn finish(mut self, seen: DependencyCounts) -> (Timeline, Totals, Completion) {
         let totals = &mut self.totals;
         totals.peak = self.seconds.highest();
         totals.peak_after_outage = self.seconds_after.map(Seconds::highest);

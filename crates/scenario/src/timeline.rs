@@ -1,20 +1,20 @@
-//! The timeline: what happened when, in slots that grow wider as the run grows longer.
+//! The timeline of a run, in slots that grow wider as the run grows longer.
 //!
-//! A run may last a minute or a month, and nobody knows before it is over. So it begins with slots of a tenth of a second,
-//! and whenever there would be too many of them, neighbours are put together. Each width is a multiple of the one before,
-//! so that a slot is never cut in two. The beginning is kept in its first slots as well: whoever looks at a minute of a day
-//! wants to see seconds.
+//! A run may last a minute or a month, which is not known before it ends. So it starts with slots of a tenth of a second, and whenever
+//! there are too many of them, neighbours are merged. Each width is a multiple of the one before,
+//! so that a slot is never cut in two. The beginning is kept in narrow slots as well, so that a chart of
+//! the first minute of a day shows seconds.
 
 use std::time::Duration;
 
-/// What happened in one stretch of time.
+/// The counts of one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// Attempts that were sent.
     pub sends: u32,
     /// Of these, retries.
     pub retries: u32,
-    /// Attempts that ended well.
+    /// Attempts that succeeded.
     pub successes: u32,
     /// Attempts that failed.
     pub failures: u32,
@@ -27,7 +27,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Takes in what happened in another stretch.
+    /// Adds the counts of another interval.
     fn add(&mut self, other: &Bucket) {
         self.sends += other.sends;
         self.retries += other.retries;
@@ -39,7 +39,7 @@ impl Bucket {
     }
 }
 
-/// How many are where, at one moment.
+/// The number of requests in each state at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Level {
     /// Requests that a guard holds back.
@@ -54,13 +54,13 @@ pub(crate) struct Level {
 const WIDTHS: [u32; 9] = [100, 200, 1_000, 2_000, 10_000, 20_000, 60_000, 600_000, 3_600_000];
 /// The most slots.
 const SLOTS: usize = 1 << 15;
-/// What a bucket may be wide, in milliseconds: what people find on a clock.
+/// The possible widths of a bucket, in milliseconds: round times.
 const NICE: [u32; 19] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
     3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
 ];
 
-/// What happened when.
+/// The counts of a run over time.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     /// Which of the widths.
@@ -82,7 +82,7 @@ impl Timeline {
         &mut self.slots[slot]
     }
 
-    /// Notes how many are where from now on.
+    /// Records the number of requests in each state from now on.
     pub(crate) fn level(&mut self, millis: u32, level: Level) {
         if level == self.level {
             return;

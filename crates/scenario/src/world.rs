@@ -1,4 +1,4 @@
-//! The world that every contender meets: so many requests, one dependency, and what goes wrong with it.
+//! The world of a run: the requests, the dependency and its outages.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redrive_core::duration::duration_text;
 
 use crate::latency::Latencies;
 
-/// What happens to everybody alike.
+/// The world of a run, the same for every contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
     /// How many clients make one request each.
@@ -25,20 +25,20 @@ pub struct World {
     pub retry_after: Option<Duration>,
 }
 
-/// A time in which the dependency serves nobody. Whatever it was working on when that began is lost.
+/// A time in which the dependency serves no calls. Calls that it was working on when it began are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     /// When it begins, from the beginning of the run.
     pub from: Duration,
     /// When it is over.
     pub to: Duration,
-    /// What a caller sees of it.
-    pub manner: Manner,
+    /// How it looks to a caller.
+    pub manner: OutageKind,
 }
 
-/// What a caller sees of an outage.
+/// How an outage looks to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum OutageKind {
     /// Connections are refused at once.
     Refuse,
     /// Connections are accepted, and nothing comes back: each call takes its whole timeout.
@@ -47,48 +47,48 @@ pub enum Manner {
     Fail,
 }
 
-impl Manner {
-    /// Every manner.
-    pub const ALL: [Manner; 3] = [Manner::Refuse, Manner::Hang, Manner::Fail];
+impl OutageKind {
+    /// Every kind.
+    pub const ALL: [OutageKind; 3] = [OutageKind::Refuse, OutageKind::Hang, OutageKind::Fail];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Manner::Refuse => "refuse",
-            Manner::Hang => "hang",
-            Manner::Fail => "fail",
+            OutageKind::Refuse => "refuse",
+            OutageKind::Hang => "hang",
+            OutageKind::Fail => "fail",
         }
     }
 
-    /// The manner with this name.
-    pub fn from_name(name: &str) -> Option<Manner> {
-        Manner::ALL.into_iter().find(|manner| manner.as_str() == name)
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<OutageKind> {
+        OutageKind::ALL.into_iter().find(|manner| manner.as_str() == name)
     }
 }
 
-/// What cannot be simulated, and why.
+/// Why a world cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// A number is out of its range.
     #[error("{what} must be {least} to {most}, got {got}")]
     Number {
-        /// Of what.
+        /// The name of the value.
         what: &'static str,
         /// The smallest.
         least: u32,
         /// The largest.
         most: u32,
-        /// What it was.
+        /// The value.
         got: u64,
     },
     /// A time is out of its range.
     #[error("{what} must be at most {}, got {}", duration_text(*most), duration_text(*got))]
     Time {
-        /// Of what.
+        /// The name of the value.
         what: &'static str,
         /// The longest.
         most: Duration,
-        /// What it was.
+        /// The value.
         got: Duration,
     },
     /// An outage ends before it begins, or at once.
@@ -150,7 +150,7 @@ impl World {
     }
 }
 
-/// A herd: ten thousand requests at once, while the dependency is down for five seconds.
+/// Ten thousand requests at once, while the dependency is down for five seconds.
 impl Default for World {
     fn default() -> Self {
         World {
@@ -159,7 +159,7 @@ impl Default for World {
             capacity: 500,
             queue: 500,
             latency: Latencies::LogNormal { median: Duration::from_millis(50), p99: Duration::from_millis(400) },
-            outages: vec![Outage { from: Duration::ZERO, to: Duration::from_secs(5), manner: Manner::Refuse }],
+            outages: vec![Outage { from: Duration::ZERO, to: Duration::from_secs(5), manner: OutageKind::Refuse }],
             retry_after: None,
         }
     }
@@ -184,7 +184,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn outage(from: u32, to: u32) -> Outage {
-        Outage { from: from * SECOND, to: to * SECOND, manner: Manner::Fail }
+        Outage { from: from * SECOND, to: to * SECOND, manner: OutageKind::Fail }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What every operation works with: the engine, and how much a caller may ask for.
+//! The context of every operation: the engine and the limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::wire::Secrets;
 /// hundreds of pages at once would hold more than all answers together. More at a time would not be faster either.
 const PAGES_AT_ONCE: usize = 8;
 
-/// The engine, the limits, the standard and what is secret: all that an operation needs.
+/// The context of every operation: the engine, the limits, the retry standard and the secret names.
 #[derive(Clone)]
 pub struct App {
     /// The running engine.
     pub engine: Handle,
-    /// How much a caller may ask for.
+    /// The limits of requests.
     pub limits: Limits,
-    /// What is done about policies that break the retry standard.
+    /// What happens to policies that break the retry standard.
     pub standard: Standard,
     /// Which names of headers and parameters are secret.
     pub secrets: Secrets,
@@ -29,7 +29,7 @@ pub struct App {
 }
 
 impl App {
-    /// The operations over `engine`, with the default limits, whatever the policies.
+    /// The operations over `engine`, with the default limits and without the retry standard.
     pub fn new(engine: Handle) -> Self {
         App {
             engine,
@@ -41,12 +41,12 @@ impl App {
     }
 }
 
-/// How much a caller may ask for.
+/// The limits of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes of a body that comes in a document, decoded. 1 MiB by default.
     pub body_bytes: usize,
-    /// The most bytes of a body that stays a part of its task, where there is another place for it. 64 KiB by default.
+    /// The most bytes of a body that is stored with its task, if there is storage for larger ones. 64 KiB by default.
     pub inline_body_bytes: usize,
     /// The most bytes of a body that is uploaded. 64 MiB by default.
     pub stored_body_bytes: u64,
@@ -68,7 +68,7 @@ pub struct Limits {
     pub batch_bytes: usize,
     /// The most bytes of any other document, as it is sent. 256 KiB by default.
     pub document_bytes: usize,
-    /// How many items a page has unless the caller says otherwise. 50 by default.
+    /// How many items a page has by default: 50.
     pub page_default: usize,
     /// The most items of a page. 500 by default.
     pub page_most: usize,
@@ -102,8 +102,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most bytes of one submission, as it is sent. JSON may write a character of one byte in six (`\u0000`), and a
-    /// body within its own limit is never refused for how it was written.
+    /// The most bytes of one submission, as it is sent. JSON may use six bytes for a character of one (`\u0000`), and a body within its
+    /// limit is never refused for its notation.
     pub fn submission_bytes(&self) -> usize {
         self.body_bytes.saturating_mul(6).saturating_add(self.document_bytes)
     }

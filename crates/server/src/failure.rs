@@ -1,4 +1,4 @@
-//! Why an operation was not done. Nothing here knows of HTTP: `rest::problem` says what each is on the wire.
+//! Why an operation failed. Nothing here knows of HTTP: `rest::problem` maps each failure to problem details.
 
 use redrive_core::task::PolicyRef;
 use redrive_core::{PolicyId, Status, TaskId};
@@ -7,17 +7,17 @@ use redrive_store as store;
 
 use crate::wire::{FieldFault, Malformed, ShownFinding};
 
-/// Why an operation was not done.
+/// Why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
-    /// The document is not what was expected.
+    /// The document is not JSON, or does not match its schema.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The document's values cannot be; at least one fault.
+    /// Values of the document are invalid; at least one fault.
     #[error("{}", list(.0))]
     Invalid(Vec<FieldFault>),
     /// The document breaks the retry standard, which is enforced here; at least one finding.
-    #[error("it breaks {} of the retry standard", rules(.0))]
+    #[error("breaks {} of the retry standard", rules(.0))]
     BreaksStandard(Vec<ShownFinding>),
     /// A part of the document is larger than is allowed.
     #[error("{field} is larger than {limit_bytes} bytes")]
@@ -33,7 +33,7 @@ pub enum Failure {
     /// The idempotency key belongs to a task with another request.
     #[error("the idempotency key belongs to task {0}, which has another request")]
     KeyReused(TaskId),
-    /// A submission names a policy that there is not.
+    /// A submission names a policy that does not exist.
     #[error("there is no policy {id:?}")]
     UnknownPolicy {
         /// The field that names it.
@@ -42,7 +42,7 @@ pub enum Failure {
         id: String,
     },
     /// A submission refers to a body that is not stored.
-    #[error("there is no stored body {body_ref}: upload it, or upload it again")]
+    #[error("there is no stored body {body_ref}; upload it first")]
     UnknownBody {
         /// The field that refers to it.
         field: String,
@@ -52,11 +52,11 @@ pub enum Failure {
     /// There is no such stored body.
     #[error("there is no stored body {0:?}")]
     NoSuchBody(String),
-    /// A body could not be kept or read.
+    /// A body could not be stored or read.
     #[error(transparent)]
     Bodies(BodyError),
-    /// Nothing says where large bodies are kept.
-    #[error("nothing says where large bodies are kept: every node must be started with --blobs")]
+    /// No storage for large bodies is configured.
+    #[error("no storage for large bodies is configured; start every node with --blobs")]
     NoBodyStorage,
     /// There is no such task.
     #[error("there is no task {0:?}")]
@@ -73,7 +73,7 @@ pub enum Failure {
         status: Status,
     },
     /// An attempt of the task is under way.
-    #[error("an attempt of task {0} is under way already")]
+    #[error("an attempt of task {0} is already under way")]
     TaskInFlight(TaskId),
     /// The task is not a dead letter, so there is nothing to replay.
     #[error("task {id} is {}; only a task that ended FAILED or EXHAUSTED can be replayed", status.as_str())]
@@ -83,9 +83,9 @@ pub enum Failure {
         /// Where it stands.
         status: Status,
     },
-    /// The policy version that the task keeps was deleted.
+    /// The policy version that the task uses was deleted.
     #[error(
-        "task {task} keeps version {} of policy {}, which was deleted: nothing says how to retry it",
+        "task {task} uses version {} of policy {}, which was deleted",
         policy.version,
         policy.id
     )]
@@ -95,16 +95,16 @@ pub enum Failure {
         /// The version that is gone.
         policy: PolicyRef,
     },
-    /// Tasks that have not ended pin the policy.
-    #[error("{tasks} tasks that have not ended keep a version of policy {id}")]
+    /// Tasks that have not ended use the policy.
+    #[error("{tasks} tasks that have not ended use policy {id}")]
     PolicyInUse {
         /// The policy.
         id: PolicyId,
         /// How many tasks.
         tasks: u64,
     },
-    /// The policy is needed by tasks that name none.
-    #[error("policy {0} is what tasks without a policyId are retried by: it can be changed but not deleted")]
+    /// The policy applies to tasks that name none.
+    #[error("policy {0} applies to tasks without a policyId: it can be changed but not deleted")]
     PolicyProtected(PolicyId),
     /// The policy is not at the version that the caller expected.
     #[error("the policy is not at the expected version")]
@@ -115,18 +115,18 @@ pub enum Failure {
     /// The service is about to stop.
     #[error("the service is stopping")]
     Stopping,
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Failure {
-    /// One value that cannot be.
+    /// One invalid value.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Failure::Invalid(vec![FieldFault { field: field.into(), message: message.into() }])
     }
 
-    /// The same failure of a document that is a part of another one, such as `tasks[3]`.
+    /// The same failure with its fields named from the document that this one is a part of, such as `tasks[3]`.
     #[must_use]
     pub fn within(self, outer: &str) -> Self {
         let inside = |field: String| format!("{outer}.{field}");

@@ -1,12 +1,13 @@
-//! What callers can ask of Redrive, and the REST API that lets them ask.
+//! The operations of Redrive, and the REST API over them.
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | [`operations`] | what can be asked for, one file each, over the engine's handle |
-//! | [`wire`] | the JSON documents that go in and out, and their schemas |
-//! | `intake` | from a submission as it was written to a draft that the engine accepts |
-//! | `percent` | percent-encoding |
-//! | `standard` | what of the retry standard a policy breaks, and whether that is refused |
+//! | [`operations`] | the operations, one file each, over the engine's handle |
+//! | [`wire`] | the JSON documents of requests and answers, and their schemas |
+//! | [`Caller`] | who calls an operation: a tenant and a name |
+//! | `intake` | validates a submission and makes a draft of it that the engine accepts |
+//! | `percent` | strict percent-decoding |
+//! | `standard` | which rules of the retry standard a policy breaks, and whether that is refused |
 //! | [`rest`] | HTTP: connections, routes, problem details, `/openapi.json`, the reference page |
 //!
 //! Not here: how tasks are retried (`redrive-core`), kept (`redrive-store`) or sent (`redrive-transport`); where the
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod caller;
 mod failure;
 mod intake;
 pub mod operations;
@@ -24,6 +26,7 @@ mod standard;
 pub mod wire;
 
 pub use app::{App, Limits};
+pub use caller::Caller;
 pub use failure::Failure;
 pub use rest::serve;
 pub use standard::Standard;

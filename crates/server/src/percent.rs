@@ -1,20 +1,22 @@
-//! Percent-encoding, as paths and queries use it.
+//! Strict percent-decoding of paths and queries.
+//!
+//! `percent-encoding` does the decoding. It leaves malformed sequences as they are, and so does `form_urlencoded`; here they are
+//! refused, so that a typo in a filter does not silently match nothing.
 
-/// The text behind `encoded`; `None` if it is not well formed or not UTF-8. In a query, `+` is a space.
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// The decoded text; `None` if a percent sign is not followed by two hexadecimal digits, or if the result is not UTF-8. In a
+/// query, `+` is a space.
 pub(crate) fn decode(encoded: &str, in_query: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut rest = encoded.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?
-            }
-            b'+' if in_query => b' ',
-            other => other,
-        });
+    let is_sequence =
+        |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    if !encoded.split('%').skip(1).all(is_sequence) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    let encoded = if in_query { Cow::Owned(encoded.replace('+', " ")) } else { Cow::Borrowed(encoded) };
+    percent_decode_str(&encoded).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -30,6 +32,9 @@ mod tests {
             ("", true, Some("")),
             ("%", true, None),
             ("%2", true, None),
+            ("%%41", true, None),
+            ("%2é", true, None),
+            ("%41%", true, None),
             ("%zz", true, None),
             ("%ff", true, None),
         ] {

@@ -1,44 +1,44 @@
-//! The retry standard at the door: what a policy or a submission breaks, and whether that is refused.
+//! Checks policies and submissions against the retry standard, and refuses them where it is enforced.
 //!
-//! Not here: the rules (`redrive_core::lint`).
+//! Not here: the rules (`redrive_standard::rules`).
 
-use redrive_core::lint::{self, Finding, Step};
 use redrive_core::policy::Spec;
 use redrive_core::{Date, Request, Timestamp};
 use redrive_engine::policies::Resolved;
+use redrive_standard::rules::{self, Finding, Step};
 
 use crate::failure::Failure;
 use crate::wire::ShownFinding;
 
-/// What is done about a policy that breaks the standard.
+/// What happens to a policy or submission that breaks the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standard {
-    /// Nothing: it is not even looked at.
+    /// The standard is not checked.
     #[default]
     Off,
-    /// It is accepted, and the answer says what it breaks.
+    /// It is accepted, and the answer lists the rules that it breaks.
     Warn,
-    /// If it breaks a MUST it is refused; the answer says what it breaks.
+    /// It is refused if it breaks a MUST; the answer lists the rules that it breaks.
     Enforce,
 }
 
 impl Standard {
-    /// What a policy to register breaks, or the refusal.
+    /// The findings of a policy to register, or the refusal.
     pub(crate) fn judge_policy(self, spec: &Spec, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
         self.admit(self.findings(spec, now))
     }
 
-    /// What a policy breaks today, where that is looked at.
+    /// The findings of a policy as of `now`; none if the standard is off.
     pub(crate) fn findings(self, spec: &Spec, now: Timestamp) -> Vec<ShownFinding> {
         match self {
             Standard::Off => Vec::new(),
             Standard::Warn | Standard::Enforce => {
-                lint::policy(spec, None, Date::of(now)).iter().map(ShownFinding::of).collect()
+                rules::check_policy(spec, None, Date::of(now)).iter().map(ShownFinding::of).collect()
             }
         }
     }
 
-    /// What a task breaks: by its changes of the policy what that alone does not, and by having no key. Or the refusal.
+    /// The findings of a task, or the refusal: rules that its changes of the policy break and the policy alone does not, and a missing key.
     pub(crate) fn judge_task(self, task: &Submitting<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
         if self == Standard::Off {
             return Ok(Vec::new());
@@ -46,7 +46,7 @@ impl Standard {
         let mut findings = task.changes(Date::of(now));
         findings = findings.into_iter().map(|finding| finding.within(&[Step::Field("policy")])).collect();
         if !task.has_key {
-            findings.extend(lint::unkeyed_task(&task.request.method, &task.policy.policy));
+            findings.extend(rules::unkeyed_task(&task.request.method, &task.policy.policy));
         }
         self.admit(findings.iter().map(ShownFinding::of).collect())
     }
@@ -57,7 +57,7 @@ impl Standard {
     }
 }
 
-/// A task that is about to be accepted.
+/// A submission to check, with its policy.
 pub(crate) struct Submitting<'a> {
     pub(crate) request: &'a Request,
     /// Whether the caller gave an idempotency key.
@@ -71,14 +71,14 @@ pub(crate) struct Submitting<'a> {
 impl Submitting<'_> {
     fn changes(&self, today: Date) -> Vec<Finding> {
         let Some(overrides) = &self.request.overrides else { return Vec::new() };
-        let before = lint::policy(&self.base.spec, None, today);
+        let before = rules::check_policy(&self.base.spec, None, today);
         let mut changed = self.policy.spec.clone();
         if overrides.context.is_some() {
-            // What was approved was approved for the policy's own context.
+            // An approval is for the policy's own context.
             changed.approval = None;
         }
-        let mut findings = lint::policy(&changed, None, today);
-        // What is broken in other words is broken otherwise: by more, or by another context's limits.
+        let mut findings = rules::check_policy(&changed, None, today);
+        // A finding with another text is a new one: it breaks the rule by more, or by another context's limits.
         findings.retain(|finding| !before.contains(finding));
         findings
     }

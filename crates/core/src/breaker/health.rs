@@ -1,18 +1,18 @@
-//! What one call says about its dependency's health: not the same as what it means for its task.
+//! What the outcome of a call says about the health of its dependency, which differs from what it means for its task.
 //!
-//! A 404 ends a task, and shows that the dependency is well. A 429 comes from a dependency that works and asks for less:
-//! it counts among the failures of a window, but ten of them in a row are no sign that nobody is there.
+//! A 404 ends a task, and shows that the dependency works. A 429 comes from a dependency that works and asks for fewer requests: it
+//! counts among the failures of a window, but ten of them in a row do not mean that the dependency is down.
 
 use crate::attempt::ErrorType;
 
 /// What one call says about its dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It works: it answered, if only to say no.
+    /// The dependency works: it answered, even if with a refusal.
     Well,
-    /// It works, and has too much to do.
+    /// The dependency works and is overloaded.
     Strained,
-    /// It does not work, or is not there: a hard failure.
+    /// The dependency does not work or cannot be reached: a hard failure.
     Failing,
 }
 

@@ -1,18 +1,18 @@
 //! Circuit breaker: stops calling a dependency that keeps failing.
 //!
-//! A budget bounds the retries, but first attempts go on, and each of them costs a caller its timeout and a dependency
-//! that struggles to its feet another call. The breaker stops all of them: `Closed` (calls flow) → `Open { until }` (calls
+//! A budget bounds the retries, but first attempts go on, and each of them costs a caller its timeout and a
+//! recovering dependency another call. The breaker stops all of them: `Closed` (calls flow) → `Open { until }` (calls
 //! wait) → `Probing` (a few calls find out) → `Closed`, or `Open` again and longer.
 //!
-//! A value, not a task: callers pass `now`, outcomes and a random draw in, nothing sleeps here. Whoever is let through
-//! gets a [`Ticket`] and hands it back with the outcome. The ticket says in which *phase* the call began; every change of
+//! A value, not a task: callers pass `now`, outcomes and a random draw in, nothing sleeps here. An admitted call
+//! gets a [`Ticket`] and returns it with the outcome. The ticket says in which *phase* the call began; every change of
 //! state begins a new one. So a hundred calls that were under way when it opened, and fail one after the other, open it
 //! once and not a hundred times, and a success that left before the outage does not end it.
 //!
-//! A clock that is set back does no harm: nobody waits longer, from any moment on, than the pause that was drawn.
+//! A clock that is set back does no harm: no call waits longer than the pause that was drawn.
 //!
 //! Not here: how long a task waits after its own failure (`backoff`), how many retries a dependency bears (`budget`), and
-//! which of the waiting tasks become the probes (whoever asks first: the engine lets the oldest ask first).
+//! which of the waiting tasks become the probes (the first that ask; the engine asks for the oldest first).
 
 mod health;
 mod settings;
@@ -47,50 +47,50 @@ enum Inner {
     Probing { out: u32, succeeded: u32, since: Timestamp },
 }
 
-/// What a breaker does with a call.
+/// The answer of a breaker to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It goes.
+    /// The call may be made.
     Pass(Ticket),
-    /// It goes, and decides.
+    /// The call may be made as a probe: its outcome decides about the state.
     Probe(Ticket),
-    /// It waits.
+    /// The call has to wait.
     Wait {
-        /// When it is worth asking again; sooner, if a call that is under way changes the state.
+        /// When to ask again; earlier if a call under way changes the state.
         until: Timestamp,
     },
 }
 
-/// The right to one call, to be handed back with its outcome.
+/// The permission for one call, to be returned with its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Ticket {
     phase: u32,
 }
 
-/// What can be seen of a breaker.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Calls flow.
+    /// Closed: calls are made.
     Closed,
-    /// Calls wait.
+    /// Open: calls wait.
     Open {
-        /// Until then.
+        /// When it ends.
         until: Timestamp,
     },
-    /// A few calls find out.
+    /// Probing: a few calls test the dependency.
     Probing,
 }
 
-/// What an outcome changed.
+/// A change of state by an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It opened.
+    /// The breaker opened.
     Opened {
-        /// Until then.
+        /// When it ends.
         until: Timestamp,
     },
-    /// It closed.
+    /// The breaker closed.
     Closed,
 }
 
@@ -98,7 +98,7 @@ const CALLS: usize = 0;
 const FAILURES: usize = 1;
 
 impl Breaker {
-    /// A closed breaker that has seen nothing.
+    /// A closed breaker without any calls.
     pub fn new(settings: Settings) -> Self {
         let window = Window::new(settings.bucket, Window::buckets(settings.window, settings.bucket));
         Breaker { settings, state: Inner::Closed, phase: 0, opened: 0, in_a_row: 0, window }
@@ -129,7 +129,7 @@ impl Breaker {
         }
     }
 
-    /// Takes in what became of a call, with the wait that the dependency asked for (Retry-After); a pause is drawn with
+    /// Records the outcome of a call, with the wait that the dependency asked for (Retry-After); a pause is drawn with
     /// `unit` in [0, 1).
     pub fn record(
         &mut self,
@@ -141,7 +141,7 @@ impl Breaker {
     ) -> Option<Change> {
         self.catch_up(now);
         if let (Inner::Open { until, pause }, Some(asked)) = (&mut self.state, retry_after) {
-            // Whenever it left: what it was told holds from now on.
+            // A Retry-After holds from now on, whenever the call began.
             let asked = asked.min(self.settings.longest_retry_after);
             if health != Health::Well && now.after(asked) > *until {
                 (*until, *pause) = (now.after(asked), asked);
@@ -162,7 +162,7 @@ impl Breaker {
         }
     }
 
-    /// Takes a ticket back whose call was not made, or ended without saying anything about the dependency.
+    /// Returns a ticket whose call was not made, or ended without saying anything about the dependency.
     pub fn give_back(&mut self, ticket: Ticket) {
         if let Inner::Probing { out, .. } = &mut self.state
             && ticket.phase == self.phase
@@ -171,7 +171,7 @@ impl Breaker {
         }
     }
 
-    /// What can be seen of it.
+    /// The current state.
     pub fn state(&self, now: Timestamp) -> State {
         match self.state {
             Inner::Closed => State::Closed,
@@ -228,7 +228,7 @@ impl Breaker {
         self.window.clear();
     }
 
-    /// A clock that was set back must not make anybody wait longer than what was drawn.
+    /// If the clock was set back, no call waits longer than the pause that was drawn.
     fn catch_up(&mut self, now: Timestamp) {
         match &mut self.state {
             Inner::Open { until, pause } => *until = (*until).min(now.after(*pause)),

@@ -24,11 +24,11 @@ pub struct Settings {
     pub longest_open: Duration,
     /// The part by which that is drawn longer or shorter: breakers that opened together must not probe together.
     pub spread: f64,
-    /// The longest Retry-After that it follows: no answer of a moment closes a lane for good.
+    /// The longest Retry-After that it follows, so that one answer cannot close a lane for good.
     pub longest_retry_after: Duration,
-    /// The calls that find out whether the dependency is back; all must succeed.
+    /// The number of probes; all must succeed to close it.
     pub probes: u32,
-    /// A probe of which nothing was heard for so long gives its place to another.
+    /// A probe without an outcome after this time is replaced by another.
     pub probe_patience: Duration,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn is_success(status: u16) -> bool {
     (200..300).contains(&status)
 }
 
-/// What a status that is no success means, the most specific layer first.
+/// The opinion on a status that is not a success, the most specific layer first.
 pub(super) fn opinion(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
     listed(list, status).or_else(|| specific(status)).or_else(|| general(status))
 }
@@ -26,7 +26,7 @@ pub(super) const fn retried(status: u16, after: Option<Duration>) -> Verdict {
     }
 }
 
-/// A policy with a list means exactly that list: its codes are retried and no others, so there is always an opinion.
+/// A policy with a list retries exactly these codes, so there is always an opinion.
 fn listed(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
     match list {
         None => Opinion::None,
@@ -35,9 +35,9 @@ fn listed(list: Option<&BTreeSet<u16>>, status: u16) -> Opinion {
     }
 }
 
-/// The codes that the standard names as those that must be retried.
+/// The codes that must be retried by the standard.
 pub const RETRYABLE_STATUS: [u16; 6] = [408, 429, 500, 502, 503, 504];
-/// The codes that the standard names as those that must not be.
+/// The codes that must not be retried by the standard.
 pub const NON_RETRYABLE_STATUS: [u16; 6] = [400, 401, 403, 404, 409, 422];
 
 /// The codes that the standard names.
@@ -49,7 +49,7 @@ fn specific(status: u16) -> Opinion {
     }
 }
 
-/// The class of any other code. Redirects are not followed: a dependency that moved is a target to be corrected.
+/// The class of any other code. Redirects are not followed: the target URL must be corrected.
 fn general(status: u16) -> Opinion {
     match status {
         300..=499 => Opinion::Never,

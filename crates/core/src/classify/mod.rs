@@ -21,45 +21,45 @@ use crate::policy::Policy;
 use crate::retry_after;
 use crate::time::Timestamp;
 
-/// What an attempt's end means.
+/// What the end of an attempt means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The dependency accepted the request.
     Success,
-    /// A later attempt may do better.
+    /// A later attempt may succeed.
     Retry {
         /// The wait that the dependency asked for (Retry-After).
         after: Option<Duration>,
-        /// What went wrong, as far as it limits the retries.
+        /// The cause, as far as it limits the retries.
         cause: Cause,
     },
-    /// The dependency asks for fewer requests (429). It is retried, and is told apart from a failure.
+    /// The dependency asks for fewer requests (429). It is retried, but is not counted as a failure of the dependency.
     Overloaded {
         /// The wait that the dependency asked for (Retry-After).
         after: Option<Duration>,
     },
-    /// No retry can mend this.
+    /// No retry can fix this.
     Never,
-    /// There is nothing left to send.
+    /// The stored body is lost, so there is nothing to send.
     BodyLost,
-    /// Nothing was sent, for a reason that is not the dependency's: this does not count as an attempt.
+    /// Nothing was sent, for a reason other than the dependency: this does not count as an attempt.
     NotSent {
         /// How long the task waits, unless its deadline is near.
         pause: Duration,
     },
 }
 
-/// What a failure that may be retried came from.
+/// The cause of a retryable failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Any failure that only the task's own limit of attempts bounds.
+    /// Any failure without a limit of its own: only the task's attempts bound it.
     Failure,
     /// The dependency's name could not be resolved: at most [`DNS_ATTEMPTS`] attempts of a run may fail by it.
     Dns,
 }
 
 impl Verdict {
-    /// What the attempt log says of it.
+    /// The outcome in the attempt log.
     pub const fn outcome(&self) -> Outcome {
         match self {
             Verdict::Success => Outcome::Success,
@@ -86,16 +86,19 @@ pub fn error(kind: ErrorType) -> Verdict {
     network::verdict(kind)
 }
 
-/// What one layer says.
+/// The answer of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opinion {
+    /// The layer says that it is retried.
     Retry,
+    /// The layer says that it is never retried.
     Never,
+    /// The layer does not know it.
     None,
 }
 
 impl Opinion {
-    /// This opinion, or else what the next, more general layer says.
+    /// This opinion, or that of the next, more general layer if there is none.
     fn or_else(self, next: impl FnOnce() -> Opinion) -> Opinion {
         match self {
             Opinion::None => next(),

@@ -1,19 +1,19 @@
-//! An approval: somebody who may has allowed a policy what the standard does not, until a day.
+//! An approval: a permission to break a rule of the standard until a given day.
 
 use serde::{Deserialize, Serialize};
 
 use crate::date::Date;
 
-/// Who allowed the policy more (or fewer) retries than the standard does, and until when.
+/// A permission for more or fewer retries than the standard allows: by whom, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a table with by, until and maxAttempts")]
 pub struct Approval {
-    /// Who allowed it: at most 200 characters.
+    /// Who gave it: at most 200 characters.
     pub by: String,
     /// The last day on which it holds, in UTC.
     pub until: Date,
-    /// For how many attempts at most, the first send included.
+    /// The most attempts that it allows, the first one included.
     pub max_attempts: u32,
     /// Why: at most 1,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

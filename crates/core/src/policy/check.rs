@@ -1,4 +1,4 @@
-//! The checks behind [`Policy::resolve`](super::Policy::resolve): each looks at one field and notes what is wrong.
+//! The checks behind [`Policy::resolve`](super::Policy::resolve): each checks one field and collects what is wrong.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::{FieldProblem, Limits};
 
-/// A list of codes may be long and all wrong; this many of them make the point.
+/// The most invalid status codes that are reported of one list.
 const REPORTED_CODES: usize = 10;
 
-/// Gathers problems. What is out of range goes on as the nearest bound, so that one mistake is reported once and not
-/// again by every field that is compared with it.
+/// Collects problems. A value that is out of range is replaced by the nearest bound, so that one mistake is not reported again by
+/// every field that is compared with it.
 #[derive(Default)]
 pub(super) struct Check {
     problems: Vec<FieldProblem>,

@@ -1,7 +1,7 @@
 //! Contexts: what kind of work a policy is for, and the defaults, ranges and caps that the standard gives it.
 //!
-//! A policy that names its context inherits from it: what it leaves out is the context's, not the general default. The
-//! context also says what the policy is judged by ([`crate::lint`]): how many retries are allowed and for how long.
+//! A policy that names its context inherits from it: fields that it leaves out have the context's defaults. The context also sets the
+//! limits that the policy is checked against (`redrive_standard::rules`): the number of retries and their time.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of work a policy is for. Each is a preset: a policy that says nothing else is complete.
+/// What kind of work a policy is for. Each is a preset: a policy that only names its context is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -20,7 +20,7 @@ pub enum Context {
     Event,
     /// A webhook, after 1 s, 5 s, 30 s, 2 min, 15 min, 1 h, 4 h, give or take a fifth: 5 retries of at most 8, within a day.
     Webhook,
-    /// A webhook to somebody who may be away for longer, after 30 s, 2 min, 10 min, 1 h, give or take a fifth: 4 retries.
+    /// A webhook whose receiver may be down for longer, after 30 s, 2 min, 10 min, 1 h, give or take a fifth: 4 retries.
     WebhookPatient,
     /// An item of a batch job: 3 retries within a day.
     Batch,
@@ -50,7 +50,7 @@ impl Context {
         Context::ALL.into_iter().find(|context| context.as_str() == name)
     }
 
-    /// What it is for, in words that fit behind "for".
+    /// The kind of work, in words that fit after "for".
     pub const fn meaning(self) -> &'static str {
         match self {
             Context::Sync => "synchronous API calls",
@@ -61,7 +61,7 @@ impl Context {
         }
     }
 
-    /// How many retries a policy has that does not say.
+    /// The default number of retries.
     pub const fn default_retries(self) -> u32 {
         match self {
             Context::Sync | Context::Batch | Context::Grpc => 3,
@@ -86,17 +86,17 @@ impl Context {
         if self.is_waited_for() { Duration::from_secs(30) } else { Duration::from_secs(24 * 60 * 60) }
     }
 
-    /// Whether somebody waits for the answer, so that it is better to fail than to be late.
+    /// Whether a caller waits for the answer, so that an early error is better than a late answer.
     pub const fn is_waited_for(self) -> bool {
         matches!(self, Context::Sync | Context::Grpc)
     }
 
-    /// Whether what could not be delivered must go to a dead-letter queue: events, webhooks, queues.
+    /// Whether undelivered work must go to a dead-letter queue: events, webhooks, queues.
     pub const fn needs_dead_letters(self) -> bool {
         matches!(self, Context::Event | Context::Webhook | Context::WebhookPatient)
     }
 
-    /// Whether it delivers webhooks, which follow a schedule that was promised to somebody.
+    /// Whether it delivers webhooks, which follow a schedule that was promised to the receiver.
     pub const fn is_webhook(self) -> bool {
         matches!(self, Context::Webhook | Context::WebhookPatient)
     }

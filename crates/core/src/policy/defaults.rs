@@ -1,6 +1,6 @@
-//! What a policy says where its spec is silent: the standard's exponential backoff with full jitter, one second
-//! doubling up to thirty, and what its context says of attempts and time. A policy without a context is
-//! for what the service does: it retries as an event does, five times within a day.
+//! The defaults of a policy: the standard's exponential backoff with full jitter, one second
+//! doubling up to thirty, and the context's attempts and time. A policy without a context has the
+//! defaults of `event`: five retries within a day.
 
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
-//! Why a spec is no policy: every problem at once, each with the field's name on the wire, so that it is corrected once.
+//! Why a spec is not a valid policy: all problems at once, each with the name of the field.
 
 use std::fmt;
 
-/// All that is wrong with a spec.
+/// The problems of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     /// At least one problem, in the order in which the fields were read.
     pub problems: Vec<FieldProblem>,
 }
 
-/// What is wrong with one field.
+/// The problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
     /// The field's name on the wire, such as `maxDelayMs`.

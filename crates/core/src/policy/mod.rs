@@ -1,7 +1,7 @@
 //! A policy: named, versioned rules for how a task is retried.
 //!
-//! [`Spec`] is what people write: every field may be left out. [`Policy`] is what the engine runs: complete, valid,
-//! and made from a spec in one place, [`Policy::resolve`].
+//! [`Spec`] is the document: every field may be left out. [`Policy`] is what the engine uses: complete, valid, and made from a spec by
+//! [`Policy::resolve`] only.
 
 mod approval;
 mod check;
@@ -26,12 +26,12 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-/// Complete and valid rules.
+/// Complete and valid rules for retrying a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// What kind of work it is for, if it says.
+    /// The kind of work that it is for, if given.
     pub context: Option<Context>,
-    /// The most sends of a task, the first one included.
+    /// The most attempts of a task, the first one included.
     pub max_attempts: u32,
     /// How the wait before a retry grows.
     pub backoff: Backoff,

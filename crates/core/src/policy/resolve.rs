@@ -2,9 +2,9 @@
 //!
 //! Fields that do not apply to the chosen backoff or jitter (a multiplier beside `fixed`, a schedule beside
 //! `exponential`) are ignored. A task's overrides are merged with its base policy before they come here, so a task that
-//! only says `"backoff": "fixed"` still brings the base's multiplier along, and that is no mistake of anybody's. Their
-//! ranges are checked all the same: a value that is out of range is wrong in every policy. The one exception is a
-//! schedule where nobody said which backoff is meant: to ignore it would be to ignore the wish.
+//! only says `"backoff": "fixed"` still brings the base's multiplier along, which is not a mistake. Their ranges are
+//! checked nevertheless: a value that is out of range is wrong in every policy. The one exception is a schedule without a
+//! backoff: it is an error, because the schedule would be ignored.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ impl Policy {
         if problems.is_empty() { Ok(policy) } else { Err(Invalid { problems }) }
     }
 
-    /// The policy that `spec` comes closest to, and everything that is wrong with it. For those who judge a policy
-    /// and want to say all that there is to say; nothing runs by it.
+    /// The policy that `spec` comes closest to, and everything that is wrong with it. For the linter, which reports as much as
+    /// possible; the engine never uses such a policy.
     pub fn resolve_as_far_as_possible(spec: &Spec) -> (Policy, Vec<FieldProblem>) {
         let mut check = Check::default();
         let defaults = Defaults::of(spec.context);
@@ -81,7 +81,7 @@ fn backoff(spec: &Spec, kind: BackoffKind, defaults: &Defaults, check: &mut Chec
     let initial = check.duration("initialDelayMs", spec.initial_delay_ms, Limits::DELAY);
     let multiplier = check.number("multiplier", spec.multiplier, Limits::MULTIPLIER).unwrap_or(defaults::MULTIPLIER);
     let max = check.duration("maxDelayMs", spec.max_delay_ms, Limits::DELAY);
-    // Whoever gives only one of the two means that one: the other's default makes way.
+    // If only one of the two is given, it takes precedence over the default of the other.
     let initial = initial.unwrap_or(defaults::INITIAL_DELAY.min(max.unwrap_or(defaults::INITIAL_DELAY)));
     let max = max.unwrap_or(defaults::MAX_DELAY.max(initial));
     if matches!(kind, BackoffKind::Exponential | BackoffKind::Linear) {
@@ -133,7 +133,7 @@ fn jitter(spec: &Spec, kind: BackoffKind, check: &mut Check) -> Jitter {
     }
 }
 
-/// What one attempt may take by default of a short time: half of it, so that there is some left for another.
+/// The default attempt timeout in a short total budget: half of it, so that there is time for another attempt.
 fn share(total_budget: Duration, max_attempts: u32) -> Duration {
     match max_attempts {
         1 => total_budget,
@@ -141,7 +141,7 @@ fn share(total_budget: Duration, max_attempts: u32) -> Duration {
     }
 }
 
-/// A schedule of one's own is walked through once: as many retries as it has delays.
+/// The default number of attempts: with an own schedule, one retry for each of its delays.
 fn default_attempts(spec: &Spec, kind: BackoffKind, defaults: &Defaults) -> u32 {
     match &spec.schedule_ms {
         Some(delays) if kind == BackoffKind::Schedule => {

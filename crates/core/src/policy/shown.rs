@@ -1,12 +1,12 @@
-//! From a policy back to a spec: how a resolved policy is shown, and kept where one version must stay what it was.
+//! From a policy back to a spec: for showing a resolved policy, and for storing a version with its defaults of that time.
 
 use super::check::millis;
 use super::{BackoffKind, JitterKind, Policy, Spec};
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-/// What a policy is shown with besides its name and its fields. Whoever reads one passes it over, so that what was shown
-/// can be changed and written back.
+/// The members that a shown policy has besides its name and its fields. Readers of policies ignore them, so that a shown policy
+/// can be edited and applied again.
 pub const SHOWN_BESIDE: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
 
 impl Policy {

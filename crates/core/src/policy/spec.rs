@@ -14,10 +14,10 @@ use super::{Limits, check::millis};
 #[cfg_attr(feature = "schema", schemars(rename = "PolicyFields"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Spec {
-    /// What kind of work it is for: what is left out is inherited from there, and it is judged by that context's ranges.
+    /// The kind of work that it is for. Fields that are left out are inherited from it, and its ranges apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// The most sends of a task, the first one included.
+    /// The most attempts of a task, the first one included.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("minimum" = *Limits::MAX_ATTEMPTS.start(), "maximum" = *Limits::MAX_ATTEMPTS.end())))]
     pub max_attempts: Option<u32>,
@@ -67,7 +67,7 @@ pub struct Spec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::RETRY_AFTER_MAX.start()), "maximum" = millis(*Limits::RETRY_AFTER_MAX.end()))))]
     pub retry_after_max_ms: Option<u64>,
-    /// Who allowed a number of retries that the standard does not, and until when.
+    /// The approval of a number of retries that the standard does not allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }
@@ -77,13 +77,13 @@ pub struct Spec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BackoffKind {
-    /// By a factor each time.
+    /// The wait grows by a factor each time.
     Exponential,
-    /// By the initial delay each time.
+    /// The wait grows by the initial delay each time.
     Linear,
-    /// Not at all.
+    /// The wait is the same each time.
     Fixed,
-    /// As a list says.
+    /// The waits are those of `scheduleMs`.
     Schedule,
 }
 
@@ -92,24 +92,24 @@ pub enum BackoffKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum JitterKind {
-    /// Anywhere between zero and the wait.
+    /// A uniform draw between zero and the wait.
     Full,
-    /// Half of the wait, and anywhere up to the other half.
+    /// Half of the wait, and a uniform draw of the other half.
     Equal,
-    /// Between the initial delay and three times the previous wait.
+    /// A uniform draw between the initial delay and three times the previous wait.
     Decorrelated,
-    /// The wait, give or take a part of it.
+    /// The wait, plus or minus `jitterRatio` of it.
     Proportional,
-    /// Exactly the wait.
+    /// No jitter: exactly the wait.
     None,
 }
 
 impl Spec {
-    /// This spec with each field of `changes` that is given in place of its own.
+    /// This spec with its fields replaced by those that `changes` gives.
     #[must_use]
     pub fn overridden_by(&self, changes: &Spec) -> Spec {
         let (base, changes) = (self.clone(), changes.clone());
-        // A schedule that its own context had made sense of is nobody's mistake in a context without one.
+        // A schedule that the base's context gave a meaning to is not a mistake in a context without one.
         let is_left_over =
             base.backoff.is_none() && changes.context.is_some_and(|context| context.schedule_ms().is_none());
         let base_schedule = base.schedule_ms.filter(|_| !is_left_over);

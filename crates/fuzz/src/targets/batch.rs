@@ -51,7 +51,7 @@ fn run(input: &[u8]) {
         let world = World::start().await;
         let items: Vec<_> = batch.tasks.iter().map(|text| parse::<Submission<'_>>(text.get().as_bytes())).collect();
         let have_keys = items.iter().flatten().any(|item| item.idempotency_key.is_some());
-        let results = match submit_batch(&world.app, &world.tenant, items.clone()).await {
+        let results = match submit_batch(&world.app, &world.caller, items.clone()).await {
             Ok(results) => results,
             Err(failure) => return check_failure(&failure, ""),
         };
@@ -85,7 +85,7 @@ fn check_result(result: &Result<Accepted, Failure>, at: usize, world: &World, ha
 /// A task of a batch is judged as it would be alone.
 async fn compare(world: &World, item: Result<Submission<'_>, Malformed>, result: &Result<Accepted, Failure>) {
     let alone = match item {
-        Ok(submission) => submit_task(&world.app, &world.tenant, submission, None).await,
+        Ok(submission) => submit_task(&world.app, &world.caller, submission, None).await,
         Err(malformed) => Err(malformed.into()),
     };
     match (&alone, result) {

@@ -78,17 +78,17 @@ fn read<C: Cursor>(text: &str) -> Option<C> {
 
 /// A list goes on behind its cursor, in its order, and ends.
 async fn page(task: Option<TaskId>, policy: Option<PolicyId>, attempt: Option<AttemptNumber>) {
-    let World { app, tenant } = World::start().await;
+    let World { app, caller } = World::start().await;
     let submission = || Submission { target_url: "http://127.0.0.1/".into(), ..Submission::default() };
     let mut newest = None;
     for _ in 0..ITEMS {
-        let accepted = submit_task(&app, &tenant, submission(), None).await.expect("a task is accepted");
+        let accepted = submit_task(&app, &caller, submission(), None).await.expect("a task is accepted");
         newest = Some(accepted.detail.task.id);
     }
     if let Some(mut below) = task {
         for _ in 0..=ITEMS {
             let filter = TaskFilter { below: Some(below), limit: Some(2), ..TaskFilter::default() };
-            let page = find_tasks(&app, &tenant, filter).await.expect("a page of tasks");
+            let page = find_tasks(&app, &caller, filter).await.expect("a page of tasks");
             let ids: Vec<TaskId> = page.tasks.iter().map(|detail| detail.task.id).collect();
             assert!(ids.iter().all(|id| *id < below) && ids.is_sorted_by(|a, b| a > b), "{ids:?} below {below}");
             let Some(next) = page.next else { return };
@@ -100,11 +100,11 @@ async fn page(task: Option<TaskId>, policy: Option<PolicyId>, attempt: Option<At
     if let Some(mut after) = policy {
         for n in 1..ITEMS {
             let id = PolicyId::try_new(format!("policy-{n}")).expect("a policy's name");
-            let put = app.engine.policies().put(tenant.clone(), id, Spec::default(), Expected::Absent);
+            let put = app.engine.policies().put(caller.tenant.clone(), id, Spec::default(), Expected::Absent);
             put.await.expect("a policy is kept");
         }
         for _ in 0..=ITEMS {
-            let page = list_policies(&app, &tenant, Some(after.clone()), Some(2)).await.expect("a page of policies");
+            let page = list_policies(&app, &caller, Some(after.clone()), Some(2)).await.expect("a page of policies");
             let ids: Vec<&PolicyId> = page.policies.iter().map(|policy| &policy.id).collect();
             assert!(ids.iter().all(|id| **id > after) && ids.is_sorted(), "{ids:?} after {after}");
             let Some(next) = page.next else { return };
@@ -114,7 +114,7 @@ async fn page(task: Option<TaskId>, policy: Option<PolicyId>, attempt: Option<At
         panic!("the list of policies does not end");
     }
     if let (Some(AttemptNumber(after)), Some(task)) = (attempt, newest) {
-        let page = list_attempts(&app, &tenant, task, after, Some(2)).await.expect("a page of attempts");
+        let page = list_attempts(&app, &caller, task, after, Some(2)).await.expect("a page of attempts");
         assert!(page.attempts.iter().all(|attempt| attempt.number > after));
         assert!(page.next.is_none_or(|next| next > after));
     }

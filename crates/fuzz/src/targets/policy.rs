@@ -6,8 +6,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use redrive_core::policy::{Limits, Policy, Spec};
 use redrive_core::{Date, backoff, timetable};
-use redrive_lint::{Problem, Source, Verdict, Written, judge, policies, report};
 use redrive_server::wire::{PolicyInput, parse};
+use redrive_standard::files::{FilePolicy, Problem, Source, Verdict, judge, policies, report};
 
 use super::json::{self, Field};
 use crate::target::Target;
@@ -103,8 +103,8 @@ const FIELDS: &[Field] = &[
 fn samples() -> Vec<Vec<u8>> {
     [
         (0, "policyId = \"webhooks\"\nmaxAttempts = 3\n"),
-        (0, include_str!("../../../lint/tests/formats/policies.toml")),
-        (1, include_str!("../../../lint/tests/formats/shop services.yaml")),
+        (0, include_str!("../../../standard/tests/formats/policies.toml")),
+        (1, include_str!("../../../standard/tests/formats/shop services.yaml")),
         (1, "a: &a {maxAttempts: 3}\npolicies:\n  - policyId: b\n    <<: *a\n  - &c\n    policyId: d\n    jitterType: FULL\n"),
         (2, r#"{"policies": [{"policyId": "webhooks", "maxAttempts": 3, "version": 1}], "nextCursor": null}"#),
         (3, "policies:\n  webhooks: {maxAttempts: 3, scheduleMs: [1, 2], backoff: schedule}\n"),
@@ -148,10 +148,10 @@ fn run(input: &[u8]) {
 /// A problem says what is wrong, and its place is in the file.
 fn check_problem(problem: &Problem, bytes: usize) {
     assert!(!problem.wrong.is_empty());
-    if let Some(place) = problem.spot.place() {
-        let lines = problem.spot.source.text().matches('\n').count() + 1;
+    if let Some(place) = problem.location.line_range() {
+        let lines = problem.location.source.text().matches('\n').count() + 1;
         assert!((1..=lines).contains(&place.line), "{problem}: line {} of {lines}", place.line);
-        let columns = problem.spot.source.line(place.line).chars().count() + 1;
+        let columns = problem.location.source.line(place.line).chars().count() + 1;
         assert!((1..=columns).contains(&place.column), "{problem}: column {} of {columns}", place.column);
         assert!((place.line, place.column) <= (place.end_line, place.end_column), "{problem}: {place:?}");
         assert!(place.end_line <= lines, "{problem}: {place:?}");
@@ -165,7 +165,7 @@ fn check_problem(problem: &Problem, bytes: usize) {
 fn check_verdict(verdict: &Verdict, bytes: usize) {
     verdict.problems.iter().for_each(|problem| check_problem(problem, bytes));
     for found in &verdict.findings {
-        assert!(found.spot.place().is_some(), "a finding without a place: {:?}", found.finding);
+        assert!(found.location.line_range().is_some(), "a finding without a place: {:?}", found.finding);
     }
 }
 
@@ -181,7 +181,7 @@ fn check_reports(verdict: &Verdict) {
     }
 }
 
-fn check_written(written: &Written, bytes: usize) {
+fn check_written(written: &FilePolicy, bytes: usize) {
     let document = written.document();
     check_as_json(written, &document);
     check_on_server(written, &document);
@@ -195,7 +195,7 @@ fn check_written(written: &Written, bytes: usize) {
 }
 
 /// The same policy written as JSON is the same policy.
-fn check_as_json(written: &Written, document: &serde_json::Value) {
+fn check_as_json(written: &FilePolicy, document: &serde_json::Value) {
     let source: Arc<Source> = Source::try_new("again.json", document.to_string().into_bytes()).expect("JSON is text");
     let again = policies(&source).unwrap_or_else(|problems| panic!("{}", problems[0]));
     assert_eq!((again.len(), &again[0].name), (1, &written.name));
@@ -203,7 +203,7 @@ fn check_as_json(written: &Written, document: &serde_json::Value) {
 }
 
 /// A server reads what the linter reads, as the linter reads it.
-fn check_on_server(written: &Written, document: &serde_json::Value) {
+fn check_on_server(written: &FilePolicy, document: &serde_json::Value) {
     let text = document.to_string();
     let input: PolicyInput<'_> = parse(text.as_bytes()).unwrap_or_else(|refused| panic!("{refused}: {text}"));
     assert_eq!((&*input.policy_id, &input.spec), (written.name.as_str(), &written.spec), "{text}");

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use fastrand::Rng;
-use redrive_core::decide::{Decision, Standing, after_attempt};
+use redrive_core::decide::{Decision, RunState, after_attempt};
 use redrive_core::{Policy, Timestamp, Verdict, classify, retry_after};
 
 use crate::target::Target;
@@ -104,7 +104,7 @@ fn check_date(value: &str, date: Option<&str>, wait: Duration) {
 fn check_decision(wait: Duration) {
     let policy = Policy::default();
     let deadline_at = NOW.after(policy.total_budget);
-    let standing = Standing {
+    let standing = RunState {
         attempt: 1,
         max_attempts: policy.max_attempts,
         deadline_at,

@@ -147,7 +147,7 @@ fn run(input: &[u8]) {
     };
     block_on(async {
         let world = World::start().await;
-        match submit_task(&world.app, &world.tenant, submission.clone(), None).await {
+        match submit_task(&world.app, &world.caller, submission.clone(), None).await {
             Err(failure) => check_failure(&failure, ""),
             Ok(accepted) => {
                 check_accepted(&accepted, &world.app.limits);
@@ -239,12 +239,12 @@ fn outbound(task: &Task, detail: &TaskDetail) -> Outbound {
 /// The same document with the same key is the same task; another one with it is refused.
 async fn check_again(world: &World, submission: Submission<'_>, accepted: &Accepted) {
     let key = accepted.detail.task.idempotency_key.as_str();
-    let again = submit_task(&world.app, &world.tenant, submission.clone(), Some(key)).await;
+    let again = submit_task(&world.app, &world.caller, submission.clone(), Some(key)).await;
     let again = again.expect("what was accepted is accepted again");
     assert_eq!((again.how, again.detail.task.id), (Acceptance::Replayed, accepted.detail.task.id));
     let other = Submission { delay_ms: Some(submission.delay_ms.map_or(1, |delay| delay ^ 1)), ..submission };
     let other = Submission { not_before: None, ..other };
-    match submit_task(&world.app, &world.tenant, other, Some(key)).await {
+    match submit_task(&world.app, &world.caller, other, Some(key)).await {
         Err(Failure::KeyReused(id)) => assert_eq!(id, accepted.detail.task.id),
         other => panic!("another request with the same key: {other:?}"),
     }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redrive_lint::{MAX_BYTES, Problem, Source};
+use redrive_standard::files::{MAX_BYTES, Problem, Source};
 
 /// The paths without those that lead to a file that was named before.
 pub(crate) fn distinct(paths: &[PathBuf]) -> Vec<&Path> {

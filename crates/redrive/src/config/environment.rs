@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use redrive_lint::nearest;
+use redrive_standard::nearest;
 use rustix::process::{Resource, getrlimit};
 
 use super::given::Given;

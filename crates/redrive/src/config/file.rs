@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use redrive_lint::nearest;
+use redrive_standard::nearest;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 

@@ -88,7 +88,7 @@ fn width(cell: &Cell) -> usize {
 }
 
 /// What comes from elsewhere must not move the cursor, break the line or turn the text around.
-pub(crate) use redrive_lint::printable;
+pub(crate) use redrive_standard::printable;
 
 #[cfg(test)]
 mod tests {

@@ -79,7 +79,7 @@ fn findings_are_shown_with_their_lines_also_beside_what_could_not_be_read() {
         "--> missing.toml\n",
         "blocks merge R-1 fixed-interval: the wait does not grow: 1s before every retry, jitter aside",
         "  --> bad.toml:2:11 in policy slow\n   |\n 2 | backoff = \"fixed\"\n   |           ^^^^^^^\n   = why: ",
-        "1 problem: what could not be read was not judged; 1 finding: 1 blocks merge",
+        "1 problem: what could not be read was not checked; 1 finding: 1 blocks merge",
     ]);
 }
 

@@ -83,7 +83,7 @@ fn a_policy_is_deleted_unless_it_is_needed() {
     let (service, target) = (Service::start(), Target::answering(&[200]));
     service.run_with_input(&["policies", "apply", "-"], b"policyId = \"a\"").with(0);
     let id = service.send(&[&target.url, "--policy", "a", "--delay", "1h"]);
-    service.run(&["policies", "delete", "a"]).with(1).says(&["error: Tasks still keep this policy"]);
+    service.run(&["policies", "delete", "a"]).with(1).says(&["error: Tasks still use this policy"]);
     service.run(&["tasks", "cancel", &id]).with(0);
     service.run(&["policies", "delete", "a"]).with(0).says(&["a deleted"]);
     service.run(&["policies", "delete", "a"]).with(5);
@@ -146,7 +146,7 @@ fn the_standard_is_pointed_out_or_enforced_as_the_service_is_told() {
     ]);
     let enforced = Service::start_with(&["--standard", "enforce"]);
     enforced.run_with_input(&["policies", "apply", "-"], naive).with(1).says(&[
-        "error: policy naive: It breaks the retry standard: it breaks R-1 of the retry standard",
+        "error: policy naive: Not allowed by the retry standard: breaks R-1 of the retry standard",
         "backoff: R-1: the wait does not grow: 1s before every retry, jitter aside; leave backoff out",
     ]);
     let target = Target::answering(&[200]);

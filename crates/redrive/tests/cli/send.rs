@@ -102,7 +102,10 @@ fn key_policy_dependency_and_labels_reach_the_task() {
     let same = [&["send", &target.url, "--wait"], &words[4..]].concat();
     service.run(&same).with(0).says(&["accepted before", task["taskId"].as_str().unwrap()]);
     let other = [&["send", &target.url, "-d", "other"], &words[4..]].concat();
-    service.run(&other).with(1).says(&["error: The key belongs to another request", task["taskId"].as_str().unwrap()]);
+    service
+        .run(&other)
+        .with(1)
+        .says(&["error: The idempotency key belongs to another request", task["taskId"].as_str().unwrap()]);
 }
 
 #[test]

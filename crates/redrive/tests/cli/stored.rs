@@ -47,7 +47,7 @@ fn a_refused_upload_is_told_as_what_it_is() {
     let service = Service::start_in(temporary.path(), &["--max-stored-body-bytes", "2000000"]);
     let (words, _) = file(temporary.path(), 70 * MEBIBYTE);
     let ended = service.run(&["send", "http://127.0.0.1:1/", "-d", &words]).with(1);
-    ended.says(&["Larger than is allowed: the request is larger than 2000000 bytes"]);
+    ended.says(&["Content too large: the request is larger than 2000000 bytes"]);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn on_postgres_without_a_place_for_them_large_bodies_are_refused_with_the_settin
     let service = Service::start_in(temporary.path(), &["--store", database.url()]);
     let (words, _) = file(temporary.path(), 20 * MEBIBYTE);
     let ended = service.run(&["send", "http://127.0.0.1:1/", "-d", &words]).with(1);
-    ended.says(&["Nothing says where large bodies are kept", "every node must be started with --blobs"]);
+    ended.says(&["No storage for large bodies", "start every node with --blobs"]);
 }
 
 fn bodies(directory: &Path) -> Vec<PathBuf> {

@@ -229,14 +229,14 @@ fn lead(settings: &Settings, lines: &Lines<'_>, command: &str) -> String {
 
 fn notes() -> String {
     "<section id=\"notes\">\n<h2>How to read this</h2>\n<ul>\n\
-     <li>Of all clients that read the same version one succeeds; the others have worked for nothing. The more of them come \
-     back together, the more work is for nothing.</li>\n\
+     <li>Of all clients that read the same version one succeeds; the work of the others is wasted. The more of them come \
+     back together, the more work is wasted.</li>\n\
      <li>Without backoff the work grows with the square of the number of clients. Exponential backoff without jitter makes \
-     the clients wait, but together: they meet again and again. Jitter takes them apart.</li>\n\
+     the clients wait, but together: they meet again and again. Jitter separates them.</li>\n\
      <li>Fewer calls and less time are different aims: full jitter makes the fewest calls or nearly so, decorrelated jitter \
      trades some for time, as long as the clients are not too many.</li>\n</ul>\n<h2>What the model leaves out</h2>\n<ul>\n\
-     <li>One row, and a store that answers at once however many come: that is why no backoff looks quick here. Nobody gives up, nothing gets lost, nobody thinks \
-     between reading and writing, and no new clients come.</li>\n\
+     <li>One row, and a store that answers at once however many come: that is why no backoff looks quick here. No client gives up or pauses \
+     between reading and writing, nothing gets lost, and no new clients come.</li>\n\
      <li>It is the model of “Exponential Backoff and Jitter” (AWS Architecture Blog, 2015). The waits are those of the very \
      code that the service runs.</li>\n</ul>\n</section>\n"
         .to_owned()

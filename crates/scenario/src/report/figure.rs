@@ -41,7 +41,7 @@ pub(super) fn panels(count: usize) -> (usize, Size) {
 /// A panel where there is little room.
 pub(super) const NARROW_PANEL: Size = Size { width: THIRD, height: 216.0 };
 
-/// A figure with its numbers, which are folded away until somebody asks for them.
+/// A figure with its numbers, which are collapsed at first.
 pub(super) fn figure(pictures: &str, caption: &str, numbers: Table) -> String {
     format!(
         "<figure>\n{pictures}<figcaption>{caption}</figcaption>\n<details><summary>The numbers as a table</summary>\n\

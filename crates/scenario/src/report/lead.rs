@@ -6,13 +6,13 @@ use super::number::{count, duration, percent, times};
 use super::text::{escape, words};
 use crate::latency::Latencies;
 use crate::story::{Comparison, Story};
-use crate::world::{Manner, Outage, World};
+use crate::world::{Outage, OutageKind, World};
 
 /// The headline, what was simulated, what came out in a sentence, and the command.
 pub(super) fn lead(comparison: &Comparison, command: &str) -> String {
     format!(
         "<header>\n<p class=\"over\">redrive simulate</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n{}\
-         <div class=\"again\"><p>Seed {}. The same seed tells the same story again, on any machine:</p>\
+         <div class=\"again\"><p>Seed {}. The same seed gives the same numbers again, on any machine:</p>\
          <pre tabindex=\"0\"><code>{}</code></pre></div>\n</header>\n",
         headline(comparison),
         escape(&what(&comparison.world)),
@@ -75,9 +75,9 @@ const NAMED: usize = 3;
 fn outages(outages: &[Outage]) -> String {
     let one = |outage: &Outage| {
         let manner = match outage.manner {
-            Manner::Refuse => "connections are refused",
-            Manner::Hang => "calls hang until they time out",
-            Manner::Fail => "every call is answered 503",
+            OutageKind::Refuse => "connections are refused",
+            OutageKind::Hang => "calls hang until they time out",
+            OutageKind::Fail => "every call is answered 503",
         };
         format!("from {} to {} ({manner})", duration(outage.from), duration(outage.to))
     };
@@ -92,8 +92,8 @@ fn outages(outages: &[Outage]) -> String {
     format!(" It is down {}{rest}.", named.join(", "))
 }
 
-/// What came out, in a sentence or two: who hits the dependency the hardest when it comes back, for the least, and who sees
-/// the most through, soonest. If that is the same one, who is the gentlest.
+/// The result in a sentence or two: the contender with the highest peak after recovery, and the one with the most successful requests,
+/// soonest. If that is the same one, the one with the lowest peak.
 fn in_short(comparison: &Comparison) -> Option<String> {
     let peak = |story: &Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
     // The first of several that are alike.

@@ -1,4 +1,4 @@
-//! A picture: SVG, with a title and a description for whoever does not see it.
+//! A picture: SVG, with a title and a description for screen readers.
 
 use super::number::place;
 use super::text::{escape, fitting, shorten};

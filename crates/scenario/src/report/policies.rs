@@ -1,11 +1,11 @@
-//! The contenders: each one's policy, its timetable, its guards, and what of the retry standard it breaks.
+//! The contenders: the policy, the timetable, the guards and the findings of the retry standard of each.
 
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
-use redrive_core::lint::{self, Finding};
 use redrive_core::policy::{Context, Policy};
-use redrive_core::timetable::{self, Fits, Range, Row};
+use redrive_core::timetable::{self, FitsBudget, Range, Row};
+use redrive_standard::rules::{self, Finding};
 
 use super::number::{duration, times};
 use super::table::{Table, named};
@@ -28,7 +28,7 @@ pub(super) fn section(comparison: &Comparison, today: Date) -> String {
 
 fn card(number: usize, story: &Story, today: Date) -> String {
     let contender = &story.contender;
-    let findings = lint::policy(&contender.policy.to_spec(), None, today);
+    let findings = rules::check_policy(&contender.policy.to_spec(), None, today);
     format!(
         "<article class=\"card\">\n<h3>{}</h3>\n<p>{}</p>\n{}{}{}</article>\n",
         named(number, &contender.name),
@@ -78,9 +78,9 @@ fn timetable(name: &str, policy: &Policy) -> String {
     let mut table = Table::new("timetable", &format!("The timetable of {name}"), head);
     for row in rows.iter().take(ATTEMPTS) {
         let late = match row.fits {
-            Fits::Always => "",
-            Fits::Sometimes => " <small>may be too late</small>",
-            Fits::Never => " <small>too late</small>",
+            FitsBudget::Always => "",
+            FitsBudget::Sometimes => " <small>may be too late</small>",
+            FitsBudget::Never => " <small>too late</small>",
         };
         let cells = vec![range(row.wait), duration(row.at.typical), format!("{}{late}", duration(row.at.latest))];
         table.row(row.attempt.to_string(), cells);
@@ -138,13 +138,11 @@ fn guards(guards: &Guards, gives_up: bool) -> String {
     let all: String =
         [budget, breaker, concurrency].into_iter().flatten().map(|guard| format!("<li>{guard}</li>")).collect();
     if all.is_empty() {
-        return "<h4>Guards</h4>\n<p>None: every attempt goes as soon as it is due.</p>\n".to_owned();
+        return "<h4>Guards</h4>\n<p>None: every attempt is sent as soon as it is due.</p>\n".to_owned();
     }
     let held = match gives_up {
-        true => {
-            "Somebody waits for the answer, so whoever the budget or the breaker holds back gets the error at once."
-        }
-        false => "Whoever is held back waits for its turn, without losing an attempt.",
+        true => "A caller waits for the answer, so a request that the budget or the breaker holds back fails at once.",
+        false => "A request that is held back waits, without losing an attempt.",
     };
     format!("<h4>Guards</h4>\n<ul>{all}</ul>\n<p class=\"note\">{held}</p>\n")
 }

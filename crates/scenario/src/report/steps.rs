@@ -1,4 +1,4 @@
-//! Paths: what was counted in equal stretches of time is drawn as steps, not as slopes that nobody measured.
+//! Paths: counts over equal intervals are drawn as steps, because slopes between them were not measured.
 
 use super::number::place;
 use super::scale::Scale;

@@ -13,7 +13,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::picture::{NORMAL, SMALL};
 use super::text::width;
 use super::{occ_page, page};
-use crate::{Comparison, Contender, Guards, Latencies, Manner, Outage, World, occ, run};
+use crate::{Comparison, Contender, Guards, Latencies, Outage, OutageKind, World, occ, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NASTY: &str = "<script>alert('x')</script> & \"co\" \u{0}\u{1b}[1m";
@@ -22,7 +22,7 @@ fn today() -> Date {
     Date::try_new(2026, 11, 16).unwrap()
 }
 
-fn outage(from: u32, to: u32, manner: Manner) -> Outage {
+fn outage(from: u32, to: u32, manner: OutageKind) -> Outage {
     Outage { from: from * SECOND, to: to * SECOND, manner }
 }
 
@@ -54,14 +54,14 @@ fn play(world: World, contenders: Vec<Contender>) -> Comparison {
 
 /// Stories of all kinds, each with its name.
 fn comparisons() -> Vec<(&'static str, Comparison)> {
-    let down = outage(5, 12, Manner::Refuse);
+    let down = outage(5, 12, OutageKind::Refuse);
     let calm = World { clients: 5, over: Duration::ZERO, capacity: 1_000, ..world(&[]) };
     let instant = World { latency: Latencies::Constant(Duration::ZERO), ..calm.clone() };
-    let hopeless = World { over: 2 * SECOND, ..world(&[outage(0, 600, Manner::Fail)]) };
+    let hopeless = World { over: 2 * SECOND, ..world(&[outage(0, 600, OutageKind::Fail)]) };
     let many: Vec<_> =
-        (0..16).map(|number| outage(3 * number, 3 * number + 2, Manner::ALL[number as usize % 3])).collect();
+        (0..16).map(|number| outage(3 * number, 3 * number + 2, OutageKind::ALL[number as usize % 3])).collect();
     let day = 24 * 60 * 60;
-    let long = World { over: day * 6 * SECOND, ..world(&[outage(day, 3 * day, Manner::Hang)]) };
+    let long = World { over: day * 6 * SECOND, ..world(&[outage(day, 3 * day, OutageKind::Hang)]) };
     let nasty = Contender { name: NASTY.into(), ..contenders(1).remove(0) };
     vec![
         ("one outage", play(world(&[down]), contenders(3))),
@@ -232,7 +232,7 @@ fn all_panels_have_the_same_axes() {
 
 #[test]
 fn more_contenders_than_can_be_drawn_are_in_the_table_and_the_page_says_so() {
-    let mut comparison = play(world(&[outage(5, 12, Manner::Refuse)]), contenders(8));
+    let mut comparison = play(world(&[outage(5, 12, OutageKind::Refuse)]), contenders(8));
     let mut ninth = comparison.stories[0].clone();
     ninth.contender.name = "the ninth".into();
     comparison.stories.push(ninth);
@@ -277,7 +277,7 @@ fn what_a_policy_breaks_is_on_the_page_and_what_holds_it_back_too() {
         "<b>✗ R-1</b> the wait does not grow: 1s before every retry, jitter aside <small>(blocks merge)</small>",
         "<b>✗ R-1</b> the waits have no jitter",
         "✓ Breaks no rule that a policy can break.",
-        "None: every attempt goes as soon as it is due.",
+        "None: every attempt is sent as soon as it is due.",
         "<b>Retry budget</b>: 10 retries and 20\u{a0}% of the first attempts in 30s",
         "opens on 10 failures in a row, or on 50\u{a0}% of at least 20 calls in 30s; for 15s, doubling up to 5m",
         "<b>Concurrency</b>: at most 20 attempts at once",
@@ -290,7 +290,7 @@ fn what_a_policy_breaks_is_on_the_page_and_what_holds_it_back_too() {
 
 #[test]
 fn the_page_begins_with_what_was_simulated() {
-    let outages = [outage(5, 12, Manner::Refuse), outage(15, 16, Manner::Hang)];
+    let outages = [outage(5, 12, OutageKind::Refuse), outage(15, 16, OutageKind::Hang)];
     let world = World { retry_after: Some(3 * SECOND), ..world(&outages) };
     let text = page(&play(world, contenders(2)), "redrive simulate --seed 3", today());
     for expected in [
@@ -312,7 +312,7 @@ fn the_page_begins_with_what_was_simulated() {
 
 #[test]
 fn where_nothing_succeeds_there_is_no_distribution_to_draw() {
-    let hopeless = World { over: 2 * SECOND, ..world(&[outage(0, 600, Manner::Fail)]) };
+    let hopeless = World { over: 2 * SECOND, ..world(&[outage(0, 600, OutageKind::Fail)]) };
     let text = page(&play(hopeless, contenders(1)), "", today());
     assert!(text.contains("No request of any contender succeeds"));
     assert!(!text.contains("svg id=\"completion-chart\""));
@@ -320,7 +320,7 @@ fn where_nothing_succeeds_there_is_no_distribution_to_draw() {
 
 #[test]
 fn a_curve_ends_at_the_part_that_succeeded() {
-    let comparison = play(world(&[outage(5, 12, Manner::Refuse)]), contenders(1));
+    let comparison = play(world(&[outage(5, 12, OutageKind::Refuse)]), contenders(1));
     let totals = &comparison.stories[0].totals;
     assert!(totals.succeeded < totals.requests, "some must fail for this to be seen");
     let text = page(&comparison, "", today());
@@ -338,7 +338,7 @@ fn a_curve_ends_at_the_part_that_succeeded() {
 
 #[test]
 fn the_highest_step_is_the_peak_of_the_table() {
-    let comparison = play(world(&[outage(5, 12, Manner::Refuse)]), contenders(1));
+    let comparison = play(world(&[outage(5, 12, OutageKind::Refuse)]), contenders(1));
     assert!(comparison.bucket < SECOND, "steps are put together");
     let peak = comparison.stories.iter().map(|story| story.totals.peak.calls).max().unwrap();
     assert_eq!(super::calls::highest(&comparison), f64::from(peak));
@@ -352,7 +352,7 @@ fn who_gave_up_is_not_the_best_of_anything() {
     let comparison = play(World::default(), vec![Contender::new("durable", Policy::default()), gives_up]);
     let [durable, gives_up] = [0, 1].map(|at| &comparison.stories[at].totals);
     assert!(gives_up.calls < durable.calls && gives_up.succeeded < durable.succeeded, "{gives_up:?}");
-    assert_eq!(comparison.see_most_through(), [true, false]);
+    assert_eq!(comparison.succeed_most(), [true, false]);
     let page = page(&comparison, "redrive simulate", today());
     let document = parse(&page);
     let verdict = document.descendants().find(|node| node.attribute("id") == Some("verdict")).unwrap();

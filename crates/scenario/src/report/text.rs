@@ -1,4 +1,4 @@
-//! Words: made harmless, made to fit, and measured.
+//! Text: escaped, shortened and measured.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ use crate::story::{Comparison, Story, Totals};
 
 /// Which end of a row is the good one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Good {
+enum BetterIf {
     Less,
     More,
     /// Neither, or it cannot be said.
@@ -41,7 +41,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
         stories,
         table: Table::new(class, "The verdict in numbers", head.chain(all_named(comparison)).collect()),
         alike: comparison.succeed_alike(),
-        may_be_best: comparison.see_most_through(),
+        may_be_best: comparison.succeed_most(),
     };
     rows.load(f64::from(comparison.world.capacity), !comparison.world.outages.is_empty());
     rows.ends();
@@ -49,15 +49,15 @@ pub(super) fn section(comparison: &Comparison) -> String {
     let note = if rows.alike || stories.len() < 2 {
         ""
     } else {
-        " Times are not ranked here: these contenders see different parts of the requests through, and who gives up early \
-         is quick with the rest."
+        " Times are not ranked here: with these contenders different shares of the requests succeed, and one that gives up \
+         early is quick with the rest."
     };
     let marked = if stories.len() < 2 {
         String::new()
     } else {
         format!(
-            "<p class=\"note\">“best” marks the single best of a row. Ties are not marked, nor is who sees fewer requests \
-             through than another.{note}</p>\n"
+            "<p class=\"note\">“best” marks the single best of a row. Ties are not marked, nor is a contender with fewer successful \
+             requests than another.{note}</p>\n"
         )
     };
     let remarks = remarks(comparison);
@@ -82,7 +82,7 @@ struct Rows<'a> {
     stories: &'a [Story],
     table: Table,
     alike: bool,
-    /// Who sees fewer requests through than others is gentle because it gave up, and is the best of nothing.
+    /// A contender with fewer successful requests has low load because it gave up, and is never marked as best.
     may_be_best: Vec<bool>,
 }
 
@@ -100,26 +100,26 @@ impl Rows<'_> {
             },
         };
         self.table.group("Load on the dependency");
-        self.row("Calls", "first attempts and retries", Good::Less, |totals| counted(totals.calls));
-        self.row("Amplification", "calls for each request", Good::Less, |totals| Entry {
+        self.row("Calls", "first attempts and retries", BetterIf::Less, |totals| counted(totals.calls));
+        self.row("Amplification", "calls for each request", BetterIf::Less, |totals| Entry {
             value: Some(totals.amplification()),
             text: times(totals.amplification()),
         });
-        self.row("Calls for each success", "", Good::Less, |totals| {
+        self.row("Calls for each success", "", BetterIf::Less, |totals| {
             let each = totals.calls as f64 / totals.succeeded as f64;
             Entry { value: each.is_finite().then_some(each), text: times(each).replace('×', "") }
         });
-        self.row("Peak", "the second with the most calls", Good::Less, |totals| peak(totals.peak.calls));
+        self.row("Peak", "the second with the most calls", BetterIf::Less, |totals| peak(totals.peak.calls));
         if has_outage {
-            self.row("Peak after recovery", "the same, once the last outage is over", Good::Less, |totals| {
+            self.row("Peak after recovery", "the same, once the last outage is over", BetterIf::Less, |totals| {
                 totals.peak_after_outage.map_or_else(none, |highest| peak(highest.calls))
             });
-            self.row("Calls while down", "", Good::Less, |totals| part(totals.calls_while_down, totals.calls));
+            self.row("Calls while down", "", BetterIf::Less, |totals| part(totals.calls_while_down, totals.calls));
         }
-        self.row("Turned away by a full queue", "calls answered 503", Good::Less, |totals| {
+        self.row("Turned away by a full queue", "calls answered 503", BetterIf::Less, |totals| {
             part(totals.rejected, totals.calls)
         });
-        self.row("Wasted work", "served after the caller had timed out", Good::Less, |totals| {
+        self.row("Wasted work", "served after the caller had timed out", BetterIf::Less, |totals| {
             part(totals.wasted, totals.served)
         });
     }
@@ -127,22 +127,22 @@ impl Rows<'_> {
     /// What becomes of the requests.
     fn ends(&mut self) {
         let of_all = |value: u64, totals: &Totals| part(value, totals.requests);
-        self.table.group("What becomes of the requests");
-        self.row("Succeeded", "", Good::More, |totals| of_all(totals.succeeded, totals));
-        self.row("Dead letters", "", Good::Less, |totals| of_all(totals.dead(), totals));
+        self.table.group("How the requests end");
+        self.row("Succeeded", "", BetterIf::More, |totals| of_all(totals.succeeded, totals));
+        self.row("Dead letters", "", BetterIf::Less, |totals| of_all(totals.dead(), totals));
         for reason in Reason::ALL {
             let counted = |totals: &Totals| {
                 totals.dead_letters.iter().find(|(of, _)| *of == reason).map_or(0, |(_, count)| *count)
             };
-            self.row_if_any(in_words(reason), "", Good::Neither, counted);
+            self.row_if_any(in_words(reason), "", BetterIf::Neither, counted);
         }
-        let at_once = "an error at once, as somebody waits for it";
-        self.row_if_any("Given up: the budget was spent", at_once, Good::Less, |totals| totals.suppressed);
-        self.row_if_any("Given up: the breaker was open", at_once, Good::Less, |totals| totals.turned_away);
+        let at_once = "an error at once, because a caller waits";
+        self.row_if_any("Given up: the budget was spent", at_once, BetterIf::Less, |totals| totals.suppressed);
+        self.row_if_any("Given up: the breaker was open", at_once, BetterIf::Less, |totals| totals.turned_away);
         self.row_if_any(
             "Held back by a guard",
             "at least once; they wait without losing an attempt",
-            Good::Neither,
+            BetterIf::Neither,
             |totals| totals.held,
         );
     }
@@ -153,10 +153,10 @@ impl Rows<'_> {
             Some(time) => Entry { value: Some(time.as_secs_f64()), text: duration(time) },
             None => none(),
         };
-        let shorter = if self.alike { Good::Less } else { Good::Neither };
+        let shorter = if self.alike { BetterIf::Less } else { BetterIf::Neither };
         self.table.group("How long it takes");
         if has_outage {
-            self.row("Backlog at recovery", "requests open when the last outage ends", Good::Neither, |totals| {
+            self.row("Backlog at recovery", "requests open when the last outage ends", BetterIf::Neither, |totals| {
                 totals.backlog.map_or_else(none, |open| part(open, totals.requests))
             });
             self.row("Backlog drained", "99 % of it, from recovery on", shorter, |totals| took(totals.backlog_drained));
@@ -178,21 +178,21 @@ impl Rows<'_> {
         }
     }
 
-    fn row(&mut self, name: &str, about: &str, good: Good, entry: impl Fn(&Totals) -> Entry) {
+    fn row(&mut self, name: &str, about: &str, good: BetterIf, entry: impl Fn(&Totals) -> Entry) {
         let entries = self.stories.iter().map(|story| entry(&story.totals)).collect();
         self.entries(name, about, false, good, entries);
     }
 
     /// A part of the row before; left out if there is none of it.
-    fn row_if_any(&mut self, name: &str, about: &str, good: Good, counted: impl Fn(&Totals) -> u64) {
+    fn row_if_any(&mut self, name: &str, about: &str, good: BetterIf, counted: impl Fn(&Totals) -> u64) {
         if self.stories.iter().any(|story| counted(&story.totals) > 0) {
             let entry = |story: &Story| part(counted(&story.totals), story.totals.requests);
-            let is_reason = good == Good::Neither && about.is_empty();
+            let is_reason = good == BetterIf::Neither && about.is_empty();
             self.entries(name, about, is_reason, good, self.stories.iter().map(entry).collect());
         }
     }
 
-    fn entries(&mut self, name: &str, about: &str, is_part: bool, good: Good, entries: Vec<Entry>) {
+    fn entries(&mut self, name: &str, about: &str, is_part: bool, good: BetterIf, entries: Vec<Entry>) {
         let best = best(&entries, good).filter(|at| self.may_be_best[*at]);
         let cell = |(at, entry): (usize, Entry)| match best == Some(at) {
             true => format!("<b class=\"best\"><span class=\"tag\">best</span> {}</b>", entry.text),
@@ -220,11 +220,11 @@ fn none() -> Entry {
 }
 
 /// The single best, if there is one that also looks better than the others.
-fn best(entries: &[Entry], good: Good) -> Option<usize> {
+fn best(entries: &[Entry], good: BetterIf) -> Option<usize> {
     let sign = match good {
-        Good::Less => 1.0,
-        Good::More => -1.0,
-        Good::Neither => return None,
+        BetterIf::Less => 1.0,
+        BetterIf::More => -1.0,
+        BetterIf::Neither => return None,
     };
     if entries.len() < 2 {
         return None;
@@ -261,18 +261,18 @@ mod tests {
     #[test]
     fn the_single_best_is_marked_and_ties_are_not() {
         for (values, good, expected) in [
-            (vec![3.0, 1.0, 2.0], Good::Less, Some(1)),
-            (vec![3.0, 1.0, 2.0], Good::More, Some(0)),
-            (vec![3.0, 1.0, 2.0], Good::Neither, None),
-            (vec![1.0, 1.0, 2.0], Good::Less, None),
-            (vec![1.01, 1.02, 2.0], Good::Less, None),
-            (vec![1.0], Good::Less, None),
-            (vec![], Good::Less, None),
+            (vec![3.0, 1.0, 2.0], BetterIf::Less, Some(1)),
+            (vec![3.0, 1.0, 2.0], BetterIf::More, Some(0)),
+            (vec![3.0, 1.0, 2.0], BetterIf::Neither, None),
+            (vec![1.0, 1.0, 2.0], BetterIf::Less, None),
+            (vec![1.01, 1.02, 2.0], BetterIf::Less, None),
+            (vec![1.0], BetterIf::Less, None),
+            (vec![], BetterIf::Less, None),
         ] {
             assert_eq!(best(&entries(&values), good), expected, "{values:?} {good:?}");
         }
         let with_nothing = [none(), Entry { value: Some(9.0), text: "9".to_owned() }];
-        assert_eq!(best(&with_nothing, Good::Less), Some(1), "what has no value is not ranked");
-        assert_eq!(best(&[none(), none()], Good::Less), None);
+        assert_eq!(best(&with_nothing, BetterIf::Less), Some(1), "what has no value is not ranked");
+        assert_eq!(best(&[none(), none()], BetterIf::Less), None);
     }
 }

@@ -11,7 +11,7 @@ use redrive_core::{breaker, budget};
 use super::*;
 use crate::contender::Guards;
 use crate::latency::Latencies;
-use crate::world::{Manner, Outage};
+use crate::world::{Outage, OutageKind};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,7 @@ fn contenders() -> Vec<Contender> {
 /// Every kind of outage, all at once and over time, with room and without.
 fn worlds() -> Vec<World> {
     let mut worlds = Vec::new();
-    for manner in Manner::ALL {
+    for manner in OutageKind::ALL {
         for (over, capacity, queue, retry_after) in
             [(60, 100, 50, None), (0, 100, 50, Some(3)), (20, 20, 2_000, None), (30, 1_000, 0, Some(1))]
         {
@@ -131,7 +131,7 @@ fn nothing_is_sent_before_its_wait_is_over() {
     let mut waits = 0;
     everywhere(|world, contender, sends, _, _| {
         let Backoff::Fixed { delay } = contender.policy.backoff else { return };
-        let asked = if world.outages[0].manner == Manner::Fail { world.retry_after } else { None };
+        let asked = if world.outages[0].manner == OutageKind::Fail { world.retry_after } else { None };
         let mut last: BTreeMap<u32, u32> = BTreeMap::new();
         for (at, client, _) in sends {
             if let Some(before) = last.insert(*client, *at) {
@@ -190,7 +190,7 @@ fn an_open_breaker_lets_only_its_probes_through() {
         clients: 5_000,
         over: 60 * SECOND,
         capacity: 10_000,
-        outages: vec![Outage { from: 10 * SECOND, to: 40 * SECOND, manner: Manner::Fail }],
+        outages: vec![Outage { from: 10 * SECOND, to: 40 * SECOND, manner: OutageKind::Fail }],
         ..World::default()
     };
     let breaker = Guards { breaker: Some(breaker::Settings::default()), ..Guards::default() };
@@ -328,7 +328,7 @@ fn naive_retries_keep_a_dependency_down_and_guards_let_it_recover() {
         capacity: 100,
         queue: 1_000,
         latency: Latencies::Constant(Duration::from_millis(20)),
-        outages: vec![Outage { from: 30 * SECOND, to: 45 * SECOND, manner: Manner::Refuse }],
+        outages: vec![Outage { from: 30 * SECOND, to: 45 * SECOND, manner: OutageKind::Refuse }],
         retry_after: None,
     };
     let impatient = |policy: Policy| Policy { attempt_timeout: 2 * SECOND, max_attempts: 10, ..policy };
@@ -367,7 +367,7 @@ fn a_retry_after_is_kept_to() {
     let world = |retry_after| World {
         clients: 1_000,
         capacity: 1_000,
-        outages: vec![Outage { from: Duration::ZERO, to: 8 * SECOND, manner: Manner::Fail }],
+        outages: vec![Outage { from: Duration::ZERO, to: 8 * SECOND, manner: OutageKind::Fail }],
         retry_after,
         ..World::default()
     };

@@ -21,17 +21,17 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A body, and the content type that it has unless a header says otherwise.
+/// A body, and its content type unless a header sets another.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Body {
     pub(crate) content: Content,
     pub(crate) implied_type: Option<&'static str>,
 }
 
-/// What a body is, as it was given.
+/// The content of a body in a submission.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Content {
-    /// These bytes.
+    /// Bytes in the document.
     Bytes(Bytes),
     /// Bytes that were uploaded before.
     Uploaded(BodyHash),
@@ -76,9 +76,9 @@ fn fits(text: &str, limit: usize) -> Option<Bytes> {
     (text.len() <= limit).then(|| Bytes::copy_from_slice(text.as_bytes()))
 }
 
-/// `None` if it is too large; what is no base64 is a fault.
+/// `None` if it is too large; invalid base64 is a fault.
 fn from_base64(encoded: &str, limit: usize, faults: &mut Faults) -> Option<Bytes> {
-    // Three bytes of every four characters, give or take the last four: looked at before anything is decoded.
+    // Four characters are three bytes, the last four maybe fewer: checked before decoding.
     if encoded.len() / 4 * 3 > limit + 3 {
         return None;
     }

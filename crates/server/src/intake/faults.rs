@@ -1,21 +1,21 @@
-//! The faults of a submission, gathered.
+//! Collects the faults of a submission.
 
 use std::fmt::Display;
 
 use crate::failure::Failure;
 use crate::wire::FieldFault;
 
-/// What is wrong so far.
+/// The faults found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<FieldFault>);
 
 impl Faults {
-    /// Notes a fault.
+    /// Adds a fault.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldFault { field: field.into(), message: message.into() });
     }
 
-    /// The value, or nothing and the fault noted.
+    /// The value; if it is invalid, the fault is added.
     pub(crate) fn keep<T, E: Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(field, error.to_string())).ok()
     }

@@ -1,18 +1,18 @@
-//! What makes two submissions the same request: everything that the caller gave and that shapes what is sent or when.
+//! The fingerprint of a submission: a hash of everything the caller gave that determines what is sent, or when.
 //!
 //! The parts come in a fixed order and number, lists with their length first, so that no two different submissions
-//! share their parts. How a document was laid out, and which of two ways a key came in, are not part of it.
+//! share their parts. The layout of the document, and whether the key came as a header, are not part of it.
 //!
-//! Whether a body came in the document or was uploaded is part of it: an uploaded one counts by its hash, one in the
-//! document by its bytes, as ever. To make the two the same, every submission of an uploaded body would have to read all
-//! of it again. Whoever submits again says it the same way again; and who does not is refused, and nothing is sent twice.
+//! Whether a body came in the document or was uploaded is part of it: an uploaded body counts by its hash, one in the
+//! document by its bytes. To make the two equal, every submission of an uploaded body would have to read all of it. A caller
+//! that repeats a submission must repeat its form; otherwise it is refused, and nothing is sent twice.
 
 use redrive_core::request::{Fingerprint, Fingerprinter};
 use redrive_core::{Body, PolicyId, Request};
 
 use crate::wire::Moment;
 
-/// What the caller said that is not part of the request itself.
+/// The fields of a submission that are not part of the request.
 pub(crate) struct Beside<'a> {
     pub(crate) policy: &'a PolicyId,
     pub(crate) dependency: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! The header fields to send: any that can be sent and that are the caller's to choose.
+//! Checks the header fields to send: valid ones, except those that Redrive or the transport sets.
 
 use super::faults::Faults;
 use super::method::is_token;
@@ -10,7 +10,7 @@ const FIELD: &str = "headers";
 const CONTENT_TYPE: &str = "content-type";
 const HOST: &str = "host";
 
-/// Fields that describe the connection or frame the message: the transport's to set.
+/// Fields that describe the connection or frame the message. The transport sets them.
 const FRAMING: [&str; 9] = [
     "connection",
     "content-length",
@@ -66,7 +66,7 @@ pub(crate) fn check(
 fn fault(name: &str, value: &str) -> Option<&'static str> {
     let is_any_of = |names: &[&str]| names.iter().any(|refused| name.eq_ignore_ascii_case(refused));
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Some("is no header name: letters, digits and !#$%&'*+-.^_`|~");
+        return Some("is not a header name: letters, digits and !#$%&'*+-.^_`|~");
     }
     if is_any_of(&OWN) {
         return Some("is set by Redrive on every attempt");
@@ -78,7 +78,7 @@ fn fault(name: &str, value: &str) -> Option<&'static str> {
         return Some("must not contain control characters");
     }
     if name.eq_ignore_ascii_case(HOST) && value.trim().is_empty() {
-        return Some("must not be empty: leave it out, and it is the host of targetUrl");
+        return Some("must not be empty: leave it out to use the host of targetUrl");
     }
     // HTTP/2 has the host in the request's URI, and can send nothing else.
     if name.eq_ignore_ascii_case(HOST) && !is_host_and_port(value) {

@@ -1,11 +1,11 @@
-//! The idempotency key: from the document, from beside it, or from both if they agree.
+//! The idempotency key: from the document, from the header, or from both if they are equal.
 
 use redrive_core::IdempotencyKey;
 
 use super::faults::Faults;
 use crate::failure::Failure;
 
-/// The header that says the same as the document's field.
+/// The header that may carry the key instead of the document.
 pub(crate) const HEADER: &str = "Idempotency-Key";
 
 /// The key that was given; `None` if there was none.

@@ -14,7 +14,7 @@ const LONGEST_HOST: usize = 253;
 /// The longest part of such a name.
 const LONGEST_LABEL: usize = 63;
 
-/// The target's origin, if the target is one.
+/// The target's origin, if the target is valid.
 pub(crate) fn check(url: &str, longest: usize, faults: &mut Faults) -> Option<Dependency> {
     if url.len() > longest {
         faults.add(FIELD, format!("must be at most {longest} bytes, got {}", url.len()));
@@ -82,7 +82,7 @@ fn is_host(host: &str) -> bool {
 }
 
 /// Whether a certificate can be for this host, which is one by [`is_host`]. No TLS connection is made to another one: labels
-/// of 1 to 63 characters with no hyphen at either end, the last one not a number, a dot behind it if you like.
+/// of 1 to 63 characters with no hyphen at either end, the last one not a number, optionally followed by a dot.
 fn can_be_certified(host: &str) -> bool {
     let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.trim_matches('-') == label;
     let name = host.strip_suffix('.').unwrap_or(host);

@@ -1,20 +1,21 @@
-//! Waits for a task's end.
+//! Waits until a task has ended.
 
 use std::future::Future;
 use std::time::Duration;
 
-use redrive_core::{TaskId, TenantId};
+use redrive_core::TaskId;
 use redrive_store::TaskDetail;
 
 use super::get_task::get_task;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// The task as soon as it has ended, or as it is when `within` has passed (or the longest wait that is allowed), or when
-/// the caller is `interrupted`.
+/// The task as soon as it has ended. Otherwise its current state when `within` or the longest allowed wait has passed, or when
+/// `interrupted` ends.
 pub async fn await_task(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     id: TaskId,
     within: Duration,
     interrupted: impl Future<Output = ()>,
@@ -22,9 +23,9 @@ pub async fn await_task(
     let within = within.min(app.limits.longest_wait);
     tokio::select! {
         biased;
-        detail = app.engine.ended(tenant.clone(), id, within) => {
+        detail = app.engine.ended(caller.tenant.clone(), id, within) => {
             detail?.ok_or_else(|| Failure::NoSuchTask(id.to_string()))
         }
-        () = interrupted => get_task(app, tenant, id).await,
+        () = interrupted => get_task(app, caller, id).await,
     }
 }

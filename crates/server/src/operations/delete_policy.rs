@@ -1,16 +1,17 @@
-//! Removes a policy.
+//! Deletes a policy.
 
-use redrive_core::{PolicyId, TenantId};
+use redrive_core::PolicyId;
 use redrive_store::{DeletePolicy, Expected};
 
 use super::put_policy::Precondition;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Removes a policy, unless a task that has not ended keeps one of its versions.
+/// Deletes a policy, unless a task that has not ended uses one of its versions.
 pub async fn delete_policy(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     id: PolicyId,
     precondition: Precondition,
 ) -> Result<(), Failure> {
@@ -18,11 +19,11 @@ pub async fn delete_policy(
         return Err(Failure::PolicyProtected(id));
     }
     let expected = match &precondition {
-        // Whoever deletes what is not there is told so by the store; any version will do.
+        // The store reports a missing policy; any version will do.
         Precondition::Exists => Expected::Anything,
-        other => other.expected(app, tenant, &id).await?,
+        other => other.expected(app, caller, &id).await?,
     };
-    match app.engine.policies().delete(tenant.clone(), id.clone(), expected).await? {
+    match app.engine.policies().delete(caller.tenant.clone(), id.clone(), expected).await? {
         DeletePolicy::Done => Ok(()),
         DeletePolicy::NotFound => Err(Failure::NoSuchPolicy(id.to_string())),
         DeletePolicy::Pinned(tasks) => Err(Failure::PolicyInUse { id, tasks }),

@@ -1,13 +1,14 @@
-//! Shows one task.
+//! Reads one task.
 
-use redrive_core::{TaskId, TenantId};
+use redrive_core::TaskId;
 use redrive_store::TaskDetail;
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// One task with its request and, once it has ended, the dependency's answer.
-pub async fn get_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
-    let detail = app.engine.store().reads().task(tenant.clone(), id).await?;
+pub async fn get_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
+    let detail = app.engine.store().reads().task(caller.tenant.clone(), id).await?;
     detail.ok_or_else(|| Failure::NoSuchTask(id.to_string()))
 }

@@ -1,13 +1,12 @@
-//! Whether the service can take work.
+//! Checks whether the service can accept work.
 
 use redrive_store::{Error, SetAside};
 
 use crate::app::App;
 use crate::failure::Failure;
 
-/// Whether the service can take work right now: it is not about to stop, all of it lives, its store can be written to, and
-/// large bodies would go where they are kept.
-/// Answers what the store has set aside, and names at most this many rows of it.
+/// Checks that the service can accept work now: it is not stopping, its loops run, its store and its storage for large bodies can be
+/// written to. Returns the rows that the store has set aside, at most `named` of them by name.
 pub async fn check_ready(app: &App, named: usize) -> Result<SetAside, Failure> {
     if app.engine.is_stopping() {
         return Err(Failure::Stopping);

@@ -1,16 +1,17 @@
-//! Takes in a body that a later submission refers to.
+//! Stores a body that a later submission refers to.
 
-use redrive_core::{BodyRef, TenantId};
+use redrive_core::BodyRef;
 use redrive_engine::bodies::Pieces;
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Keeps a body, piece by piece as it comes; when this answers, it is durable, and a submission may refer to it.
-pub async fn keep_body(app: &App, tenant: &TenantId, pieces: Pieces) -> Result<BodyRef, Failure> {
+/// Stores a body, piece by piece as it arrives. When this returns, the body is durable and a submission may refer to it.
+pub async fn keep_body(app: &App, caller: &Caller, pieces: Pieces) -> Result<BodyRef, Failure> {
     if app.engine.is_stopping() {
         return Err(Failure::Stopping);
     }
     let bodies = app.engine.bodies().ok_or(Failure::NoBodyStorage)?;
-    Ok(bodies.keep(tenant, pieces, app.limits.stored_body_bytes).await?)
+    Ok(bodies.keep(&caller.tenant, pieces, app.limits.stored_body_bytes).await?)
 }

@@ -1,9 +1,10 @@
-//! Shows a task's attempt log.
+//! Reads a task's attempt log.
 
-use redrive_core::{Attempt, TaskId, TenantId};
+use redrive_core::{Attempt, TaskId};
 
 use super::get_task::get_task;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// A page of a task's attempts, oldest first.
@@ -13,22 +14,22 @@ pub struct AttemptPage {
     pub max_attempts: u32,
     /// The attempts.
     pub attempts: Vec<Attempt>,
-    /// The number behind which the next page begins, if there is one.
+    /// The number after which the next page begins, if there is one.
     pub next: Option<u32>,
 }
 
 /// A task's attempts with a number above `after`, at most `limit` (or a page's size).
 pub async fn list_attempts(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     id: TaskId,
     after: u32,
     limit: Option<usize>,
 ) -> Result<AttemptPage, Failure> {
-    let max_attempts = get_task(app, tenant, id).await?.task.max_attempts;
+    let max_attempts = get_task(app, caller, id).await?.task.max_attempts;
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
-    let found = app.engine.store().reads().attempts(tenant.clone(), id, after, limit + 1).await?;
+    let found = app.engine.store().reads().attempts(caller.tenant.clone(), id, after, limit + 1).await?;
     let mut attempts = found.ok_or_else(|| Failure::NoSuchTask(id.to_string()))?;
     let more = attempts.len() > limit;
     attempts.truncate(limit);

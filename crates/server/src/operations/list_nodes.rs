@@ -1,4 +1,4 @@
-//! Lists the processes over the store.
+//! Lists the nodes: the processes that use the store.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use redrive_store::Node;
 use crate::app::App;
 use crate::failure::Failure;
 
-/// How many heartbeats a process may miss before it is taken for dead.
+/// How many heartbeats a node may miss before it counts as silent.
 const MISSED_BEATS: u32 = 3;
 
-/// A process, and whether it lives.
+/// A node and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenNode {
-    /// What is known of it.
+pub struct NodeWithState {
+    /// The node, as the store knows it.
     pub node: Node,
-    /// What that means.
+    /// Its state.
     pub state: NodeState,
 }
 
-/// Whether a process lives.
+/// The state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeState {
-    /// It does.
+    /// The node sends heartbeats.
     Alive,
-    /// It is stopping, and finishes what it has.
+    /// The node is stopping: it finishes its attempts and claims no more.
     Draining,
-    /// It has been silent for longer than it should: dead, cut off, or standing still. Its leases run out.
+    /// The node has missed three heartbeats: it is dead, disconnected or paused. Its leases run out.
     Silent,
 }
 
-/// Every process that has been heard of and has not left, in the order of their names.
-pub async fn list_nodes(app: &App) -> Result<Vec<SeenNode>, Failure> {
+/// Every node that has sent a heartbeat and has not left, by name.
+pub async fn list_nodes(app: &App) -> Result<Vec<NodeWithState>, Failure> {
     let now = app.engine.now();
     let nodes = app.engine.nodes().await?;
-    Ok(nodes.into_iter().map(|node| SeenNode { state: state(&node, now), node }).collect())
+    Ok(nodes.into_iter().map(|node| NodeWithState { state: state(&node, now), node }).collect())
 }
 
 fn state(node: &Node, now: Timestamp) -> NodeState {

@@ -1,30 +1,31 @@
 //! Lists policies.
 
-use redrive_core::{PolicyId, TenantId};
+use redrive_core::PolicyId;
 use redrive_store::PolicyVersion;
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// A page of policies, in the order of their names.
+/// A page of policies, by name.
 #[derive(Debug, Clone)]
 pub struct PolicyPage {
     /// The current version of each.
     pub policies: Vec<PolicyVersion>,
-    /// The name behind which the next page begins, if there is one.
+    /// The name after which the next page begins, if there is one.
     pub next: Option<PolicyId>,
 }
 
 /// The policies with a name above `after`, at most `limit` (or a page's size).
 pub async fn list_policies(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     after: Option<PolicyId>,
     limit: Option<usize>,
 ) -> Result<PolicyPage, Failure> {
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
-    let mut policies = app.engine.store().policies().list(tenant.clone(), after, limit + 1).await?;
+    let mut policies = app.engine.store().policies().list(caller.tenant.clone(), after, limit + 1).await?;
     let more = policies.len() > limit;
     policies.truncate(limit);
     let next = policies.last().filter(|_| more).map(|last| last.id.clone());

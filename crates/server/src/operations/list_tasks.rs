@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::{Dependency, PolicyId, Status, TaskId, TenantId, Timestamp};
+use redrive_core::{Dependency, PolicyId, Status, TaskId, Timestamp};
 use redrive_store::{Counts, TaskPage, TaskQuery};
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// Which tasks to list.
@@ -15,7 +16,7 @@ pub struct TaskFilter {
     pub statuses: Vec<Status>,
     /// Only this dependency.
     pub dependency: Option<Dependency>,
-    /// Only this policy, whatever its version.
+    /// Only this policy, in any version.
     pub policy: Option<PolicyId>,
     /// Only tasks with all of these labels.
     pub labels: BTreeMap<String, String>,
@@ -25,30 +26,30 @@ pub struct TaskFilter {
     pub created_before: Option<Timestamp>,
     /// Where the page before ended.
     pub below: Option<TaskId>,
-    /// The most tasks of the page; the default page size if nothing is said, the largest one at most.
+    /// The most tasks of the page; the default page size if not set, and never more than the largest one.
     pub limit: Option<usize>,
 }
 
-/// A page of tasks, and how many there are in each status, whatever the filter.
+/// A page of tasks, and the number of all tasks in each status.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// The page. It may be short, even empty, and still have a `next`.
+    /// The page. A short or empty page may still have a `next`.
     pub page: TaskPage,
     /// How many tasks the tenant has in each status.
     pub counts: Counts,
 }
 
 /// A page of tasks, newest first, and the counts.
-pub async fn list_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<Listing, Failure> {
-    let page = find_tasks(app, tenant, filter).await?;
-    let counts = count_tasks(app, tenant).await?;
+pub async fn list_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<Listing, Failure> {
+    let page = find_tasks(app, caller, filter).await?;
+    let counts = count_tasks(app, caller).await?;
     Ok(Listing { page, counts })
 }
 
 /// A page of tasks, newest first.
-pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Result<TaskPage, Failure> {
+pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<TaskPage, Failure> {
     let query = TaskQuery {
-        tenant: tenant.clone(),
+        tenant: caller.tenant.clone(),
         statuses: filter.statuses,
         dependency: filter.dependency,
         policy: filter.policy,
@@ -62,6 +63,6 @@ pub async fn find_tasks(app: &App, tenant: &TenantId, filter: TaskFilter) -> Res
 }
 
 /// How many tasks there are in each status.
-pub async fn count_tasks(app: &App, tenant: &TenantId) -> Result<Counts, Failure> {
-    Ok(app.engine.store().reads().counts(tenant.clone()).await?)
+pub async fn count_tasks(app: &App, caller: &Caller) -> Result<Counts, Failure> {
+    Ok(app.engine.store().reads().counts(caller.tenant.clone()).await?)
 }

@@ -1,8 +1,8 @@
-//! What callers can ask for: one file, one operation.
+//! The operations, one per file.
 //!
-//! Each is an async function over [`App`](crate::App), a tenant and a typed input; it returns a typed output or a
-//! [`Failure`](crate::Failure). REST adapts them, and so can a console or a simulator: time and randomness come from the
-//! engine's handle, and nothing here knows how a request travelled.
+//! Each is an async function over [`App`](crate::App), a [`Caller`](crate::Caller) and a typed input; it returns a typed output or a
+//! [`Failure`](crate::Failure). The REST API and the simulator call them: time and randomness come from the engine's
+//! handle, and nothing here knows of HTTP.
 
 mod await_task;
 mod cancel_task;
@@ -30,10 +30,10 @@ pub use get_task::get_task;
 pub use health::check_ready;
 pub use keep_body::keep_body;
 pub use list_attempts::{AttemptPage, list_attempts};
-pub use list_nodes::{NodeState, SeenNode, list_nodes};
+pub use list_nodes::{NodeState, NodeWithState, list_nodes};
 pub use list_policies::{PolicyPage, list_policies};
 pub use list_tasks::{Listing, TaskFilter, count_tasks, find_tasks, list_tasks};
-pub use put_policy::{Precondition, Put, PutHow, put_policy};
+pub use put_policy::{Precondition, PutOutcome, RegisteredPolicy, put_policy};
 pub use read_body::read_body;
 pub use replay_task::replay_task;
 pub use retry_now::retry_now;

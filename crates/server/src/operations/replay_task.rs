@@ -1,18 +1,19 @@
-//! Puts a dead letter back to work.
+//! Replays a dead letter.
 
-use redrive_core::{TaskId, TenantId};
+use redrive_core::TaskId;
 use redrive_store::{ReplayOutcome, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Puts a dead letter back to work, on the same task and with the same idempotency key: a new run with all of its
-/// attempts and all of its time, by the policy version that the task keeps.
-pub async fn replay_task(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
-    match app.engine.replay(tenant.clone(), id).await? {
-        // As it was when it was replayed: it may be on its way by now.
-        ReplayOutcome::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? }),
+/// Replays a dead letter: a new run of the same task, with the same idempotency key, its full attempts and time budget, and the policy
+/// version that the task was accepted with.
+pub async fn replay_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
+    match app.engine.replay(caller.tenant.clone(), id).await? {
+        // Its state at the replay: an attempt may be under way by now.
+        ReplayOutcome::Done(task) => Ok(TaskDetail { task: *task, answer: None, ..get_task(app, caller, id).await? }),
         ReplayOutcome::NotDead(task) => Err(Failure::TaskNotDead { id, status: task.status }),
         ReplayOutcome::PolicyGone(task) => Err(Failure::PolicyGone { task: id, policy: task.policy }),
         ReplayOutcome::NotFound => Err(Failure::NoSuchTask(id.to_string())),

@@ -1,19 +1,20 @@
-//! Brings a waiting task forward.
+//! Makes a waiting task due now.
 
-use redrive_core::{TaskId, TenantId};
+use redrive_core::TaskId;
 use redrive_store::{BringForwardOutcome, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Makes a waiting task due now. Its guards still hold: it is sent as soon as they let it. A task that is claimed and
-/// held until its due time is in flight already; its attempt begins now.
-pub async fn retry_now(app: &App, tenant: &TenantId, id: TaskId) -> Result<TaskDetail, Failure> {
-    match app.engine.bring_forward(tenant.clone(), id).await? {
-        // As it was when it was brought forward: it may be on its way by now.
+/// Makes a waiting task due now. Guards still apply: it is sent as soon as they allow. A task that is claimed and held until its due
+/// time is in flight already; its attempt starts now.
+pub async fn retry_now(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
+    match app.engine.bring_forward(caller.tenant.clone(), id).await? {
+        // Its state when it was brought forward: an attempt may be under way by now.
         BringForwardOutcome::Done(task) => {
-            Ok(TaskDetail { task: *task, answer: None, ..get_task(app, tenant, id).await? })
+            Ok(TaskDetail { task: *task, answer: None, ..get_task(app, caller, id).await? })
         }
         BringForwardOutcome::InFlight(_) => Err(Failure::TaskInFlight(id)),
         BringForwardOutcome::AlreadyEnded(task) => Err(Failure::TaskEnded { id, status: task.status }),

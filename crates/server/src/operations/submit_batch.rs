@@ -1,9 +1,8 @@
 //! Accepts many tasks in one durable commit.
 
-use redrive_core::TenantId;
-
 use super::submit_task::{Accepted, Asked, in_doubt, missing_answer};
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::intake::{self, Prepared};
 use crate::wire::{Malformed, Submission};
@@ -15,7 +14,7 @@ use crate::wire::{Malformed, Submission};
 /// [`Limits::page_bytes`]: crate::Limits::page_bytes
 pub async fn submit_batch(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     items: Vec<Result<Submission<'_>, Malformed>>,
 ) -> Result<Vec<Result<Accepted, Failure>>, Failure> {
     let most = app.limits.batch_tasks;
@@ -25,7 +24,7 @@ pub async fn submit_batch(
     let mut drafts = Vec::with_capacity(items.len());
     let mut judged = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        match judge(app, tenant, item).await {
+        match judge(app, caller, item).await {
             Ok(prepared) => {
                 let asked = Asked::of(&prepared);
                 judged.push(Ok(match prepared {
@@ -56,7 +55,7 @@ pub async fn submit_batch(
             Err(failure) => Err(failure),
             Ok((asked, before)) => {
                 let submitted = before.or_else(|| submitted.next()).ok_or_else(missing_answer)?;
-                let answered = asked.answered(app, tenant, submitted).await.map(|accepted| {
+                let answered = asked.answered(app, caller, submitted).await.map(|accepted| {
                     answer_bytes += accepted.answer_bytes();
                     // A small batch may name a thousand tasks with large answers.
                     if answer_bytes > app.limits.page_bytes { accepted.without_answer() } else { accepted }
@@ -68,6 +67,6 @@ pub async fn submit_batch(
     Ok(results)
 }
 
-async fn judge(app: &App, tenant: &TenantId, item: Result<Submission<'_>, Malformed>) -> Result<Prepared, Failure> {
-    intake::prepare(app, tenant, item?, None).await
+async fn judge(app: &App, caller: &Caller, item: Result<Submission<'_>, Malformed>) -> Result<Prepared, Failure> {
+    intake::prepare(app, &caller.tenant, item?, None).await
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use redrive_core::{Answer, Request, TenantId};
+use redrive_core::{Answer, Request};
 use redrive_engine::policies::Resolved;
 use redrive_store::{Error, Submitted, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::intake::{self, Prepared};
 use crate::wire::{ShownFinding, Submission};
@@ -56,11 +57,11 @@ pub enum Acceptance {
 /// document.
 pub async fn submit_task(
     app: &App,
-    tenant: &TenantId,
+    caller: &Caller,
     submission: Submission<'_>,
     key_beside: Option<&str>,
 ) -> Result<Accepted, Failure> {
-    let prepared = intake::prepare(app, tenant, submission, key_beside).await?;
+    let prepared = intake::prepare(app, &caller.tenant, submission, key_beside).await?;
     let asked = Asked::of(&prepared);
     let submitted = match prepared {
         Prepared::New { draft, .. } => {
@@ -69,7 +70,7 @@ pub async fn submit_task(
         }
         Prepared::Before { submitted, .. } => submitted,
     };
-    asked.answered(app, tenant, submitted).await
+    asked.answered(app, caller, submitted).await
 }
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.
@@ -116,12 +117,7 @@ impl Asked {
     }
 
     /// What the engine's answer means for the caller.
-    pub(super) async fn answered(
-        self,
-        app: &App,
-        tenant: &TenantId,
-        submitted: Submitted,
-    ) -> Result<Accepted, Failure> {
+    pub(super) async fn answered(self, app: &App, caller: &Caller, submitted: Submitted) -> Result<Accepted, Failure> {
         let Asked { request, policy, key_generated, findings } = self;
         let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
         match submitted {
@@ -130,7 +126,7 @@ impl Asked {
             }
             // The same request, so it need not be read again; the answer of an ended task must be.
             Submitted::Replayed(task) if task.status.is_ended() => {
-                accepted(get_task(app, tenant, task.id).await?, Acceptance::Replayed)
+                accepted(get_task(app, caller, task.id).await?, Acceptance::Replayed)
             }
             Submitted::Replayed(task) => {
                 accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed)

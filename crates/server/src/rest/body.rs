@@ -10,16 +10,16 @@ use http_body_util::BodyExt as _;
 
 use super::peer::Exchange;
 use super::problem::Refusal;
-use super::unread::Lent;
+use super::request_body::RequestBody;
 
-/// The most that is set aside for what a caller only announces, and the most bytes of a piece.
-const TRUSTED: usize = 64 * 1024;
+/// The most bytes that are allocated for an announced body before it arrives, and the most bytes of a piece.
+const MAX_PREALLOCATED: usize = 64 * 1024;
 
-/// The whole body, counted as it arrives. Reading stops at the limit, whatever the caller announced.
+/// The whole body, counted as it arrives. Reading stops at the limit, also if the caller announced less.
 #[expect(clippy::disallowed_methods, reason = "how long a caller may take to send is told by the machine's clock")]
 pub(crate) async fn read_json(
     headers: &HeaderMap,
-    body: Lent,
+    body: RequestBody,
     limit_bytes: usize,
     within: Duration,
     exchange: &Exchange,
@@ -27,46 +27,45 @@ pub(crate) async fn read_json(
     check_type(headers)?;
     // No body may be larger than what its connection may hold.
     let limit_bytes = limit_bytes.min(exchange.charge.most());
-    // What is announced too large is not asked for by a `100 Continue`.
+    // A body that is announced as too large gets no `100 Continue`.
     if body.size_hint().lower() > limit_bytes as u64 {
         return Err(Refusal::TooLarge { limit_bytes });
     }
-    let gathered = {
+    let buffer = {
         let _waiting = exchange.wait_for_caller();
         tokio::time::timeout(within, gather(body, limit_bytes, exchange)).await
     };
-    let gathered = gathered.unwrap_or(Err(Refusal::TooSlow))?;
+    let buffer = buffer.unwrap_or(Err(Refusal::TooSlow))?;
     // Putting the pieces together is a part of the work that is counted here.
     exchange.charge.work()?;
-    Ok(gathered.join())
+    Ok(buffer.join())
 }
 
-async fn gather(mut body: Lent, limit_bytes: usize, exchange: &Exchange) -> Result<Gathered, Refusal> {
-    let mut gathered = Gathered::default();
+async fn gather(mut body: RequestBody, limit_bytes: usize, exchange: &Exchange) -> Result<BodyBuffer, Refusal> {
+    let mut buffer = BodyBuffer::default();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        if gathered.length + data.len() > limit_bytes {
+        if buffer.length + data.len() > limit_bytes {
             return Err(Refusal::TooLarge { limit_bytes });
         }
         exchange.charge.grow(data.len())?;
-        gathered.add(data, usize::try_from(body.size_hint().lower()).unwrap_or(0));
+        buffer.add(data, usize::try_from(body.size_hint().lower()).unwrap_or(0));
     }
-    Ok(gathered)
+    Ok(buffer)
 }
 
-/// A body so far. It is in pieces, so that it takes as much memory as it has bytes: one buffer that grows has up to twice as
-/// much, and leaves behind what it outgrew.
+/// The part of a body that has arrived. It is kept in pieces, because one growing buffer would take up to twice its size.
 #[derive(Default)]
-struct Gathered {
-    /// What came first, as it came.
+struct BodyBuffer {
+    /// The first piece, not copied.
     first: Bytes,
-    /// Everything, once more has come.
+    /// All pieces, once there is more than one.
     pieces: Vec<BytesMut>,
     length: usize,
 }
 
-impl Gathered {
-    /// Adds what has come; `announced` is what is still to come.
+impl BodyBuffer {
+    /// Adds a piece; `announced` is the number of bytes still to come.
     fn add(&mut self, data: Bytes, announced: usize) {
         self.length += data.len();
         // A small body comes in one piece and is not copied.
@@ -86,7 +85,7 @@ impl Gathered {
             let room = self.pieces.last().map_or(0, |piece| piece.capacity() - piece.len());
             if room == 0 {
                 // A caller that announces nothing has pieces that grow with what it has sent.
-                let wanted = (data.len() + announced).max(self.length / 4).min(TRUSTED);
+                let wanted = (data.len() + announced).max(self.length / 4).min(MAX_PREALLOCATED);
                 self.pieces.push(BytesMut::with_capacity(wanted));
                 continue;
             }
@@ -121,7 +120,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
         Some(given) if given.to_str().is_ok_and(is_json) => Ok(()),
         Some(given) => Err(Refusal::NotJson(format!("{given:?}"))),
         // A page of another site can send what has no type without asking the server first.
-        None => Err(Refusal::NotJson("of an unknown type; say content-type: application/json".into())),
+        None => Err(Refusal::NotJson("of an unknown type; send content-type: application/json".into())),
     }
 }
 
@@ -143,22 +142,22 @@ mod tests {
             (500, 500, true),
             (60 * 1024, 8_000, true),
             (60 * 1024, 1, false),
-            (TRUSTED, 16_384, true),
-            (5 * TRUSTED + 7, 8_192, true),
-            (40 * TRUSTED + 7, 100_000, true),
-            (40 * TRUSTED + 7, 3_000, false),
+            (MAX_PREALLOCATED, 16_384, true),
+            (5 * MAX_PREALLOCATED + 7, 8_192, true),
+            (40 * MAX_PREALLOCATED + 7, 100_000, true),
+            (40 * MAX_PREALLOCATED + 7, 3_000, false),
         ] {
             let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
-            let mut gathered = Gathered::default();
+            let mut buffer = BodyBuffer::default();
             let mut left = length;
             for data in sent.chunks(at_once) {
                 left -= data.len();
-                gathered.add(Bytes::copy_from_slice(data), if is_announced { left } else { 0 });
+                buffer.add(Bytes::copy_from_slice(data), if is_announced { left } else { 0 });
             }
-            let room: usize = gathered.pieces.iter().map(BytesMut::capacity).sum();
+            let room: usize = buffer.pieces.iter().map(BytesMut::capacity).sum();
             assert!(room <= length + length / 4, "{room} for {length}");
-            assert_eq!(gathered.length, length);
-            assert_eq!(gathered.join(), sent, "{length} bytes, {at_once} at once");
+            assert_eq!(buffer.length, length);
+            assert_eq!(buffer.join(), sent, "{length} bytes, {at_once} at once");
         }
     }
 

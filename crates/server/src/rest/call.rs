@@ -1,42 +1,44 @@
-//! One request, as the routes see it.
+//! One request, as handlers get it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use redrive_core::{PolicyId, TaskId, TenantId};
+use redrive_core::{PolicyId, TaskId};
 
 use super::body;
 use super::host_name::HostNames;
 use super::peer::Exchange;
 use super::problem::Refusal;
 use super::query::Query;
-use super::stopping::Stopping;
-use super::unread::Lent;
+use super::request_body::RequestBody;
+use super::shutdown::ShutdownSignal;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 
 /// What all requests share.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
-    /// Whose requests these are: one tenant, until there are keys to tell tenants apart.
-    pub(crate) tenant: TenantId,
-    /// The names that the server answers to.
+    /// The caller of every request, until there are keys to tell callers apart.
+    pub(crate) local: Caller,
+    /// The host names of the server.
     pub(crate) names: HostNames,
-    pub(crate) stopping: Stopping,
+    pub(crate) shutdown: ShutdownSignal,
     pub(crate) body_read_timeout: Duration,
 }
 
 /// One request.
 pub(crate) struct Call {
     pub(crate) context: Arc<Context>,
-    /// What the request holds in memory.
+    pub(crate) caller: Caller,
+    /// The memory of the request and its answer.
     pub(crate) exchange: Arc<Exchange>,
     pub(crate) parts: Parts,
-    pub(crate) body: Lent,
+    pub(crate) body: RequestBody,
     pub(crate) query: Query,
-    /// What stands in the path's parameter.
+    /// The value of the path's parameter.
     pub(crate) parameter: Option<String>,
 }
 
@@ -45,35 +47,36 @@ impl Call {
         &self.context.app
     }
 
-    pub(crate) fn tenant(&self) -> &TenantId {
-        &self.context.tenant
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
-    /// What stands in the path's parameter.
+    /// The value of the path's parameter.
     pub(crate) fn parameter(&self) -> &str {
         self.parameter.as_deref().unwrap_or_default()
     }
 
-    /// The task that the path names. What is no id names no task.
+    /// The task in the path. An invalid id is a task that does not exist.
     pub(crate) fn task_id(&self) -> Result<TaskId, Refusal> {
         self.parameter().parse().map_err(|_| Failure::NoSuchTask(self.parameter().to_owned()).into())
     }
 
-    /// The policy that the path names. What is no name names no policy.
+    /// The policy in the path. An invalid name is a policy that does not exist.
     pub(crate) fn policy_id(&self) -> Result<PolicyId, Refusal> {
         PolicyId::try_new(self.parameter()).map_err(|_| Failure::NoSuchPolicy(self.parameter().to_owned()).into())
     }
 
-    /// Reads the body. What remains of the call comes back with it.
-    pub(crate) async fn read_json(self, limit_bytes: usize) -> Result<(Bytes, Received), Refusal> {
-        let Call { context, exchange, parts, body, .. } = self;
+    /// Reads the body, and returns it with the head of the call.
+    pub(crate) async fn read_json(self, limit_bytes: usize) -> Result<(Bytes, CallHead), Refusal> {
+        let Call { context, caller, exchange, parts, body, .. } = self;
         let bytes = body::read_json(&parts.headers, body, limit_bytes, context.body_read_timeout, &exchange).await?;
-        Ok((bytes, Received { context, parts }))
+        Ok((bytes, CallHead { context, caller, parts }))
     }
 }
 
-/// A request whose body has been read.
-pub(crate) struct Received {
+/// A request without its body, which has been read.
+pub(crate) struct CallHead {
     pub(crate) context: Arc<Context>,
+    pub(crate) caller: Caller,
     pub(crate) parts: Parts,
 }

@@ -1,9 +1,9 @@
 //! The open connections, and which of them is closed when there is no room for another.
 //!
-//! A caller that does nothing must not keep out one that does. When all places are taken, the connections that have been
-//! idle the longest are closed; if none has been idle for [`NEWCOMER`], whoever has kept the server waiting the longest, be it
-//! idle, sending a body or taking an answer. If the server works on every one of them, a newcomer gets one of the
-//! places that are kept for health checks.
+//! Idle callers must not keep out active ones. At the limit, the connections that have been idle the longest are closed. If none
+//! has been idle for [`NEW_CONNECTION_GRACE`], the one that has kept the server waiting the longest is closed, whether it is idle,
+//! sending a body or reading an answer. If the server works on all of them, a new connection gets one of those that are reserved
+//! for health checks.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,62 +13,62 @@ use std::time::Duration;
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use super::peer::{Peer, Purpose, Turn};
+use super::peer::{Activity, Peer, Purpose};
 
-/// The places that are kept for health checks, beyond `max_connections`.
-pub(super) const HEALTH_PLACES: usize = 64;
-/// The part of all places that is cleared at once of idle connections: finding them takes a look at each connection.
+/// The connections that are reserved for health checks, beyond `max_connections`.
+pub(super) const HEALTH_CONNECTIONS: usize = 64;
+/// The share of all connections that is closed at once if idle: finding them looks at every connection.
 const CLEARED_PART: usize = 64;
 
-/// The part of the open connections that is closed at once when the process may have no further file.
+/// The share of the open connections that is closed at once when the process has no file descriptor left.
 const FREED_PART: usize = 16;
 
-/// How long an idle connection counts as new: its request may be on its way.
-const NEWCOMER: Duration = Duration::from_secs(1);
+/// How long an idle connection counts as new: its first request may be on its way.
+const NEW_CONNECTION_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a caller has at least before its connection is closed for another one. Callers that come faster than that wait to be
-/// accepted: else whoever connects again and again would leave nobody the time to send a request.
-const LEAST_STAY: Duration = Duration::from_millis(50);
+/// The least time before a connection is closed for another one. Callers that connect faster wait to be accepted: otherwise a
+/// caller that keeps connecting would leave the others no time to send a request.
+const MIN_STAY: Duration = Duration::from_millis(50);
 
 /// The open connections.
 pub(super) struct Connections {
     most: usize,
     tasks: JoinSet<()>,
-    open: HashMap<Id, Open>,
+    open: HashMap<Id, OpenConnection>,
 }
 
-struct Open {
+struct OpenConnection {
     peer: Arc<Peer>,
     task: AbortHandle,
 }
 
-/// A connection on which it is the caller's turn.
-struct Waiting {
+/// A connection on which the server waits for the caller.
+struct WaitingConnection {
     id: Id,
-    turn: Turn,
+    activity: Activity,
     time: Duration,
 }
 
 impl Connections {
-    /// None yet, and `most` at once.
+    /// No connections yet, at most `most` at once.
     pub(super) fn new(most: usize) -> Self {
         Connections { most, tasks: JoinSet::new(), open: HashMap::new() }
     }
 
-    /// How soon another connection can be taken; nothing if one has to end first.
+    /// How soon another connection can be accepted; nothing if one has to end first.
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     pub(super) fn room_within(&self) -> Option<Duration> {
         if self.open.len() < self.most {
             return Some(Duration::ZERO);
         }
-        let waiting = self.open.values().filter(|open| open.peer.turn() != Turn::Work);
+        let waiting = self.open.values().filter(|open| open.peer.activity() != Activity::Working);
         match waiting.map(|open| open.peer.waited()).max() {
-            Some(longest) => Some(LEAST_STAY.saturating_sub(longest)),
-            None => (self.open.len() < self.most.saturating_add(HEALTH_PLACES)).then_some(Duration::ZERO),
+            Some(longest) => Some(MIN_STAY.saturating_sub(longest)),
+            None => (self.open.len() < self.most.saturating_add(HEALTH_CONNECTIONS)).then_some(Duration::ZERO),
         }
     }
 
-    /// A place for one more connection; closes others if need be.
+    /// Makes room for one more connection, by closing others if necessary. What the new one may be used for.
     pub(super) fn make_room(&mut self) -> Purpose {
         if self.open.len() >= self.most {
             self.close_idlest();
@@ -79,7 +79,7 @@ impl Connections {
     /// Serves a connection.
     pub(super) fn serve(&mut self, peer: Arc<Peer>, connection: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(connection);
-        self.open.insert(task.id(), Open { peer, task });
+        self.open.insert(task.id(), OpenConnection { peer, task });
     }
 
     /// Ends when a connection has ended; never if there is none.
@@ -88,7 +88,7 @@ impl Connections {
             Some(ended) => {
                 let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
                 self.open.remove(&id);
-                note(ended.map(|_| ()));
+                log_panic(ended.map(|_| ()));
             }
             None => std::future::pending().await,
         }
@@ -98,10 +98,11 @@ impl Connections {
         self.open.is_empty()
     }
 
-    /// Closes connections that wait for their caller, idle ones first; how many.
+    /// Closes connections on which the server waits for the caller, idle ones first. The number closed.
     pub(super) fn close_idlest(&mut self) -> usize {
         let waiting = self.waiting();
-        let is_old = |waits: &&Waiting| waits.turn == Turn::Idle && waits.time >= NEWCOMER;
+        let is_old =
+            |waits: &&WaitingConnection| waits.activity == Activity::Idle && waits.time >= NEW_CONNECTION_GRACE;
         let most = (self.most / CLEARED_PART).max(1);
         let mut idlest: Vec<Id> = waiting.iter().filter(is_old).take(most).map(|waits| waits.id).collect();
         if idlest.is_empty() {
@@ -110,8 +111,8 @@ impl Connections {
         self.close_all(&idlest)
     }
 
-    /// Closes a part of the connections, those that have kept the server waiting the longest, because the process may have no
-    /// further file; how many. Closing them one by one would be slower than callers come.
+    /// Closes a part of the connections, those that have kept the server waiting the longest, because the process has no
+    /// file descriptor left. The number closed. Closing them one by one would be slower than new ones arrive.
     pub(super) fn close_for_files(&mut self) -> usize {
         let most = (self.open.len() / FREED_PART).max(1);
         let longest: Vec<Id> = self.waiting().iter().take(most).map(|waits| waits.id).collect();
@@ -129,11 +130,11 @@ impl Connections {
         ids.len()
     }
 
-    /// Closes the connections whose caller has taken nothing of an answer for `limit`.
+    /// Closes the connections whose caller has read nothing of an answer for `limit`.
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
     pub(super) fn close_stalled(&mut self, limit: Duration) {
         let stalled: Vec<Id> =
-            self.open.iter().filter(|(_, open)| open.peer.takes_nothing_for(limit)).map(|(id, _)| *id).collect();
+            self.open.iter().filter(|(_, open)| open.peer.reads_nothing_for(limit)).map(|(id, _)| *id).collect();
         for id in &stalled {
             self.close(*id);
         }
@@ -142,12 +143,12 @@ impl Connections {
         }
     }
 
-    /// Lets the connections finish, and ends those that do not in time.
+    /// Waits for the connections to finish, and closes those that do not in time.
     #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
     pub(super) async fn drain(mut self, within: Duration) {
         let all_ended = async {
             while let Some(ended) = self.tasks.join_next().await {
-                note(ended);
+                log_panic(ended);
             }
         };
         if tokio::time::timeout(within, all_ended).await.is_err() {
@@ -156,12 +157,15 @@ impl Connections {
         }
     }
 
-    /// The connections on which it is the caller's turn, those first that have kept the server waiting the longest.
+    /// The connections on which the server waits for the caller, longest wait first.
     #[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
-    fn waiting(&self) -> Vec<Waiting> {
-        let all =
-            self.open.iter().map(|(id, open)| Waiting { id: *id, turn: open.peer.turn(), time: open.peer.waited() });
-        let mut waiting: Vec<_> = all.filter(|waiting| waiting.turn != Turn::Work).collect();
+    fn waiting(&self) -> Vec<WaitingConnection> {
+        let all = self.open.iter().map(|(id, open)| WaitingConnection {
+            id: *id,
+            activity: open.peer.activity(),
+            time: open.peer.waited(),
+        });
+        let mut waiting: Vec<_> = all.filter(|waiting| waiting.activity != Activity::Working).collect();
         waiting.sort_unstable_by_key(|waits| Reverse(waits.time));
         waiting
     }
@@ -173,7 +177,7 @@ impl Connections {
     }
 }
 
-fn note(ended: Result<(), JoinError>) {
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
@@ -246,7 +250,7 @@ mod tests {
                 "bodies wait for longer"
             );
         }
-        tokio::time::advance(NEWCOMER).await;
+        tokio::time::advance(NEW_CONNECTION_GRACE).await;
         assert_eq!(connections.close_idlest(), 1);
         assert_eq!((connections.open.len(), is_open(&connections, &newcomer)), (1, false), "it is new no longer");
     }
@@ -256,9 +260,9 @@ mod tests {
         let (mut connections, [first, ..]) = three().await;
         connections.most = 3;
         let stayed = first.waited();
-        assert!(stayed < LEAST_STAY);
-        assert_eq!(connections.room_within(), Some(LEAST_STAY - stayed));
-        tokio::time::advance(LEAST_STAY).await;
+        assert!(stayed < MIN_STAY);
+        assert_eq!(connections.room_within(), Some(MIN_STAY - stayed));
+        tokio::time::advance(MIN_STAY).await;
         assert_eq!(connections.room_within(), Some(Duration::ZERO));
         connections.most = 4;
         assert_eq!(connections.room_within(), Some(Duration::ZERO));

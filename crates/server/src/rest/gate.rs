@@ -1,8 +1,8 @@
-//! What is checked of every request before anything is done for it: that it is for this server, that no page of another
-//! site made it, and that its body is framed in a way that is understood.
+//! Checks of every request before it is handled: that it is for this server, that no page of another site made it, and that the
+//! framing of its body is supported.
 //!
-//! There is no authentication yet, so whoever a request comes from must be told by its headers. Browsers always send
-//! them truthfully; programs that are no browsers could say anything, and need no protection from web pages.
+//! There is no authentication yet, so these headers are the only protection from web pages in a visitor's browser. Browsers set
+//! them reliably. Other programs can send anything, but web pages cannot use them.
 
 use http::header::{HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -13,18 +13,18 @@ use super::host_name::{Host, HostNames};
 use super::problem::Refusal;
 use super::route::{Effect, Route};
 
-/// Probes and scrapers call these by whatever name they reach the server by. They tell nothing and change nothing.
+/// Probes and scrapers may use any host name for these. They reveal nothing of tasks and change nothing.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
-/// The most of a header's value that is shown to its sender.
+/// The most characters of a header's value that a problem repeats.
 const SHOWN_CHARS: usize = 100;
 
-/// Whether anybody may call this path, whatever name they call the server by.
+/// Whether this path is answered under any host name.
 pub(crate) fn is_probe(path: &str) -> bool {
     PROBES.contains(&path)
 }
 
-/// Whether the request may come in.
+/// Checks the framing, the host and the origin of a request.
 pub(crate) fn check(names: &HostNames, parts: &Parts) -> Result<(), Refusal> {
     check_framing(&parts.headers)?;
     if is_probe(parts.uri.path()) {
@@ -40,7 +40,7 @@ pub(crate) fn check(names: &HostNames, parts: &Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether the request may do what its route does. Old browsers do not say this, new ones say it of every request.
+/// Refuses writes by pages of other sites, by `Sec-Fetch-Site`, which current browsers send with every request.
 pub(crate) fn check_site(parts: &Parts, route: &Route) -> Result<(), Refusal> {
     let site = parts.headers.get("sec-fetch-site");
     let is_cross_site = site.is_some_and(|site| site == "cross-site" || site == "same-site");
@@ -72,7 +72,7 @@ fn origin_host(origin: &str) -> Option<Host<'_>> {
     Host::parse(authority).filter(|_| scheme == "http" || scheme == "https")
 }
 
-/// What is compressed for the transfer would be stored as it came, and not as it was meant.
+/// Refuses transfer codings such as gzip: the compressed bytes would be stored as the body.
 fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter().flat_map(|value| match value.to_str() {
         Ok(list) => header_list::items(list),
@@ -86,7 +86,7 @@ fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     if is_plain { Ok(()) } else { Err(Refusal::parameter("Transfer-Encoding", "must be chunked and nothing else")) }
 }
 
-/// What a header said, for whoever sent it.
+/// A header's value, shortened for a problem.
 fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(value).chars().take(SHOWN_CHARS).collect()
 }

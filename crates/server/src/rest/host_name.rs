@@ -1,8 +1,8 @@
-//! The names that the server answers to.
+//! The host names that the server answers to.
 //!
-//! A web page can make its visitor's browser send requests to a server on the visitor's machine or network. Two things
-//! give such a request away: `Origin` names the page's site, and `Host` names the site too if the page has made its own
-//! name resolve to the server's address (DNS rebinding). So both must be names of the server.
+//! A web page can make its visitor's browser send requests to a server on the visitor's machine or network. Such a
+//! request can be recognised: `Origin` names the page's site, and `Host` does so too if the page has made its own name resolve to
+//! the server's address (DNS rebinding). So both must be names of the server.
 //!
 //! Always own: `localhost` and names below it, loopback addresses, the address that the server listens on, and the names
 //! of [`Options::host_names`](super::Options::host_names). A server that listens on all addresses also answers to any IP
@@ -18,7 +18,7 @@ const LONGEST: usize = 253;
 /// A name that the server answers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostName {
-    /// Any name at all: nothing protects against DNS rebinding then.
+    /// Any name. This disables the protection against DNS rebinding.
     Any,
     /// All names below this domain.
     Below(String),
@@ -28,7 +28,7 @@ pub enum HostName {
     Address(IpAddr),
 }
 
-/// A text that is no name of a host.
+/// The text is not a host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be names without a port: redrive.internal, 10.0.0.5, *.example.com, or * for any")]
 pub struct InvalidHostName;

@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header: bare, or a quoted structured-field string; what counts is its value.
+//! The `Idempotency-Key` header: bare, or a quoted structured-field string. Both have the same value.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -16,7 +16,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
         let text = value.to_str().map_err(|_| Refusal::parameter(NAME, "must be visible ASCII"))?;
         let text = text.trim_matches([' ', '\t']);
         let value = match text.starts_with('"') {
-            true => header_list::unquote(text).ok_or_else(|| Refusal::parameter(NAME, "must end its quotes"))?,
+            true => header_list::unquote(text).ok_or_else(|| Refusal::parameter(NAME, "must end with a quote"))?,
             false => text.to_owned(),
         };
         if key.as_ref().is_some_and(|other| *other != value) {

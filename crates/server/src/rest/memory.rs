@@ -3,40 +3,40 @@
 //! Why bytes and not requests: a request is 500 bytes or 32 MiB. Why bytes that have arrived and not `Content-Length`: a
 //! caller may announce little and send much, or announce much and send nothing.
 //!
-//! | part | whose |
+//! | share | used by |
 //! | --- | --- |
-//! | a quarter | requests and answers of at most [`SMALL`] bytes: large ones cannot take it; an eighth of it for at most [`TINY`] |
-//! | the rest | all; what is small uses it when the quarter is full |
+//! | a quarter | requests and answers of at most [`SMALL`] bytes only; an eighth of that for at most [`TINY`] only |
+//! | the rest | all; small ones when the quarter is full |
 //! | an eighth | the most that the bodies and answers of one connection may hold |
 //!
-//! What does not fit is refused, never waited for: a caller that waits holds what it has sent so far.
+//! Requests that do not fit are refused at once. If they waited, they would hold what they have sent so far.
 //!
-//! A [`Charge`] is what one request holds, and after it its answer, until the last byte is handed to the socket.
+//! A [`Charge`] is the memory of one request, then of its answer, until the last byte is handed to the socket.
 //! Not here: which connection is closed when there are too many (`connections`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The largest request or answer that may use the part for small ones.
+/// The largest request or answer that may use the share for small ones.
 pub(crate) const SMALL: usize = 64 * 1024;
 /// The part of the whole that only small requests and answers may use.
 const SMALL_PART: usize = 4;
 /// The largest request or answer, all that it takes included, that may use the last part of that part.
 const TINY: usize = 16 * 1024;
-/// The part of it that only those may use: a submission of 500 bytes has room beside any number of 60 KiB.
+/// The part of it that only those may use: a submission of 500 bytes has room overhead any number of 60 KiB.
 const TINY_PART: usize = 8;
 /// The part of the whole that one connection may hold.
 const CONNECTION_PART: usize = 8;
 
-/// The part of a body that its buffers take beside it: sizes are rounded up, and the last buffer is not full.
+/// The part of a body that its buffers take overhead it: sizes are rounded up, and the last buffer is not full.
 const SLACK_PART: usize = 8;
-/// What a document takes beyond its own bytes while it is worked on, as a multiple of them: the decoded copy, and the
+/// The memory for processing a document, as a multiple of its bytes: the decoded copy, and the
 /// answer that repeats parts of it.
 const WORK: usize = 2;
-/// What the smallest document takes while it is worked on.
+/// The least memory for processing a document.
 const LEAST_WORK: usize = 4 * 1024;
 
-/// The budget of bytes that all requests and answers of one server share.
+/// The budget of bytes that all requests and answers of one server budget.
 #[derive(Debug)]
 pub struct Memory {
     most: usize,
@@ -51,38 +51,36 @@ struct Pools {
     peak: usize,
 }
 
-/// Where the bytes of a charge are counted.
+/// The pool that counts the bytes of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pool {
     Small,
     Shared,
 }
 
-/// Bytes, and where they are counted.
+/// Bytes, and the pool that counts them.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct PooledBytes {
     pool: Pool,
     bytes: usize,
 }
 
-/// Whether a charge may be refused.
+/// Whether bytes may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Must {
-    /// It is refused when there is no room.
-    Fit,
-    /// It is counted in any case: health checks, problems, and the answers to what has been done already.
-    BeCounted,
+pub(crate) enum ChargeMode {
+    /// Refused when there is no room.
+    IfRoom,
+    /// Counted in any case: health checks, problems, and answers to completed writes.
+    Always,
 }
 
-/// Why there is no room for more bytes.
+/// The memory for requests and answers is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoRoom {
-    #[error(
-        "the service holds as many bytes of requests and answers as it may ({most}, --max-api-memory): try again later"
-    )]
+pub(crate) enum MemoryExhausted {
+    #[error("the memory for requests and answers is used up ({most} bytes, --max-api-memory); try again later")]
     Service { most: usize },
     #[error(
-        "this connection holds as many bytes of requests and answers as one may ({most}, an eighth of --max-api-memory): \
+        "the memory for requests and answers of this connection is used up ({most} bytes, an eighth of --max-api-memory); \
          read the answers, or send fewer requests at once"
     )]
     Connection { most: usize },
@@ -116,7 +114,13 @@ impl Memory {
     }
 
     /// Counts `bytes` instead of `held`, in the pool that fits.
-    fn replace(&self, held: &mut Held, is_small: bool, bytes: usize, must: Must) -> Result<(), NoRoom> {
+    fn replace(
+        &self,
+        held: &mut PooledBytes,
+        is_small: bool,
+        bytes: usize,
+        mode: ChargeMode,
+    ) -> Result<(), MemoryExhausted> {
         let small_most = self.most / SMALL_PART;
         let mut pools = self.pools();
         pools.release(*held);
@@ -125,14 +129,14 @@ impl Memory {
             Pool::Small
         } else if pools.shared + bytes <= self.most - small_most {
             Pool::Shared
-        } else if must == Must::BeCounted {
+        } else if mode == ChargeMode::Always {
             if is_small { Pool::Small } else { Pool::Shared }
         } else {
             pools.take(*held);
             self.refusals.fetch_add(1, Ordering::Relaxed);
-            return Err(NoRoom::Service { most: self.most });
+            return Err(MemoryExhausted::Service { most: self.most });
         };
-        *held = Held { pool, bytes };
+        *held = PooledBytes { pool, bytes };
         pools.take(*held);
         Ok(())
     }
@@ -151,26 +155,26 @@ impl Pools {
         }
     }
 
-    fn take(&mut self, held: Held) {
+    fn take(&mut self, held: PooledBytes) {
         *self.of(held.pool) += held.bytes;
         self.peak = self.peak.max(self.small + self.shared);
     }
 
-    fn release(&mut self, held: Held) {
+    fn release(&mut self, held: PooledBytes) {
         *self.of(held.pool) -= held.bytes;
     }
 }
 
-/// The part of the budget that one connection may hold.
+/// The memory that one connection holds, bounded by its share of the whole.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct ConnectionBudget {
     memory: Arc<Memory>,
     used: AtomicUsize,
 }
 
-impl Share {
+impl ConnectionBudget {
     pub(crate) fn new(memory: Arc<Memory>) -> Arc<Self> {
-        Arc::new(Share { memory, used: AtomicUsize::new(0) })
+        Arc::new(ConnectionBudget { memory, used: AtomicUsize::new(0) })
     }
 
     /// The most bytes that a body may have here.
@@ -179,102 +183,102 @@ impl Share {
     }
 
     /// Counts `now` bytes instead of `before`.
-    fn replace(&self, before: usize, now: usize, must: Must) -> Result<(), NoRoom> {
+    fn replace(&self, before: usize, now: usize, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let most = self.most();
         let change = |used: usize| {
             let used = (used - before).saturating_add(now);
-            (now <= before || used <= most || must == Must::BeCounted).then_some(used)
+            (now <= before || used <= most || mode == ChargeMode::Always).then_some(used)
         };
         let changed = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
         changed.map(drop).map_err(|_| {
             self.memory.refusals.fetch_add(1, Ordering::Relaxed);
-            NoRoom::Connection { most }
+            MemoryExhausted::Connection { most }
         })
     }
 }
 
-/// What one request holds, and then its answer. Dropping it gives all of it back.
+/// The memory of one request, then of its answer. Dropping it releases all of it.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    share: Arc<Share>,
-    /// Whether it may use the part for small ones.
+    budget: Arc<ConnectionBudget>,
+    /// Whether it may use the share for small ones.
     may_be_small: bool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    held: Held,
-    /// Bytes of the body or of the answer: what the connection's share counts.
+    held: PooledBytes,
+    /// Bytes of the body or of the answer, which the connection's budget counts.
     body: usize,
-    /// Bytes of the head, and what working on the body takes.
-    beside: usize,
+    /// Bytes of the head, and of processing the body.
+    overhead: usize,
 }
 
 impl Charge {
     /// A charge that holds nothing yet.
-    pub(crate) fn new(share: Arc<Share>) -> Self {
-        Charge::of(share, true)
+    pub(crate) fn new(budget: Arc<ConnectionBudget>) -> Self {
+        Charge::of(budget, true)
     }
 
-    /// A charge that holds nothing yet and leaves the part for small requests alone, however small it is.
-    pub(crate) fn large(share: Arc<Share>) -> Self {
-        Charge::of(share, false)
+    /// A charge that holds nothing yet and never uses the share for small requests.
+    pub(crate) fn large(budget: Arc<ConnectionBudget>) -> Self {
+        Charge::of(budget, false)
     }
 
-    fn of(share: Arc<Share>, may_be_small: bool) -> Self {
-        let held = Held { pool: Pool::Small, bytes: 0 };
-        Charge { share, may_be_small, state: Mutex::new(State { held, body: 0, beside: 0 }) }
+    fn of(budget: Arc<ConnectionBudget>, may_be_small: bool) -> Self {
+        let held = PooledBytes { pool: Pool::Small, bytes: 0 };
+        Charge { budget, may_be_small, state: Mutex::new(State { held, body: 0, overhead: 0 }) }
     }
 
     /// The most bytes that a body may have.
     pub(crate) fn most(&self) -> usize {
-        self.share.most()
+        self.budget.most()
     }
 
     /// Counts the bytes of a head.
-    pub(crate) fn head(&self, bytes: usize, must: Must) -> Result<(), NoRoom> {
+    pub(crate) fn head(&self, bytes: usize, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let mut state = self.state();
         let body = state.body;
-        self.set(&mut state, body, bytes, must)
+        self.set(&mut state, body, bytes, mode)
     }
 
     /// Counts `bytes` of an answer that is being written.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), MemoryExhausted> {
         let mut state = self.state();
-        let beside = state.beside;
-        self.set(&mut state, bytes, beside, Must::Fit)
+        let overhead = state.overhead;
+        self.set(&mut state, bytes, overhead, ChargeMode::IfRoom)
     }
 
     /// Counts `bytes` more of a body.
-    pub(crate) fn grow(&self, bytes: usize) -> Result<(), NoRoom> {
+    pub(crate) fn grow(&self, bytes: usize) -> Result<(), MemoryExhausted> {
         let mut state = self.state();
-        let (body, beside) = (state.body.saturating_add(bytes), state.beside.saturating_add(bytes / SLACK_PART));
-        self.set(&mut state, body, beside, Must::Fit)
+        let (body, overhead) = (state.body.saturating_add(bytes), state.overhead.saturating_add(bytes / SLACK_PART));
+        self.set(&mut state, body, overhead, ChargeMode::IfRoom)
     }
 
-    /// Counts what working on the body takes: asked for before anything is done, so that nothing is done in vain.
-    pub(crate) fn work(&self) -> Result<(), NoRoom> {
+    /// Counts the memory for processing the body, before processing starts.
+    pub(crate) fn work(&self) -> Result<(), MemoryExhausted> {
         let mut state = self.state();
         let body = state.body;
-        let beside = state.beside.saturating_add(body.saturating_mul(WORK)).saturating_add(LEAST_WORK);
-        self.set(&mut state, body, beside, Must::Fit)
+        let overhead = state.overhead.saturating_add(body.saturating_mul(WORK)).saturating_add(LEAST_WORK);
+        self.set(&mut state, body, overhead, ChargeMode::IfRoom)
     }
 
-    /// The request is done: what is held from now on is an answer of `bytes`.
-    pub(crate) fn answer(&self, bytes: usize, must: Must) -> Result<(), NoRoom> {
-        self.set(&mut self.state(), bytes, 0, must)
+    /// The request is done: from now on the charge is for an answer of `bytes`.
+    pub(crate) fn answer(&self, bytes: usize, mode: ChargeMode) -> Result<(), MemoryExhausted> {
+        self.set(&mut self.state(), bytes, 0, mode)
     }
 
-    fn set(&self, state: &mut State, body: usize, beside: usize, must: Must) -> Result<(), NoRoom> {
-        self.share.replace(state.body, body, must)?;
-        let bytes = body.saturating_add(beside);
-        let replaced = self.share.memory.replace(&mut state.held, self.may_be_small && body <= SMALL, bytes, must);
+    fn set(&self, state: &mut State, body: usize, overhead: usize, mode: ChargeMode) -> Result<(), MemoryExhausted> {
+        self.budget.replace(state.body, body, mode)?;
+        let bytes = body.saturating_add(overhead);
+        let replaced = self.budget.memory.replace(&mut state.held, self.may_be_small && body <= SMALL, bytes, mode);
         if replaced.is_err() {
             // What was counted before fits.
-            self.share.replace(body, state.body, Must::BeCounted)?;
+            self.budget.replace(body, state.body, ChargeMode::Always)?;
         } else {
-            (state.body, state.beside) = (body, beside);
+            (state.body, state.overhead) = (body, overhead);
         }
         replaced
     }
@@ -287,8 +291,8 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Err(error) = self.answer(0, Must::BeCounted) {
-            tracing::error!(%error, "giving back the memory of a request");
+        if let Err(error) = self.answer(0, ChargeMode::Always) {
+            tracing::error!(%error, "releasing the memory of a request");
         }
     }
 }
@@ -301,7 +305,7 @@ mod tests {
 
     fn charges(memory: &Arc<Memory>, count: usize, bytes: usize) -> Vec<Charge> {
         let charge = || {
-            let charge = Charge::new(Share::new(memory.clone()));
+            let charge = Charge::new(ConnectionBudget::new(memory.clone()));
             charge.grow(bytes).map(|()| charge)
         };
         (0..count).map_while(|_| charge().ok()).collect()
@@ -330,22 +334,22 @@ mod tests {
     fn a_request_that_grows_leaves_the_part_for_small_ones() {
         let memory = Memory::new(9 * MIB);
         let _large = charges(&memory, 6, MIB);
-        let growing = Charge::new(Share::new(memory.clone()));
+        let growing = Charge::new(ConnectionBudget::new(memory.clone()));
         assert_eq!(growing.grow(SMALL), Ok(()));
-        assert_eq!(growing.grow(1), Err(NoRoom::Service { most: 9 * MIB }));
+        assert_eq!(growing.grow(1), Err(MemoryExhausted::Service { most: 9 * MIB }));
         assert_eq!(memory.held(), 9 * MIB / 4 * 3 + SMALL + SMALL / SLACK_PART);
     }
 
     #[test]
     fn a_connection_holds_an_eighth() {
         let memory = Memory::new(8 * MIB);
-        let share = Share::new(memory.clone());
-        let (first, second) = (Charge::new(share.clone()), Charge::new(share.clone()));
+        let budget = ConnectionBudget::new(memory.clone());
+        let (first, second) = (Charge::new(budget.clone()), Charge::new(budget.clone()));
         assert_eq!(first.grow(MIB - 1), Ok(()));
-        assert_eq!(second.grow(2), Err(NoRoom::Connection { most: MIB }));
+        assert_eq!(second.grow(2), Err(MemoryExhausted::Connection { most: MIB }));
         assert_eq!(second.grow(1), Ok(()));
         // A head and the work are not the caller's to choose.
-        assert_eq!((second.head(100, Must::Fit), first.work()), (Ok(()), Ok(())));
+        assert_eq!((second.head(100, ChargeMode::IfRoom), first.work()), (Ok(()), Ok(())));
         let slack = (MIB - 1) / SLACK_PART;
         assert_eq!(memory.held(), MIB + slack + 100 + 2 * (MIB - 1) + LEAST_WORK);
         drop(first);
@@ -355,13 +359,13 @@ mod tests {
     #[test]
     fn an_answer_takes_the_place_of_its_request() {
         let memory = Memory::new(8 * MIB);
-        let charge = Charge::new(Share::new(memory.clone()));
+        let charge = Charge::new(ConnectionBudget::new(memory.clone()));
         assert_eq!((charge.grow(MIB), charge.work()), (Ok(()), Ok(())));
-        assert_eq!(charge.answer(10, Must::Fit), Ok(()));
+        assert_eq!(charge.answer(10, ChargeMode::IfRoom), Ok(()));
         assert_eq!(memory.held(), 10);
-        assert_eq!(charge.answer(2 * MIB, Must::Fit), Err(NoRoom::Connection { most: MIB }));
+        assert_eq!(charge.answer(2 * MIB, ChargeMode::IfRoom), Err(MemoryExhausted::Connection { most: MIB }));
         assert_eq!(memory.held(), 10);
-        assert_eq!(charge.answer(9 * MIB, Must::BeCounted), Ok(()));
+        assert_eq!(charge.answer(9 * MIB, ChargeMode::Always), Ok(()));
         assert_eq!(memory.held(), 9 * MIB);
         drop(charge);
         assert_eq!(memory.held(), 0);

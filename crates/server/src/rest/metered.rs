@@ -1,4 +1,4 @@
-//! A socket that tells its [`Peer`] how many bytes have come.
+//! A socket that counts arriving bytes in its [`Peer`].
 
 use std::io::{Error, IoSlice};
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use super::peer::Peer;
 
 /// The most bytes that one read brings. hyper makes its buffer twice as large as a read that filled it, and keeps it while it
-/// waits for the rest of a body: with larger reads, 4,096 such connections would hold 256 MiB in buffers that nobody counts.
+/// waits for the rest of a body: with larger reads, 4,096 such connections would hold 256 MiB in buffers that are not counted.
 const MOST_READ: u64 = 8 * 1024;
 
-/// A socket that tells its [`Peer`] how many bytes have come.
+/// A socket that counts arriving bytes in its [`Peer`].
 pub(crate) struct Metered {
     /// Limited anew for every read.
     stream: Take<TcpStream>,

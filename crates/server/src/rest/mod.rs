@@ -2,24 +2,26 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | `server` | accepts connections, serves them, stops in good order |
-//! | `accepting`, `connections`, `peer` | who is let in, and who is closed when there is no room |
-//! | `memory`, `metered` | the budget of bytes that requests and answers hold |
+//! | `server`, `shutdown` | serves connections, and stops gracefully |
+//! | `acceptor`, `connections`, `peer` | accepts connections, and closes some when there are too many |
+//! | `memory`, `metered` | the memory budget of requests and answers |
 //! | `service`, `router`, `call`, `reply` | from a request to a response |
-//! | `gate`, `host_name` | what is checked of every request: the names that the server answers to, foreign pages |
+//! | `gate`, `host_name` | checks of every request: host names, pages of other sites, framing |
+//! | `authentication` | the caller of a request, and whether it may use the route |
 //! | `routes` | the one table of what is served, one file per route |
 //! | `problem` | from failures to problem details |
-//! | `openapi`, `docs` | the table, as `/openapi.json` and as a page to read |
+//! | `openapi`, `docs` | the route table, as `/openapi.json` and as the reference page |
 //! | `page` | a list's page, bounded in bytes |
-//! | `upload`, `sent` | bodies that are taken in and given out piece by piece |
-//! | `unread` | what is left of a body when its request is refused |
+//! | `upload`, `response_body` | bodies that are received and sent piece by piece |
+//! | `request_body` | a request's body, and the unread rest of it when the request is refused |
 //! | `body`, `query`, `header_list` | the parts of a request |
-//! | `prefer`, `precondition`, `idempotency_key` | the headers that change what is done |
+//! | `prefer`, `precondition`, `idempotency_key` | the headers that change an operation |
 //!
-//! Not here: what the operations do, what a document may say. There is no middleware: what every request needs is in
+//! Not here: what the operations do, the documents. There is no middleware: what every request needs is in
 //! `service`.
 
-mod accepting;
+mod acceptor;
+mod authentication;
 mod body;
 mod call;
 mod connections;
@@ -39,14 +41,14 @@ mod prefer;
 mod problem;
 mod query;
 mod reply;
+mod request_body;
+mod response_body;
 mod route;
 mod router;
 mod routes;
-mod sent;
 mod server;
 mod service;
-mod stopping;
-mod unread;
+mod shutdown;
 mod upload;
 
 pub use host_name::{HostName, InvalidHostName};

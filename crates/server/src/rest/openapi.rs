@@ -6,7 +6,7 @@ use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
 use super::problem::{Kind, kind};
-use super::route::{Answer, Content, Document, Group, Parameter, Place, Route, SchemaOf, of};
+use super::route::{Answer, Content, Document, Group, Parameter, ParameterLocation, Route, SchemaOf, of};
 use super::routes::ROUTES;
 use crate::wire::Problem;
 
@@ -24,8 +24,9 @@ pub(crate) fn document() -> Value {
         "info": {
             "title": "Redrive",
             "summary": "A durable retry service.",
-            "description": "Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
-                out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.",
+            "description": "Redrive accepts a request, stores it durably and retries it until it succeeds or its limits are reached. It \
+                survives crashes, spaces retries out, never sends more often than allowed, and sends one idempotency key with every \
+                attempt.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT", "identifier": "MIT" },
         },
@@ -62,15 +63,15 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 }
 
 fn parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
-    let place = match parameter.place {
-        Place::Path => "path",
-        Place::Query => "query",
-        Place::Header => "header",
+    let location = match parameter.location {
+        ParameterLocation::Path => "path",
+        ParameterLocation::Query => "query",
+        ParameterLocation::Header => "header",
     };
     json!({
         "name": parameter.name,
-        "in": place,
-        "required": parameter.place == Place::Path,
+        "in": location,
+        "required": parameter.location == ParameterLocation::Path,
         "description": parameter.description,
         "schema": schemas.input(parameter.schema),
     })
@@ -80,7 +81,7 @@ fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
     let (schema, description, example) = match document {
         Document::Json { schema, description, example } => (schema, description, example),
         Document::Bytes { description, .. } => {
-            // What is empty is refused.
+            // Empty values are refused.
             let content = json!({ "application/octet-stream": { "schema": { "type": "string", "minLength": 1 } } });
             return json!({ "required": true, "description": description, "content": content });
         }
@@ -134,8 +135,8 @@ fn refusal(kinds: &[&Kind], schemas: &mut Schemas) -> Value {
     response
 }
 
-/// Schemas of what comes in and of what goes out: a field that may be left out of the one may always be there in the
-/// other, so each has its generator, and the components are those of both.
+/// The schemas of requests and of answers. A field that is optional in a request may always be present in an answer, so each has its own
+/// generator; the components are those of both.
 pub(crate) struct Schemas {
     input: SchemaGenerator,
     output: SchemaGenerator,
@@ -174,7 +175,7 @@ impl Schemas {
     }
 }
 
-/// A field that may be left out is not the same as one that is `null`, and sentences are broken by whoever shows them.
+/// Optional fields are not nullable, and descriptions have no line breaks.
 fn tidy(schema: &mut Schema) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
@@ -198,10 +199,10 @@ impl Group {
 
     pub(crate) fn description(self) -> &'static str {
         match self {
-            Group::Tasks => "Requests that are being seen through.",
-            Group::Bodies => "What is too large for a document: uploaded first, and referred to.",
+            Group::Tasks => "Requests that Redrive sends and retries.",
+            Group::Bodies => "Bodies that are too large for a JSON document: upload them first, then refer to them.",
             Group::Policies => "Named, versioned rules for how tasks are retried.",
-            Group::Service => "How the service is, and how to talk to it.",
+            Group::Service => "Health, nodes and this reference.",
         }
     }
 }

@@ -16,10 +16,11 @@ pub(crate) struct Page {
 
 /// Whether there was room for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Added {
-    Yes,
+pub(crate) enum Addition {
+    /// The item is on the page.
+    Added,
     /// The page is full: the item belongs to the next one.
-    No,
+    PageFull,
 }
 
 impl Page {
@@ -28,8 +29,8 @@ impl Page {
         Page { json: format!("{{\"{name}\":[").into_bytes(), items: 0, most_bytes }
     }
 
-    /// Adds an item if there is room. The first one always has room: a page must lead on.
-    pub(crate) fn add<T: Serialize>(&mut self, item: &T) -> Result<Added, Refusal> {
+    /// Adds an item if there is room. The first one is always added, or the list could not continue.
+    pub(crate) fn add<T: Serialize>(&mut self, item: &T) -> Result<Addition, Refusal> {
         let before = self.json.len();
         if self.items > 0 {
             self.json.push(b',');
@@ -37,10 +38,10 @@ impl Page {
         serde_json::to_writer(&mut self.json, item)?;
         if self.items > 0 && self.json.len() > self.most_bytes {
             self.json.truncate(before);
-            return Ok(Added::No);
+            return Ok(Addition::PageFull);
         }
         self.items += 1;
-        Ok(Added::Yes)
+        Ok(Addition::Added)
     }
 
     /// How many items there are.
@@ -80,13 +81,13 @@ mod tests {
     #[test]
     fn a_page_ends_before_the_item_that_does_not_fit() {
         let mut page = Page::new("items", 20);
-        assert_eq!(page.add(&"far too long for any page").unwrap(), Added::Yes);
-        assert_eq!(page.add(&"b").unwrap(), Added::No);
+        assert_eq!(page.add(&"far too long for any page").unwrap(), Addition::Added);
+        assert_eq!(page.add(&"b").unwrap(), Addition::PageFull);
         assert_eq!(page.items(), 1);
 
         let mut page = Page::new("items", 20);
         let added = ["a", "b", "c", "d"].map(|item| page.add(&item).unwrap());
-        assert_eq!(added, [Added::Yes, Added::Yes, Added::No, Added::No]);
+        assert_eq!(added, [Addition::Added, Addition::Added, Addition::PageFull, Addition::PageFull]);
         assert_eq!((page.items(), page.bytes()), (2, 17));
         page.end(Some("b".into())).unwrap();
         page.member("count", &4).unwrap();

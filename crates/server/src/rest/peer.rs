@@ -1,7 +1,7 @@
-//! One connection as the server sees it: what it holds, and whether it is its turn or the caller's.
+//! One connection: the memory that it holds, and whether the server works or waits for the caller.
 //!
 //! An [`Exchange`] is one request and its answer, from the head's last byte until the answer's last byte is handed to the
-//! socket. It holds the memory of both, and notes when the caller last took something.
+//! socket. It holds the memory of both, and records when the caller last read something.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::memory::{Charge, Memory, Must, NoRoom, Share};
+use super::memory::{Charge, ChargeMode, ConnectionBudget, Memory, MemoryExhausted};
 
-/// The bytes of a head that are a connection's own and not counted: connections are bounded by their number, and a health
-/// check is read whatever else is held.
+/// The bytes of a head that are not counted: connections are bounded by their number, and a health check must be readable even
+/// when the memory is used up.
 const UNCOUNTED_HEAD: usize = 8 * 1024;
-/// The most bytes that are buffered before a head is complete: what comes beyond has been used and let go, such as the pings
-/// of an HTTP/2 connection.
+/// The most bytes that are buffered before a head is complete: more bytes than that were processed already, such as the
+/// pings of an HTTP/2 connection.
 pub(crate) const MOST_HEAD: usize = 64 * 1024;
 
-/// The time of a server: milliseconds since it began.
+/// Milliseconds since the server started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Uptime(Instant);
 
@@ -35,48 +35,49 @@ impl Uptime {
 /// What a connection may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Any request.
     Anything,
-    /// It took one of the places that are kept for health checks.
+    /// Health checks only: it is one of the connections that are reserved for them.
     Health,
 }
 
-/// Whose turn it is on a connection.
+/// What happens on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// The caller's, who has not sent a complete head.
+pub(crate) enum Activity {
+    /// The caller has not sent a complete head.
     Idle,
-    /// The caller's, who sends a body or takes an answer.
-    Transfer,
-    /// The server's.
-    Work,
+    /// The caller sends a body or reads an answer.
+    Transferring,
+    /// The server works on a request.
+    Working,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) purpose: Purpose,
-    share: Arc<Share>,
+    budget: Arc<ConnectionBudget>,
     uptime: Uptime,
     exchanges: AtomicUsize,
-    /// Exchanges that wait for nothing from the caller.
+    /// Exchanges that the server works on.
     working: AtomicUsize,
     /// When the server last began to wait for the caller, by [`Uptime`].
     waits_since: AtomicU64,
-    /// Bytes that have come since the last head was complete.
+    /// Bytes that have arrived since the last head was complete.
     head_bytes: AtomicUsize,
     head: Charge,
-    /// Exchanges whose answers are being taken.
+    /// Exchanges whose answers are being read by the caller.
     answers: Mutex<Vec<Weak<Exchange>>>,
 }
 
 impl Peer {
     pub(crate) fn new(memory: Arc<Memory>, uptime: Uptime, purpose: Purpose) -> Arc<Self> {
-        let share = Share::new(memory);
+        let budget = ConnectionBudget::new(memory);
         Arc::new(Peer {
             purpose,
             // Thousands of heads that are never completed must not keep out small requests.
-            head: Charge::large(share.clone()),
-            share,
+            head: Charge::large(budget.clone()),
+            budget,
             uptime,
             exchanges: AtomicUsize::new(0),
             working: AtomicUsize::new(0),
@@ -86,24 +87,24 @@ impl Peer {
         })
     }
 
-    /// Whose turn it is.
-    pub(crate) fn turn(&self) -> Turn {
+    /// What happens on the connection now.
+    pub(crate) fn activity(&self) -> Activity {
         if self.exchanges.load(Ordering::Relaxed) == 0 {
-            Turn::Idle
+            Activity::Idle
         } else if self.working.load(Ordering::Relaxed) == 0 {
-            Turn::Transfer
+            Activity::Transferring
         } else {
-            Turn::Work
+            Activity::Working
         }
     }
 
-    /// How long the server has been waiting for the caller, if it is the caller's turn.
+    /// How long the server has been waiting for the caller; only meaningful while it is not working.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_millis(self.uptime.millis().saturating_sub(self.waits_since.load(Ordering::Relaxed)))
     }
 
-    /// Whether the caller has taken nothing of an answer for `limit`.
-    pub(crate) fn takes_nothing_for(&self, limit: Duration) -> bool {
+    /// Whether the caller has read nothing of an answer for `limit`.
+    pub(crate) fn reads_nothing_for(&self, limit: Duration) -> bool {
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let now = self.uptime.millis();
         let is_late = |exchange: Arc<Exchange>| now.saturating_sub(exchange.taken_at.load(Ordering::Relaxed)) >= limit;
@@ -112,14 +113,14 @@ impl Peer {
         answers.into_iter().any(is_late)
     }
 
-    /// Counts bytes that have come. Those of a body are counted by whoever reads it.
-    pub(crate) fn arrived(&self, bytes: usize) -> Result<(), NoRoom> {
+    /// Counts bytes that have arrived. Those of a body are counted where it is read.
+    pub(crate) fn arrived(&self, bytes: usize) -> Result<(), MemoryExhausted> {
         if self.exchanges.load(Ordering::Relaxed) > 0 {
             return Ok(());
         }
         let head = self.head_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         match head.min(MOST_HEAD).checked_sub(UNCOUNTED_HEAD) {
-            Some(counted) if counted > 0 => self.head.head(counted, Must::Fit),
+            Some(counted) if counted > 0 => self.head.head(counted, ChargeMode::IfRoom),
             _ => Ok(()),
         }
     }
@@ -127,9 +128,9 @@ impl Peer {
     /// A head is complete: from here its exchange counts it.
     fn head_is_complete(&self) {
         if self.head_bytes.swap(0, Ordering::Relaxed) > UNCOUNTED_HEAD
-            && let Err(error) = self.head.head(0, Must::BeCounted)
+            && let Err(error) = self.head.head(0, ChargeMode::Always)
         {
-            tracing::error!(%error, "giving back the memory of a head");
+            tracing::error!(%error, "releasing the memory of a head");
         }
     }
 
@@ -149,17 +150,17 @@ pub(crate) struct Exchange {
     pub(crate) charge: Charge,
     peer: Arc<Peer>,
     is_handled: AtomicBool,
-    /// When the caller last took a part of the answer, by [`Uptime`].
+    /// When the caller last read a part of the answer, by [`Uptime`].
     taken_at: AtomicU64,
 }
 
 impl Exchange {
-    /// A request begins.
+    /// Starts the exchange of a request whose head is complete.
     pub(crate) fn begin(peer: Arc<Peer>) -> Arc<Self> {
         peer.head_is_complete();
         peer.exchanges.fetch_add(1, Ordering::Relaxed);
         peer.working.fetch_add(1, Ordering::Relaxed);
-        let charge = Charge::new(peer.share.clone());
+        let charge = Charge::new(peer.budget.clone());
         Arc::new(Exchange { charge, peer, is_handled: AtomicBool::new(false), taken_at: AtomicU64::new(0) })
     }
 
@@ -175,7 +176,7 @@ impl Exchange {
         WaitForCaller(self)
     }
 
-    /// The answer is complete: the caller has to take it now.
+    /// The answer is ready: from now on the caller is expected to read it.
     pub(crate) fn answered(self: &Arc<Self>) {
         self.handled();
         self.taken();
@@ -186,7 +187,7 @@ impl Exchange {
         answers.push(Arc::downgrade(self));
     }
 
-    /// The caller has taken a part of the answer.
+    /// The caller has read a part of the answer.
     pub(crate) fn taken(&self) {
         self.taken_at.store(self.peer.uptime.millis(), Ordering::Relaxed);
     }
@@ -230,23 +231,23 @@ mod tests {
         let (_, peer) = peer();
         let millis = Duration::from_millis;
         tokio::time::advance(millis(5)).await;
-        assert_eq!((peer.turn(), peer.waited()), (Turn::Idle, millis(5)));
+        assert_eq!((peer.activity(), peer.waited()), (Activity::Idle, millis(5)));
         let exchange = Exchange::begin(peer.clone());
-        assert_eq!(peer.turn(), Turn::Work);
+        assert_eq!(peer.activity(), Activity::Working);
         let waiting = exchange.wait_for_caller();
         tokio::time::advance(millis(2)).await;
-        assert_eq!((peer.turn(), peer.waited()), (Turn::Transfer, millis(2)));
+        assert_eq!((peer.activity(), peer.waited()), (Activity::Transferring, millis(2)));
         drop(waiting);
-        assert_eq!(peer.turn(), Turn::Work);
+        assert_eq!(peer.activity(), Activity::Working);
         tokio::time::advance(millis(5)).await;
         exchange.answered();
         tokio::time::advance(millis(3)).await;
-        assert_eq!((peer.turn(), peer.waited()), (Turn::Transfer, millis(3)));
+        assert_eq!((peer.activity(), peer.waited()), (Activity::Transferring, millis(3)));
         drop(exchange);
-        assert_eq!((peer.turn(), peer.waited()), (Turn::Idle, millis(0)));
+        assert_eq!((peer.activity(), peer.waited()), (Activity::Idle, millis(0)));
         // One whose handler is dropped half-way.
         drop(Exchange::begin(peer.clone()));
-        assert_eq!(peer.turn(), Turn::Idle);
+        assert_eq!(peer.activity(), Activity::Idle);
     }
 
     #[tokio::test(start_paused = true)]
@@ -255,17 +256,17 @@ mod tests {
         let limit = Duration::from_secs(30);
         let exchange = Exchange::begin(peer.clone());
         tokio::time::advance(limit * 2).await;
-        assert!(!peer.takes_nothing_for(limit), "the server has not answered");
+        assert!(!peer.reads_nothing_for(limit), "the server has not answered");
         exchange.answered();
         tokio::time::advance(limit - Duration::from_millis(1)).await;
-        assert!(!peer.takes_nothing_for(limit));
+        assert!(!peer.reads_nothing_for(limit));
         exchange.taken();
         tokio::time::advance(limit - Duration::from_millis(1)).await;
-        assert!(!peer.takes_nothing_for(limit));
+        assert!(!peer.reads_nothing_for(limit));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(peer.takes_nothing_for(limit));
+        assert!(peer.reads_nothing_for(limit));
         drop(exchange);
-        assert!(!peer.takes_nothing_for(limit));
+        assert!(!peer.reads_nothing_for(limit));
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ pub(crate) fn etag(version: u32) -> String {
     format!("\"{version}\"")
 }
 
-/// What the caller asks to be true.
+/// The precondition in the headers of a request.
 pub(crate) fn of(headers: &HeaderMap) -> Result<Precondition, Refusal> {
     let if_match = list(headers, IF_MATCH)?;
     let if_none_match = list(headers, IF_NONE_MATCH)?;
@@ -21,8 +21,10 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Precondition, Refusal> {
         (Some(tags), None) if tags == ["*"] => Ok(Precondition::Exists),
         (Some(tags), None) => Ok(Precondition::VersionIn(versions(&tags)?)),
         (None, Some(tags)) if tags == ["*"] => Ok(Precondition::Absent),
-        (None, Some(_)) => Err(Refusal::parameter("If-None-Match", "must be *: there must be no such policy yet")),
-        (Some(_), Some(_)) => Err(Refusal::parameter("If-None-Match", "must not be given beside If-Match")),
+        (None, Some(_)) => {
+            Err(Refusal::parameter("If-None-Match", "must be *, which means that the policy must not exist yet"))
+        }
+        (Some(_), Some(_)) => Err(Refusal::parameter("If-None-Match", "must not be combined with If-Match")),
     }
 }
 
@@ -35,7 +37,7 @@ fn list(headers: &HeaderMap, name: HeaderName) -> Result<Option<Vec<&str>>, Refu
     Ok(headers.contains_key(name).then_some(tags))
 }
 
-/// The versions that the tags stand for. A weak tag and one that is no version match nothing, and are left out.
+/// The versions that the tags stand for. Weak tags and tags that are not versions match nothing and are left out.
 fn versions(tags: &[&str]) -> Result<Vec<u32>, Refusal> {
     const EXPECTED: &str = "must be * or a list of ETags such as \"3\"";
     if tags.is_empty() {

@@ -1,4 +1,4 @@
-//! `Prefer: wait=N` (RFC 7240): how long the caller would wait for a task's end.
+//! `Prefer: wait=N` (RFC 7240): how long to wait until a task has ended.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::header_list;
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How long to wait, at most `longest`; `None` if the caller does not want to. What is malformed or unknown is ignored,
-/// as the RFC asks, and of several waits the first one counts.
+/// How long to wait, at most `longest`; `None` if the caller does not ask for it. Malformed or unknown preferences
+/// are ignored, as the RFC demands. Of several waits the first one counts.
 pub(crate) fn wait(headers: &HeaderMap, longest: Duration) -> Option<Duration> {
     let mut lists = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
     lists.find_map(|list| header_list::items(list).into_iter().find_map(wait_item)).map(|wait| wait.min(longest))
@@ -24,7 +24,7 @@ fn wait_item(item: &str) -> Option<Duration> {
     }
     let value = value.trim();
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    // More digits than fit are a long wait, not nonsense.
+    // A number that is too large is a long wait, not a malformed one.
     is_number.then(|| Duration::from_secs(value.parse().unwrap_or(u64::MAX)))
 }
 

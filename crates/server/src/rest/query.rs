@@ -1,26 +1,26 @@
-//! The parameters behind the question mark.
+//! Query parameters.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use super::problem::Refusal;
-use super::route::{Place, Route};
+use super::route::{ParameterLocation, Route};
 use crate::percent;
 use crate::wire::Cursor;
 
-/// Query parameters, all of them known to the route.
+/// The query parameters of a request, all of them declared by the route.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// The parameters of a request; one that the route does not have is refused by name.
+    /// Reads the parameters of a request; a parameter that the route does not declare is refused.
     pub(crate) fn parse(query: Option<&str>, route: &Route) -> Result<Self, Refusal> {
         let mut parameters = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decoded = percent::decode(name, true).zip(percent::decode(value, true));
-            let (name, value) = decoded.ok_or_else(|| Refusal::parameter(name, "is not well percent-encoded"))?;
-            if !route.parameters.iter().any(|known| known.place == Place::Query && known.name == name) {
+            let (name, value) = decoded.ok_or_else(|| Refusal::parameter(name, "is not valid percent-encoding"))?;
+            if !route.parameters.iter().any(|known| known.location == ParameterLocation::Query && known.name == name) {
                 return Err(Refusal::parameter(name, "is not a parameter of this path"));
             }
             parameters.push((name, value));
@@ -28,12 +28,12 @@ impl Query {
         Ok(Query(parameters))
     }
 
-    /// Every value of a parameter that may be repeated. An empty one filters nothing.
+    /// Every value of a parameter that may be repeated. Empty values are ignored.
     pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(given, value)| given == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that may be given once, and then says something.
+    /// The value of a parameter that may be given once and must not be empty.
     pub(crate) fn one<'q>(&'q self, name: &'q str) -> Result<Option<&'q str>, Refusal> {
         let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
@@ -43,12 +43,12 @@ impl Query {
         }
     }
 
-    /// The value of a parameter, read.
+    /// The value of a parameter, parsed.
     pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Refusal> {
         self.read(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
     }
 
-    /// The value of a parameter, read by `read`.
+    /// The value of a parameter, parsed by `read`.
     pub(crate) fn read<T>(
         &self,
         name: &str,

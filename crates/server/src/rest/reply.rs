@@ -1,4 +1,4 @@
-//! An answer on its way out.
+//! An answer before it is sent.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use http::{Response, StatusCode};
 use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
-use super::memory::{Must, NoRoom};
+use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
-use super::sent::Sent;
+use super::response_body::ResponseBody;
 use crate::failure::Failure;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -25,11 +25,11 @@ const STREAMED: usize = 256 * 1024;
 
 /// An answer: status, header fields and a body.
 pub(crate) struct Reply {
-    /// With a body that is complete, unless it comes in pieces.
+    /// With the complete body, unless it comes in pieces.
     response: Response<Bytes>,
     /// A body that comes in pieces, and how many bytes that are.
     pieces: Option<(Pieces, u64)>,
-    /// What kind of problem it is, if it is one.
+    /// The kind of problem, if it is one.
     pub(crate) kind: Option<&'static Kind>,
 }
 
@@ -67,12 +67,12 @@ impl Reply {
         Reply { pieces: Some((pieces, length)), ..reply }
     }
 
-    /// Nothing but the status.
+    /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
         Reply::new(status, None, Bytes::new())
     }
 
-    /// Elsewhere.
+    /// A redirect.
     pub(crate) fn redirect(path: &str) -> Self {
         let page = format!("<!doctype html><title>Redrive</title><a href=\"{path}\">{path}</a>\n");
         Reply::html(page).status(307).with(LOCATION, path)
@@ -92,8 +92,8 @@ impl Reply {
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
             // What is left of the body may not have been read, so nothing can follow on this connection.
             Refusal::TooLarge { .. }
-            | Refusal::NoRoom(_)
-            | Refusal::NoPlace
+            | Refusal::MemoryExhausted(_)
+            | Refusal::ConnectionsExhausted
             | Refusal::TooSlow
             | Refusal::BrokenBody(_)
             | Refusal::Failure(Failure::Bodies(_)) => reply.with(CONNECTION, "close"),
@@ -120,16 +120,16 @@ impl Reply {
     }
 
     /// Counts the answer in place of its request.
-    pub(crate) fn charge(&self, exchange: &Exchange, must: Must) -> Result<(), NoRoom> {
+    pub(crate) fn charge(&self, exchange: &Exchange, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let bytes = match &self.pieces {
             Some((_, length)) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
             None => self.response.body().len(),
         };
-        exchange.charge.answer(bytes, must)
+        exchange.charge.answer(bytes, mode)
     }
 
     /// The response to send. The answer to HEAD says how long the body would have been.
-    pub(crate) fn into_response(mut self, is_head: bool, exchange: Arc<Exchange>) -> Response<Sent> {
+    pub(crate) fn into_response(mut self, is_head: bool, exchange: Arc<Exchange>) -> Response<ResponseBody> {
         if is_head {
             let length = self.pieces.as_ref().map_or(self.response.body().len() as u64, |(_, length)| *length);
             self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -138,8 +138,8 @@ impl Reply {
         }
         exchange.answered();
         match self.pieces {
-            Some((pieces, length)) => self.response.map(|_| Sent::streamed(pieces, length, exchange)),
-            None => self.response.map(|bytes| Sent::whole(bytes, exchange)),
+            Some((pieces, length)) => self.response.map(|_| ResponseBody::streamed(pieces, length, exchange)),
+            None => self.response.map(|bytes| ResponseBody::whole(bytes, exchange)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a route is: everything that the router, `/openapi.json` and the reference page say about it.
+//! A route: everything that the router, `/openapi.json` and the reference page need to know of it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,22 +23,23 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) description: &'static str,
     pub(crate) effect: Effect,
+    pub(crate) access: Access,
     pub(crate) parameters: &'static [Parameter],
     pub(crate) request: Option<Document>,
     pub(crate) answers: &'static [Answer],
-    /// The kinds of problem that are this route's own; the common ones follow from what the route is.
+    /// The kinds of problem that are specific to this route; `all_problems` adds the common ones.
     pub(crate) problems: &'static [&'static Kind],
     pub(crate) example: Example,
     pub(crate) handler: Handler,
 }
 
-/// What answers a route.
-pub(crate) type Handler = fn(Call) -> Answering;
+/// The function that answers a request.
+pub(crate) type Handler = fn(Call) -> AnswerFuture;
 
-/// An answer under way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
+/// The future of an answer.
+pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
-/// Where a route stands in the reference.
+/// The section of the reference that a route is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     Tasks,
@@ -47,28 +48,43 @@ pub(crate) enum Group {
     Service,
 }
 
-/// What a route does to what is kept.
+/// What a route does to stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It has nothing to do with it.
+    /// It does not touch stored data.
     Nothing,
-    /// It looks.
+    /// It reads stored data.
     Reads,
-    /// It changes it.
+    /// It changes stored data.
     Writes,
+}
+
+/// What a caller must be allowed to do in order to use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing: the route answers without authentication.
+    Public,
+    /// Read the tenant's tasks, attempts, bodies and policies.
+    Read,
+    /// Submit tasks and upload their bodies.
+    Submit,
+    /// Change tasks that exist: cancel, retry now, replay.
+    Operate,
+    /// Change policies, and read what belongs to no tenant, such as the nodes.
+    Administer,
 }
 
 /// A parameter in the path, the query or a header.
 #[derive(Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    pub(crate) place: Place,
+    pub(crate) location: ParameterLocation,
     pub(crate) description: &'static str,
     pub(crate) schema: SchemaOf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ParameterLocation {
     Path,
     Query,
     Header,
@@ -80,18 +96,18 @@ pub(crate) enum Document {
     Json {
         schema: SchemaOf,
         description: &'static str,
-        /// A good one, in JSON.
+        /// A valid example, in JSON.
         example: &'static str,
     },
     /// Any bytes.
     Bytes {
         description: &'static str,
-        /// What stands for them in a curl command.
+        /// The argument of curl that sends them.
         example: &'static str,
     },
 }
 
-/// What a route answers when all is well.
+/// A successful answer of a route.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -125,7 +141,7 @@ pub(crate) struct Example {
     pub(crate) answer: &'static str,
 }
 
-/// Makes a schema, and puts what it refers to among the components.
+/// Makes a schema, and adds the schemas that it refers to to the components.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// The schema of a type.
@@ -137,7 +153,7 @@ pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) const TEXT: SchemaOf = of::<String>;
 
 impl Route {
-    /// Whether it tells how the service is: then it is answered even if there is no room for anything else.
+    /// Whether it is a health check: those are answered even if memory and connections are used up.
     pub(crate) fn is_health(&self) -> bool {
         matches!(self.path, "/livez" | "/readyz")
     }
@@ -171,7 +187,7 @@ impl Route {
         kinds
     }
 
-    /// Whether the reference says that this route may answer so.
+    /// Whether the reference declares this answer of the route.
     pub(crate) fn declares(&self, reply: &Reply) -> bool {
         match reply.kind {
             Some(kind) => self.all_problems().contains(&kind),

@@ -9,37 +9,38 @@ use super::route::Route;
 use super::routes::ROUTES;
 use crate::percent;
 
-/// A route that was found, and the text that stands in its path's parameter.
+/// A route that matches a request, and the value of its path's parameter.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct RouteMatch {
     pub(crate) route: &'static Route,
     pub(crate) parameter: Option<String>,
 }
 
-/// A route with its path cut up once and for all.
-struct Compiled {
+/// A route with its path split at the parameter.
+struct CompiledRoute {
     route: &'static Route,
     before: &'static str,
-    /// What follows the parameter; `None` if the path has none.
+    /// The path after the parameter; `None` if it has none.
     after: Option<&'static str>,
 }
 
-static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| ROUTES.iter().map(|route| Compiled::new(route)).collect());
+static COMPILED: LazyLock<Vec<CompiledRoute>> =
+    LazyLock::new(|| ROUTES.iter().map(|route| CompiledRoute::new(route)).collect());
 
 /// The route for a request. HEAD is GET without the body.
-pub(crate) fn find(method: &Method, path: &str) -> Result<Found, Refusal> {
+pub(crate) fn find(method: &Method, path: &str) -> Result<RouteMatch, Refusal> {
     let wanted = if method == Method::HEAD { &Method::GET } else { method };
-    // A path that is spelled out is that path and nothing else: `/retry-tasks/batch` is no task.
-    let is_spelled_out = COMPILED.iter().any(|compiled| compiled.after.is_none() && compiled.before == path);
+    // A literal path takes precedence over one with a parameter: `/retry-tasks/batch` is not a task.
+    let is_literal = COMPILED.iter().any(|compiled| compiled.after.is_none() && compiled.before == path);
     let mut allow: Vec<&str> = Vec::new();
-    for compiled in COMPILED.iter().filter(|compiled| compiled.after.is_none() == is_spelled_out) {
+    for compiled in COMPILED.iter().filter(|compiled| compiled.after.is_none() == is_literal) {
         let Some(parameter) = compiled.matches(path) else { continue };
         if compiled.route.method == *wanted {
             let parameter = match parameter {
                 Some(encoded) => Some(percent::decode(encoded, false).ok_or(Refusal::NoSuchPath)?),
                 None => None,
             };
-            return Ok(Found { route: compiled.route, parameter });
+            return Ok(RouteMatch { route: compiled.route, parameter });
         }
         allow.push(compiled.route.method.as_str());
         if compiled.route.method == Method::GET {
@@ -52,16 +53,16 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<Found, Refusal> {
     Err(Refusal::MethodNotAllowed { method: method.to_string(), allow: allow.join(", ") })
 }
 
-impl Compiled {
+impl CompiledRoute {
     fn new(route: &'static Route) -> Self {
         let (before, after) = match route.path.split_once('{') {
             Some((before, rest)) => (before, rest.split_once('}').map(|(_, after)| after)),
             None => (route.path, None),
         };
-        Compiled { route, before, after }
+        CompiledRoute { route, before, after }
     }
 
-    /// Whether the path is this route's; if so, with what stands in its parameter.
+    /// If the path matches, the value of its parameter.
     fn matches<'p>(&self, path: &'p str) -> Option<Option<&'p str>> {
         let Some(after) = self.after else { return (path == self.before).then_some(None) };
         let parameter = path.strip_prefix(self.before)?.strip_suffix(after)?;

@@ -1,4 +1,4 @@
-//! Accepts connections, serves them, and stops in good order.
+//! Accepts connections, serves them, and shuts down gracefully.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use redrive_core::TenantId;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::accepting::{Accepting, Listen};
+use super::acceptor::{Acceptor, Listen};
 use super::call::Context;
 use super::connections::Connections;
 use super::host_name::HostNames;
@@ -21,8 +21,9 @@ use super::metered::Metered;
 use super::options::{Error, Options};
 use super::peer::{MOST_HEAD, Peer, Uptime};
 use super::service::respond;
-use super::stopping;
+use super::shutdown;
 use crate::app::App;
+use crate::caller::Caller;
 
 /// The most streams at once on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 256;
@@ -30,18 +31,17 @@ const HTTP2_STREAMS: u32 = 256;
 const HTTP2_WINDOW: u32 = 256 * 1024;
 /// The most bytes of one HTTP/2 stream's answer that wait for the socket.
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
-/// The most bytes that the kernel takes of an answer before its caller does: what it holds is memory as well.
+/// The most bytes of an answer that the kernel buffers: they are memory as well.
 const SEND_BUFFER: usize = 256 * 1024;
 /// For how long one warning of failed accepts stands for all, in milliseconds.
 const QUIET_MS: u64 = 1_000;
-/// The longest time between two looks for callers that take nothing.
+/// The longest time between two checks for callers that read nothing.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
-/// The shortest time between two looks for callers that take nothing.
+/// The shortest time between two checks for callers that read nothing.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
-/// Serves the API on `listener` until `shutdown` ends; then accepts nothing more, answers those who wait for a task's
-/// end with the task as it is, and lets requests finish within [`Options::drain_timeout`]. Nothing else ends it: an accept
-/// that fails is followed by a pause and another one.
+/// Serves the API on `listener` until `shutdown` ends; then accepts no more connections, answers requests that wait
+/// for a task with its current state, and lets requests finish within [`Options::drain_timeout`]. A failed accept does not end it.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,
@@ -52,7 +52,7 @@ pub async fn serve(
     serve_within(memory, listener, app, options, shutdown).await
 }
 
-/// [`serve`] with a budget of memory that the caller can look at; [`Options::max_memory_bytes`] is not used.
+/// [`serve`] with a memory budget that the caller can inspect; [`Options::max_memory_bytes`] is not used.
 pub async fn serve_within(
     memory: Arc<Memory>,
     listener: TcpListener,
@@ -65,15 +65,16 @@ pub async fn serve_within(
     if let Err(error) = set_socket_send_buffer_size(&listener, SEND_BUFFER) {
         tracing::warn!(%error, "bounding the buffers of connections");
     }
-    let (stop, stopping) = stopping::channel();
-    let tenant = TenantId::default_tenant();
+    let (trigger, signal) = shutdown::channel();
+    let local = Caller::local(TenantId::default_tenant());
     let address = listener.local_addr().map_err(Error::Address)?;
     let names = HostNames::new(options.host_names.clone(), address.ip());
-    let context = Arc::new(Context { app, tenant, names, stopping, body_read_timeout: options.body_read_timeout });
+    let context =
+        Arc::new(Context { app, local, names, shutdown: signal, body_read_timeout: options.body_read_timeout });
     let server = Server { builder: Arc::new(builder(&options)), context, memory, uptime: Uptime::begin(), options };
     let mut connections = Connections::new(server.options.max_connections);
-    server.accept_until(shutdown, Accepting::new(listener), &mut connections).await;
-    stop.begin();
+    server.accept_until(shutdown, Acceptor::new(listener), &mut connections).await;
+    trigger.start();
     connections.drain(server.options.drain_timeout).await;
     Ok(())
 }
@@ -93,7 +94,7 @@ impl Server {
     async fn accept_until<L: Listen>(
         &self,
         shutdown: impl Future<Output = ()>,
-        mut accepting: Accepting<L>,
+        mut accepting: Acceptor<L>,
         connections: &mut Connections,
     ) {
         let mut looks = tokio::time::interval((self.options.write_timeout / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK));
@@ -117,7 +118,7 @@ impl Server {
                     Err(error) => {
                         let closed = connections.close_for_files();
                         if closed > 0 {
-                            accepting.room_is_made();
+                            accepting.resume_soon();
                         }
                         let failures = accepting.failures;
                         // The first failures come quickly one after the other: one of them is enough to read.
@@ -131,7 +132,7 @@ impl Server {
         }
     }
 
-    /// One line for all that were refused since the last one: whoever fills the memory must not fill the log as well.
+    /// Logs one line for all refusals since the last one, so that a caller that fills the memory does not fill the log.
     fn tell_refusals(&self) {
         let refusals = self.memory.take_refusals();
         if refusals > 0 {
@@ -159,7 +160,7 @@ fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
         .initial_connection_window_size(HTTP2_WINDOW)
         .initial_stream_window_size(HTTP2_WINDOW)
         .max_send_buf_size(HTTP2_SEND_BUFFER)
-        // A peer that is gone without a word is found out, so that it does not keep its place for ever.
+        // Keepalive finds peers that vanished, so that they do not hold a connection for ever.
         .keep_alive_interval(options.header_read_timeout)
         .keep_alive_timeout(options.header_read_timeout);
     builder
@@ -183,9 +184,9 @@ async fn connection(
         respond(context.clone(), peer.clone(), request)
     });
     let connection = builder.serve_connection(TokioIo::new(Metered::new(stream, peer.clone())), service);
-    // hyper's own limit begins once it knows which HTTP is spoken: a caller that says nothing at all is ours to end.
+    // hyper's own timeout starts once it knows the HTTP version: a connection without any byte is closed here.
     let silence = tokio::time::sleep(first_request_within);
-    let stop = context.stopping.begun();
+    let stop = context.shutdown.started();
     tokio::pin!(connection, silence, stop);
     let (mut may_be_silent, mut is_stopping) = (true, false);
     let ended = loop {

@@ -1,4 +1,4 @@
-//! Reads a request's body piece by piece, as fast as it is taken.
+//! Reads a request's body as a stream of pieces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,14 @@ use http_body_util::BodyExt as _;
 use redrive_engine::bodies::{BodyError, Pieces};
 
 use super::peer::Exchange;
-use super::unread::Lent;
+use super::request_body::RequestBody;
 
-/// The most bytes of an upload that are in memory: what object storage takes as one part.
-const HELD: usize = 5 * 1024 * 1024;
+/// The most bytes of an upload that are in memory: one part of a multipart upload.
+const MAX_BUFFERED: usize = 5 * 1024 * 1024;
 
-/// The body's pieces, counted in memory up to one part. Each must come `within` this long of the one before: a body may be large and still must not stand
-/// still.
-pub(crate) fn pieces(body: Lent, within: Duration, exchange: Arc<Exchange>) -> Pieces {
-    let room = HELD.min(exchange.charge.most());
+/// The body's pieces, counted in memory up to one part. Each piece must arrive `within` this long of the one before.
+pub(crate) fn pieces(body: RequestBody, within: Duration, exchange: Arc<Exchange>) -> Pieces {
+    let room = MAX_BUFFERED.min(exchange.charge.most());
     Box::pin(stream::unfold(Some((body, room)), move |state| {
         let exchange = exchange.clone();
         async move {
@@ -40,7 +39,7 @@ pub(crate) fn pieces(body: Lent, within: Duration, exchange: Arc<Exchange>) -> P
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a caller may take to send is told by the machine's clock")]
-async fn next(body: &mut Lent, within: Duration) -> Option<Result<Bytes, BodyError>> {
+async fn next(body: &mut RequestBody, within: Duration) -> Option<Result<Bytes, BodyError>> {
     loop {
         match tokio::time::timeout(within, body.frame()).await {
             Ok(Some(Ok(frame))) => match frame.into_data() {
@@ -49,7 +48,7 @@ async fn next(body: &mut Lent, within: Duration) -> Option<Result<Bytes, BodyErr
             },
             Ok(Some(Err(error))) => return Some(Err(BodyError::BrokenOff(error.to_string()))),
             Ok(None) => return None,
-            Err(_) => return Some(Err(BodyError::BrokenOff(format!("nothing came for {within:?}")))),
+            Err(_) => return Some(Err(BodyError::BrokenOff(format!("nothing arrived for {within:?}")))),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::schema;
 use super::task::as_text;
 
-/// One send of a task over the wire.
+/// One attempt to send a task's request.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Attempt")]
@@ -20,25 +20,25 @@ pub struct ShownAttempt<'a> {
     pub task_id: TaskId,
     /// Its number among all attempts of the task, from 1. It grows over all runs.
     pub attempt_number: u32,
-    /// Its number within its run, from 1 in every run: what `maxAttempts` limits. In an attempt that was logged before
-    /// this was kept, the same as `attemptNumber`.
+    /// Its number within its run, from 1 in every run: what `maxAttempts` limits. In an attempt of
+    /// an old version that did not log it, the same as `attemptNumber`.
     pub attempt_in_run: u32,
     /// The most attempts that the task may make in one run.
     pub max_attempts: u32,
-    /// When its first byte went out, in epoch milliseconds. If none did, when it began to connect; if a crash cut it off,
+    /// When its first byte was sent, in epoch milliseconds. If none was, when it began to connect; if a crash interrupted it,
     /// when it was claimed.
     pub started_at: u64,
-    /// How long the whole attempt took in milliseconds, connecting included; nothing if a crash cut it off.
+    /// How long the whole attempt took in milliseconds, connecting included; `null` if a crash interrupted it.
     pub duration_ms: Option<u64>,
-    /// What it meant.
+    /// Its outcome.
     #[schemars(with = "schema::AttemptOutcome")]
     pub outcome: &'static str,
     /// The answer's status code, if there was an answer.
     pub response_status: Option<u16>,
-    /// What kind of thing went wrong, if anything did.
+    /// The kind of the error, if there was one.
     #[schemars(with = "Option<schema::ErrorKind>")]
     pub error_type: Option<&'static str>,
-    /// What went wrong, in a sentence.
+    /// The error, in a sentence.
     pub error_message: Option<&'a str>,
     /// The wait before the next attempt in milliseconds, if there was to be one.
     pub backoff_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! What became of a batch.
+//! The result of a batch.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,29 +6,29 @@ use serde::Serialize;
 use super::problem::Problem;
 use super::task::Task;
 
-/// What became of each task of a batch, in their order.
+/// The result of each task of a batch, in their order.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BatchAnswer<'a> {
     /// One result per task.
     pub results: Vec<BatchResult<'a>>,
 }
 
-/// What became of one task of a batch.
+/// The result of one task of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum BatchResult<'a> {
-    /// It was accepted: 201, or 200 if it had been before.
+    /// The task was accepted: 201, or 200 if it was accepted before.
     Accepted {
-        /// What a single submission would have been answered with.
+        /// The status code that a single submission would have been answered with.
         status: u16,
         /// The task.
         task: Box<Task<'a>>,
     },
-    /// It was refused.
+    /// The task was refused.
     Refused {
-        /// What a single submission would have been answered with.
+        /// The status code that a single submission would have been answered with.
         status: u16,
-        /// Why.
+        /// Why it was refused.
         error: Box<Problem>,
     },
 }

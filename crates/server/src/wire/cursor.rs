@@ -1,14 +1,14 @@
-//! Where a list goes on, as an opaque text.
+//! Cursors: where the next page of a list begins, as an opaque text.
 //!
-//! A cursor holds the last item's name and nothing secret; one letter in front keeps the lists apart.
+//! A cursor holds the key of the last item and nothing secret. Its first letter says which list it belongs to.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use redrive_core::{PolicyId, TaskId};
 
-/// What a list can go on behind.
+/// A position in a list.
 pub trait Cursor: Sized {
-    /// Which list it belongs to.
+    /// The letter of the list it belongs to.
     const LIST: u8;
 
     /// What the cursor holds.
@@ -17,7 +17,7 @@ pub trait Cursor: Sized {
     /// From what a cursor holds.
     fn from_payload(payload: &str) -> Option<Self>;
 
-    /// As a text for the caller to bring back.
+    /// The cursor as text, for the caller to send back.
     fn to_cursor(&self) -> String {
         let payload = self.payload();
         let mut bytes = Vec::with_capacity(payload.len() + 1);
@@ -26,7 +26,7 @@ pub trait Cursor: Sized {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// From a text that the caller brought back; `None` if it is not one of this list's cursors.
+    /// Reads a cursor that a caller sent; `None` if it is not a cursor of this list.
     fn from_cursor(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (&list, payload) = bytes.split_first()?;

@@ -1,13 +1,13 @@
-//! What is told of a text that a caller has sent: a problem must not be as large as what it is about.
+//! Shortens texts of the caller for problem details, which must not be as large as the request.
 
-/// The most bytes of a name that are told.
+/// The most bytes of a name that are shown.
 const NAME: usize = 256;
-/// The most bytes of a sentence that are told.
+/// The most bytes of a sentence that are shown.
 const SENTENCE: usize = 1_024;
-/// The bytes at the end of a sentence that are told when it is cut: there it says what was expected.
+/// The bytes shown from the end of a sentence that is shortened: the end says what was expected.
 const END: usize = 640;
 
-/// A name, cut at its end.
+/// A name, shortened at its end.
 pub(crate) fn name(mut text: String) -> String {
     if text.len() > NAME {
         text.truncate(boundary(&text, NAME));
@@ -17,7 +17,7 @@ pub(crate) fn name(mut text: String) -> String {
     text
 }
 
-/// A sentence, cut in its middle.
+/// A sentence, shortened in its middle.
 pub(crate) fn sentence(text: String) -> String {
     if text.len() <= SENTENCE {
         return text;
@@ -27,7 +27,7 @@ pub(crate) fn sentence(text: String) -> String {
     format!("{begin}… ({} bytes left out) …{end}", text.len() - begin.len() - end.len())
 }
 
-/// The last place up to `at` where no character is cut in two.
+/// The last character boundary up to `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! What of the retry standard a document breaks, as it is shown.
+//! Findings of the retry standard, as the API shows them.
 
-use redrive_core::lint::{Finding, Permission};
+use redrive_standard::rules::{Finding, Permission};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ use serde::Serialize;
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Finding")]
 pub struct ShownFinding {
-    /// The rule's number.
+    /// The rule's id.
     #[schemars(example = &"R-1")]
     pub rule: &'static str,
-    /// What was looked for: stable.
+    /// The name of the check. It does not change.
     #[schemars(example = &"fixed-interval")]
     pub check: &'static str,
-    /// What the standard does about it: `merge` and `deploy` are blocked, `approval` is needed, or it is `advice`.
+    /// What the standard demands: `merge` and `deploy` are blocked, `approval` is needed, or it is `advice`.
     pub gate: &'static str,
-    /// Where it is.
+    /// The field that breaks the rule.
     #[schemars(example = &"backoff")]
     pub field: String,
     /// What is wrong.
@@ -26,10 +26,10 @@ pub struct ShownFinding {
     pub why: &'static str,
     /// What to do about it.
     pub fix: String,
-    /// Who has approved it, and until when; left out if nobody has.
+    /// The approval of this finding; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ShownPermission>,
-    /// Whether it breaks a MUST, and nobody has approved that.
+    /// Whether it breaks a MUST without an approval.
     #[serde(skip)]
     pub breaks_a_must: bool,
 }
@@ -43,7 +43,7 @@ pub struct ShownPermission {
     pub by: String,
     /// Its last day.
     pub until: String,
-    /// For how many attempts it is.
+    /// The number of attempts that it allows.
     pub max_attempts: u32,
     /// Whether it covers the finding: `granted`, `expired`, or `exceeded` if it is for fewer attempts.
     pub state: &'static str,

@@ -1,7 +1,7 @@
-//! Header fields: as a caller writes them, and as they are shown.
+//! Header fields: in requests and in answers.
 //!
-//! Both are an object from names to one text or a list of texts. What is read keeps its order and its spelling; what
-//! is shown has one entry per name and hides secrets.
+//! Both are an object from names to one text or a list of texts. Requests keep order and
+//! spelling; answers have one entry per name and mask secrets.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,28 +1,28 @@
-//! How the service is.
+//! The health of the service.
 
 use redrive_engine::ClockState;
 use redrive_store::{SetAside, UnreadableRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How the service is.
+/// The health of the service.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     /// `ok`.
     pub status: &'static str,
-    /// What the store holds and this program cannot understand. It is set aside, and everything else goes on.
+    /// Rows of the store that this version cannot read. They are set aside; everything else continues.
     #[serde(rename = "setAside", skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<ShownSetAside>,
-    /// What is wrong with the clocks, if anything is. Submissions are accepted.
+    /// The state of the clocks, if something is wrong with them. Submissions are still accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ShownClock>,
 }
 
 impl Health {
-    /// All is well.
+    /// The service is healthy.
     pub const OK: Health = Health { status: "ok", set_aside: None, clock: None };
 
-    /// All is well but for what is set aside, and for the clocks.
+    /// The service is healthy, with these rows set aside and this state of the clocks.
     pub fn beside(set_aside: SetAside, clock: ClockState) -> Self {
         let SetAside { count, rows } = set_aside;
         let clock = (clock.is_machine_off() || !clock.is_certain).then_some(ShownClock {
@@ -35,22 +35,22 @@ impl Health {
     }
 }
 
-/// What is wrong with the clocks.
+/// The state of the clocks.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Clock")]
 pub struct ShownClock {
-    /// By how many milliseconds the machine's clock is ahead of the time that this process works on: the database's where nodes
+    /// By how many milliseconds the machine's clock is ahead of the time that this process works with: the database's where nodes
     /// share one, otherwise what the machine's clock showed at the start.
     pub ahead_ms: i64,
-    /// By how many milliseconds the database's clock has stepped, while that is not followed.
+    /// By how many milliseconds the database's clock has stepped, while the step is not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stepped_ms: Option<i64>,
-    /// Whether tasks are claimed. They are not while the time is not certain.
+    /// Whether tasks are claimed: not while the time is uncertain.
     pub is_claiming: bool,
 }
 
-/// Rows that cannot be understood.
+/// Rows that cannot be read.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SetAside")]
 pub struct ShownSetAside {
@@ -60,11 +60,11 @@ pub struct ShownSetAside {
     pub rows: Vec<ShownRow>,
 }
 
-/// A row that cannot be understood.
+/// A row that cannot be read.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SetAsideRow")]
 pub struct ShownRow {
-    /// Which row of which kind.
+    /// The kind of the row and its key.
     pub row: String,
     /// What is wrong with it.
     pub problem: String,

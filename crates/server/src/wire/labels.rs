@@ -1,4 +1,4 @@
-//! Labels as a caller writes them: an object in which no name comes twice.
+//! Labels in a request: an object in which no name occurs twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,23 +9,23 @@ use super::text::Text;
 
 type Labels<'a> = BTreeMap<Text<'a>, Text<'a>>;
 
-/// For a field that may be left out. Of a name that comes twice, serde would keep the last value.
+/// For an optional field. Of a name that occurs twice, serde would keep the last value.
 pub(super) fn optional<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Labels<'a>>, D::Error> {
-    Ok(Option::<Distinct<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
+    Ok(Option::<UniqueNames<'de>>::deserialize(deserializer)?.map(|labels| labels.0))
 }
 
-struct Distinct<'a>(Labels<'a>);
+struct UniqueNames<'a>(Labels<'a>);
 
-impl<'de> Deserialize<'de> for Distinct<'de> {
+impl<'de> Deserialize<'de> for UniqueNames<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(DistinctVisitor)
+        deserializer.deserialize_map(UniqueNamesVisitor)
     }
 }
 
-struct DistinctVisitor;
+struct UniqueNamesVisitor;
 
-impl<'de> Visitor<'de> for DistinctVisitor {
-    type Value = Distinct<'de>;
+impl<'de> Visitor<'de> for UniqueNamesVisitor {
+    type Value = UniqueNames<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object from names to texts")
@@ -39,6 +39,6 @@ impl<'de> Visitor<'de> for DistinctVisitor {
             }
             labels.insert(name, value);
         }
-        Ok(Distinct(labels))
+        Ok(UniqueNames(labels))
     }
 }

@@ -1,9 +1,9 @@
-//! The documents that callers and the service exchange, and nothing about how they travel.
+//! The JSON documents of requests and answers, independent of HTTP.
 //!
-//! What comes in borrows from the bytes that were read and refuses what it does not know. What goes out borrows from
-//! the domain's values. Both describe themselves as JSON schemas, for `/openapi.json`.
+//! Documents of requests borrow from the bytes that were read and refuse unknown fields. Documents of answers borrow from the
+//! domain's values. Both have JSON schemas, for `/openapi.json`.
 //!
-//! Not here: whether values make sense (`crate::intake`), status codes (`crate::rest`).
+//! Not here: whether values are valid (`crate::intake`), status codes (`crate::rest`).
 
 mod attempt;
 mod batch;

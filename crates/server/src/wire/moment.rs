@@ -1,4 +1,4 @@
-//! A moment as callers may write it: epoch milliseconds or an RFC 3339 text.
+//! A moment in a request: epoch milliseconds or an RFC 3339 text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,20 +9,20 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What a moment may look like, in words.
+/// The accepted forms of a moment, in words.
 const EXPECTED: &str = "epoch milliseconds or an RFC 3339 time such as 2026-01-31T12:00:00Z";
 
 /// A moment that a caller gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub Timestamp);
 
-/// A text that is no moment.
+/// The text is not a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be {EXPECTED}")]
 pub struct NotAMoment;
 
 impl Moment {
-    /// A later moment than can be kept is none: it would be taken for another one.
+    /// A moment beyond the range of the store is refused.
     fn from_millis(millis: u64) -> Option<Self> {
         (millis <= Timestamp::MAX.as_millis()).then(|| Moment(Timestamp::from_millis(millis)))
     }

@@ -1,18 +1,18 @@
-//! A process over the store.
+//! The nodes: the processes that use one store.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::operations::{NodeState, SeenNode};
+use crate::operations::{NodeState, NodeWithState};
 
-/// The processes over the store.
+/// The nodes that use the store.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeList<'a> {
-    /// Every process that has been heard of and has not left, in the order of their names.
+    /// Every node that has sent a heartbeat and has not left, by name.
     pub nodes: Vec<ShownNode<'a>>,
 }
 
-/// A process over the store.
+/// A node: one process that uses the store.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Node")]
@@ -28,12 +28,12 @@ pub struct ShownNode<'a> {
     pub version: &'a str,
     /// When it started, in milliseconds since the epoch.
     pub started_at: u64,
-    /// When it was last heard of, in milliseconds since the epoch.
+    /// The time of its last heartbeat, in milliseconds since the epoch.
     pub seen_at: u64,
-    /// By how many milliseconds its machine's clock was ahead of the time that all nodes work on, which is the database's;
-    /// negative if behind. It does no harm, but should be set right.
+    /// By how many milliseconds its machine's clock was ahead of the time that all nodes work with, which is the database's;
+    /// negative if behind. Redrive does not depend on it, but it should be corrected.
     pub clock_ahead_ms: i64,
-    /// The attempts that it had under way when it was last heard of.
+    /// The attempts under way at its last heartbeat.
     pub in_flight: u64,
     /// The tasks that it holds a lease on now, by the store's own count.
     pub leases: u64,
@@ -41,8 +41,8 @@ pub struct ShownNode<'a> {
 
 impl<'a> ShownNode<'a> {
     /// The node as the API shows it.
-    pub fn new(seen: &'a SeenNode) -> Self {
-        let SeenNode { node, state } = seen;
+    pub fn new(seen: &'a NodeWithState) -> Self {
+        let NodeWithState { node, state } = seen;
         ShownNode {
             node: node.id.as_str(),
             state: match state {

@@ -1,4 +1,4 @@
-//! An object, and nothing else: serde would also take a list of the field's values in their order.
+//! Accepts objects only: serde would also accept a list of the fields' values in their order.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// For a field that may be left out.
+/// For an optional field.
 pub(crate) fn optional<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))
 }

@@ -1,4 +1,4 @@
-//! From bytes to a document, and what to say when they are none.
+//! From bytes to a document, or to an error that names the field.
 
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -6,16 +6,16 @@ use serde_json::error::Category;
 use super::excerpt;
 use super::object::Object;
 
-/// Why bytes are not the document that was expected.
+/// Why bytes could not be read as the expected document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Not JSON at all.
+    /// The bytes are not JSON.
     #[error("not JSON: {0}")]
     Syntax(String),
-    /// JSON, but of another shape.
+    /// The JSON does not match the schema.
     #[error("{message}")]
     Shape {
-        /// Where, as a path such as `tasks[3].headers`; nothing if it is the document itself.
+        /// The path of the field, such as `tasks[3].headers`; nothing if it is the document itself.
         field: Option<String>,
         /// What is wrong there.
         message: String,
@@ -24,7 +24,7 @@ pub enum Malformed {
 
 /// Reads one document.
 ///
-/// The first pass only parses: nearly all documents are good ones. A bad one is read again to find out where.
+/// The first pass only parses. If it fails, a second pass finds the field.
 pub fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Malformed> {
     match serde_json::from_slice::<Object<T>>(bytes) {
         Ok(Object(document)) => Ok(document),

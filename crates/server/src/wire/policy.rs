@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
     }
 }
 
-/// The object without its `policyId`, which is put aside.
+/// The object without its `policyId`, which is read separately.
 struct SpecFields<'s, 'de, A> {
     map: A,
     policy_id: &'s mut Option<Text<'de>>,
@@ -123,14 +123,13 @@ pub struct ShownPolicy<'a> {
     /// The fields, defaults filled in.
     #[serde(flatten)]
     pub fields: Spec,
-    /// The rules of the retry standard that the policy breaks, where the service looks at it. Otherwise left out, and
-    /// also in lists.
+    /// The rules of the retry standard that the policy breaks. Left out in lists, and with `--standard off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ShownFinding>,
 }
 
 impl<'a> ShownPolicy<'a> {
-    /// The version with its defaults filled in; an error if what was stored is no policy.
+    /// The version with its defaults filled in; an error if the stored fields are not a valid policy.
     pub fn try_new(version: &'a PolicyVersion) -> Result<Self, Invalid> {
         let fields = Spec { approval: version.spec.approval.clone(), ..Policy::resolve(&version.spec)?.to_spec() };
         let created_at = Timestamp::as_millis(version.created_at);
@@ -144,7 +143,7 @@ impl<'a> ShownPolicy<'a> {
     }
 }
 
-/// A policy as it is, and the versions that it had.
+/// A policy with its versions.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyHistory<'a> {
@@ -155,7 +154,7 @@ pub struct PolicyHistory<'a> {
     pub versions: Vec<ShownPolicy<'a>>,
 }
 
-/// A page of policies, in the order of their names.
+/// A page of policies, by name.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyList<'a> {

@@ -7,21 +7,21 @@ use serde::Serialize;
 
 use super::finding::ShownFinding;
 
-/// What went wrong, for programs and people. Members that say nothing are left out.
+/// A problem (RFC 9457). Members without a value are left out.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// The kind of problem: stable, and a page of this server that explains it.
+    /// The type of the problem: a stable path of this server, with a page that explains it.
     #[serde(rename = "type")]
     #[schemars(example = &"/problems/idempotency-key-reused")]
     pub kind: String,
-    /// The kind in a few words; always the same for a type.
+    /// The type in a few words; always the same for a type.
     pub title: Cow<'static, str>,
     /// The status code.
     pub status: u16,
-    /// What went wrong this time.
+    /// What was wrong with this request.
     pub detail: String,
-    /// Where the first fault is: a path such as `tasks[3].headers`, a query parameter or a header.
+    /// The place of the first fault: a path such as `tasks[3].headers`, a query parameter or a header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// Every fault that was found, the first one included.
@@ -30,16 +30,16 @@ pub struct Problem {
     /// The rules of the retry standard that the document breaks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ShownFinding>,
-    /// The task that it is about.
+    /// The task that the problem is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// How many tasks that have not ended pin the policy.
+    /// How many tasks that have not ended use the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_tasks: Option<u64>,
     /// The policy's current version; left out if there is no such policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_version: Option<u32>,
-    /// The most that is allowed, in bytes.
+    /// The limit, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<usize>,
 }
@@ -47,8 +47,8 @@ pub struct Problem {
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FieldFault {
-    /// Where it is.
+    /// The path of the field.
     pub field: String,
-    /// What is wrong there.
+    /// What is wrong with it.
     pub message: String,
 }

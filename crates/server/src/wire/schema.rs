@@ -1,4 +1,4 @@
-//! The schemas of texts that are one of a few: made from the domain's own lists, so that they cannot drift.
+//! The schemas of enumerations, made from the lists of the domain types.
 
 use std::borrow::Cow;
 
@@ -36,9 +36,9 @@ fn status(status: Status) -> &'static str {
         Status::Pending => "it waits for its next attempt",
         Status::InFlight => "an attempt is claimed or under way",
         Status::Succeeded => "the dependency accepted it",
-        Status::Failed => "an attempt failed in a way that no retry can mend",
+        Status::Failed => "an attempt failed in a way that no retry can fix",
         Status::Exhausted => "its attempts or its time ran out",
-        Status::Cancelled => "it was cancelled, and nothing of it is sent any more",
+        Status::Cancelled => "it was cancelled, and nothing is sent any more",
     }
 }
 
@@ -61,10 +61,10 @@ fn reason(reason: Reason) -> &'static str {
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Success => "the dependency accepted it",
-        Outcome::Retryable => "it failed in a way that a later attempt may not",
-        Outcome::Overloaded => "a 429 that is retried, the dependency asks for fewer requests",
-        Outcome::Permanent => "it failed in a way that no retry can mend",
-        Outcome::Unknown => "a crash cut it off, and it may have been delivered or not",
+        Outcome::Retryable => "it failed, and a later attempt may succeed",
+        Outcome::Overloaded => "the dependency answered 429, which is retried",
+        Outcome::Permanent => "it failed in a way that no retry can fix",
+        Outcome::Unknown => "a crash interrupted it, and it may or may not have been delivered",
     }
 }
 

@@ -1,18 +1,18 @@
-//! What is never shown: the values of headers and of URL parameters whose names say that they are secret, and the user
-//! and password in a URL. All of it is kept and sent as given.
+//! Masks secrets: the values of headers and of URL parameters with secret names, and the user and password in a URL. They are
+//! stored and sent as given, and never shown.
 //!
 //! A name is secret if a part of it is in [`PARTS`], if a word of it is in [`WORDS`], or if it is a parameter that is in
-//! [`PARAMETERS`]; case does not matter. [`Secrets::and`] adds parts. Hiding one value too many does less harm than showing
-//! one too many.
+//! [`PARAMETERS`]; case does not matter. [`Secrets::and`] adds parts. When in doubt a value is
+//! masked.
 
 use std::borrow::Cow;
 
 use crate::percent;
 
-/// Stands in for a secret.
+/// Replaces a secret.
 pub const MASK: &str = "***";
 
-/// Parts of names that give a secret away, whatever else the name says.
+/// Parts of names that make the whole name secret.
 pub(crate) const PARTS: [&str; 18] = [
     "assertion",
     "auth",
@@ -33,24 +33,24 @@ pub(crate) const PARTS: [&str; 18] = [
     "totp",
     "xsrf",
 ];
-/// Words that give a secret away where they stand alone or beside others: `X-Pin` and `userPin`, but not `Shipping`.
+/// Words that make a name secret as a whole word: `X-Pin` and `userPin`, but not `Shipping`.
 pub(crate) const WORDS: [&str; 7] = ["mac", "otp", "pin", "sas", "sid", "sig", "ticket"];
 /// Whole names of URL parameters.
 pub(crate) const PARAMETERS: [&str; 1] = ["code"];
-/// Names that only look like it.
+/// Names that are not secret although they contain such a part.
 const HARMLESS: [&str; 2] = ["author", "www-authenticate"];
 
 /// Where the value of a parameter in a URL ends, also if the URL stands in a text.
 const VALUE_ENDS: [char; 7] = ['&', '#', ' ', '\t', '"', '<', '>'];
 
-/// Knows which names are secret.
+/// Decides which names are secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     more: Vec<String>,
 }
 
 impl Secrets {
-    /// Those that are always secret, and names that have one of these parts.
+    /// The names that are always secret, and those that contain one of these parts.
     pub fn and(parts: impl IntoIterator<Item = String>) -> Self {
         Secrets { more: parts.into_iter().collect() }
     }
@@ -98,7 +98,7 @@ impl Secrets {
             true => percent::decode(name, true).map(Cow::Owned),
             false => Some(Cow::Borrowed(name)),
         };
-        // What cannot be read may say anything.
+        // A name that cannot be decoded is treated as secret.
         let Some(name) = decoded else { return true };
         self.is_secret(&name) || PARAMETERS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
     }

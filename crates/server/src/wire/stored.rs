@@ -1,16 +1,16 @@
-//! What an upload is answered with.
+//! The answer to an upload.
 
 use redrive_core::BodyRef;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A stored body, for a submission to refer to.
+/// A stored body, for submissions to refer to.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredBody {
-    /// What to give as `bodyRef`: `sha256:` and the hash of its bytes.
+    /// The reference to use as `bodyRef`: `sha256:` and the hash of the bytes.
     pub body_ref: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 

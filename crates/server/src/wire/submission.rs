@@ -13,7 +13,7 @@ use super::moment::Moment;
 use super::object;
 use super::text::Text;
 
-/// A request to see through: where to send it, what to send, and how to retry it.
+/// A task to submit: where to send the request, what to send, and how to retry it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Submission<'a> {
@@ -49,15 +49,15 @@ pub struct Submission<'a> {
     #[serde(borrow, default)]
     #[schemars(example = &"default")]
     pub policy_id: Option<Text<'a>>,
-    /// Single fields of the policy to change for this task only.
+    /// Fields of the policy to change for this task only.
     #[serde(default, deserialize_with = "object::optional")]
     pub policy: Option<policy::Spec>,
     /// The key that every attempt carries and that makes submitting again safe: 1 to 64 visible ASCII characters. The
-    /// `Idempotency-Key` header says the same. One is made if there is none.
+    /// `Idempotency-Key` header may be used instead. One is generated if there is none.
     #[serde(borrow, default)]
     #[schemars(example = &"order-1234", extend("minLength" = 1, "maxLength" = 64))]
     pub idempotency_key: Option<Text<'a>>,
-    /// The downstream that the target belongs to. The target's origin if left out.
+    /// The dependency that the target belongs to. The target's origin if left out.
     #[serde(borrow, default)]
     #[schemars(example = &"billing")]
     pub dependency: Option<Text<'a>>,
@@ -67,7 +67,7 @@ pub struct Submission<'a> {
     /// When the first attempt may begin, instead of `delayMs`.
     #[serde(default)]
     pub not_before: Option<Moment>,
-    /// Names and values for finding the task again: at most 20; names of at most 64 letters, digits, `.`, `_`, `-`;
+    /// Names and values to find the task by: at most 20; names of at most 64 letters, digits, `.`, `_`, `-`;
     /// values of at most 256 characters.
     #[serde(borrow, default, deserialize_with = "labels::optional")]
     pub labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
@@ -82,7 +82,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch<'a> {
-    /// The tasks, at most 1,000. Each is judged by itself: a bad one spoils none of the others.
+    /// The tasks, at most 1,000. Each is validated by itself: an invalid one does not affect the others.
     #[serde(borrow)]
     #[schemars(with = "Vec<Submission<'a>>")]
     pub tasks: Vec<&'a RawValue>,

@@ -16,7 +16,7 @@ use super::headers::ShownHeaders;
 use super::schema;
 use super::secret::Secrets;
 
-/// A task and where it stands. Times are epoch milliseconds; what there is nothing to say about is `null`.
+/// A task and its status. Times are epoch milliseconds; values that do not exist are `null`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task<'a> {
@@ -24,7 +24,7 @@ pub struct Task<'a> {
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "schema::Uuid")]
     pub task_id: TaskId,
-    /// Where it stands.
+    /// Its status.
     #[schemars(with = "schema::TaskStatus")]
     pub status: &'static str,
     /// Why it ended, once it has; nothing for SUCCEEDED.
@@ -47,7 +47,7 @@ pub struct Task<'a> {
     /// When it ended.
     pub ended_at: Option<u64>,
     /// Whether a cancel came while an attempt was claimed or under way: that attempt may still reach the dependency, no
-    /// further one is made. Only the status CANCELLED promises that nothing is sent any more.
+    /// further one is made. Only the status CANCELLED means that nothing is sent any more.
     pub cancel_requested: bool,
     /// The URL that it calls; a user, a password and the values of secret parameters in it are shown as `***`.
     pub target_url: Cow<'a, str>,
@@ -60,27 +60,27 @@ pub struct Task<'a> {
     /// Where the body can be read, if it is stored apart from the task: `GET /blobs/{bodyRef}`. Otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_ref: Option<String>,
-    /// The downstream that it calls.
+    /// The dependency that it calls.
     pub dependency: &'a str,
     /// The policy that it is retried by.
     pub policy_id: &'a str,
-    /// The version of the policy that it was accepted with and keeps.
+    /// The version of the policy that it was accepted with. Later versions do not apply to it.
     pub policy_version: u32,
     /// The policy's fields that this task changes, if any.
     pub policy: Option<&'a policy::Spec>,
     /// The key that every attempt carries.
     pub idempotency_key: &'a str,
-    /// `true` in the answer to a submission that had no key, so that one was made; otherwise left out.
+    /// `true` in the answer to a submission without a key: this key was generated. Otherwise left out.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotency_key_generated: bool,
     /// In the answer to a submission: the rules of the retry standard that it breaks. Otherwise left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ShownFinding>,
-    /// The caller's names and values.
+    /// The labels that the caller gave.
     pub labels: &'a BTreeMap<String, String>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<ShownError<'a>>,
-    /// What the dependency answered last, once the task has ended. Left out in lists, and in the answer to a batch once it
+    /// The last answer of the dependency, once the task has ended. Left out in lists, and in the answer to a batch once it
     /// shows 1 MiB of responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Response<'a>>")]
@@ -88,7 +88,7 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A task with all that is to be shown of it.
+    /// A task with everything that is shown of it.
     pub fn full(detail: &'a TaskDetail, secrets: &'a Secrets) -> Self {
         let response = detail.answer.as_ref().map(|answer| Response::new(answer, secrets));
         Task { response: Some(response), ..Task::summary(detail, secrets) }
@@ -129,7 +129,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// What went wrong with an attempt.
+/// The error of an attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "TaskError")]
 pub struct ShownError<'a> {
@@ -147,7 +147,7 @@ impl<'a> From<&'a LastError> for ShownError<'a> {
     }
 }
 
-/// What a dependency answered.
+/// The answer of a dependency.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Response<'a> {
@@ -164,14 +164,14 @@ pub struct Response<'a> {
     /// Where the body can be read if it is too large to be shown here: `GET /blobs/{bodyRef}`. Otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_ref: Option<String>,
-    /// How many bytes of the body are kept.
+    /// How many bytes of the body are stored.
     pub body_bytes: u64,
-    /// Whether there was more of the body than is kept.
+    /// Whether the body was longer than what is stored.
     pub truncated: bool,
 }
 
 impl<'a> Response<'a> {
-    /// What was answered, without its secrets.
+    /// The answer, with its secrets masked.
     pub fn new(answer: &'a Answer, secrets: &'a Secrets) -> Self {
         let bytes = answer.body.inline();
         let body = bytes.and_then(|bytes| text(bytes, answer.truncated));
@@ -203,11 +203,11 @@ fn text(bytes: &[u8], truncated: bool) -> Option<&str> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskList<'a> {
-    /// The tasks. A page may be short, even empty, and still have a next one.
+    /// The tasks. A short or empty page may still have a next one.
     pub tasks: Vec<Task<'a>>,
     /// Where the next page begins; `null` on the last one.
     pub next_cursor: Option<String>,
-    /// How many tasks there are in each status, whatever the filters.
+    /// How many tasks there are in each status, of all tasks.
     pub counts: StatusCounts,
 }
 
@@ -221,11 +221,11 @@ pub struct StatusCounts {
     pub in_flight: u64,
     /// Accepted by their dependency.
     pub succeeded: u64,
-    /// Answered with what no retry can mend.
+    /// Failed in a way that no retry can fix.
     pub failed: u64,
     /// Out of attempts or time.
     pub exhausted: u64,
-    /// Taken back.
+    /// Cancelled.
     pub cancelled: u64,
 }
 

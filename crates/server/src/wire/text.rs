@@ -1,4 +1,4 @@
-//! A text that is borrowed from the document where it can be.
+//! A text, borrowed from the document if possible.
 
 use std::borrow::Cow;
 use std::ops::Deref;

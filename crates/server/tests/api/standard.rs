@@ -223,7 +223,7 @@ async fn a_refusal_names_what_breaks_a_must_and_tells_the_rest_as_well() {
     let policy = r#"{"policyId":"a","context":"webhook","scheduleMs":[5000,1000,9000],"maxAttempts":20,
         "totalBudgetMs":172800000}"#;
     let problem = world.post(POLICIES, policy).await.json();
-    assert_eq!(problem["detail"], "it breaks R-1, R-2, R-3 of the retry standard");
+    assert_eq!(problem["detail"], "breaks R-1, R-2, R-3 of the retry standard");
     assert_eq!(problem["field"], "scheduleMs");
     let fields: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| error["field"].clone()).collect();
     assert_eq!(fields, ["scheduleMs", "maxAttempts", "totalBudgetMs"]);
@@ -233,7 +233,7 @@ async fn a_refusal_names_what_breaks_a_must_and_tells_the_rest_as_well() {
     let problem = world.post(POLICIES, advice).await.json();
     assert_eq!(
         (&problem["field"], &problem["detail"]),
-        (&json!("totalBudgetMs"), &json!("it breaks R-3 of the retry standard"))
+        (&json!("totalBudgetMs"), &json!("breaks R-3 of the retry standard"))
     );
     assert_eq!(findings(&problem).len(), 2);
     assert_eq!(problem["errors"].as_array().unwrap().len(), 1);

@@ -11,7 +11,7 @@ use redrive_server::operations::{self, TaskFilter};
 use redrive_store::{Counts, TaskDetail};
 
 use super::World;
-use super::client::{Answer, Caller};
+use super::client::{Answer, Caller, local};
 use crate::model::Rules;
 use crate::moment::Moment;
 
@@ -75,7 +75,8 @@ async fn read_tasks(caller: &mut Caller, tenant: &TenantId, statuses: Vec<Status
     loop {
         let (tenant, statuses) = (tenant.clone(), statuses.clone());
         let filter = TaskFilter { statuses, below, limit: Some(200), ..TaskFilter::default() };
-        let answer = caller.call(move |app| async move { operations::list_tasks(&app, &tenant, filter).await }).await;
+        let answer =
+            caller.call(move |app| async move { operations::list_tasks(&app, &local(&tenant), filter).await }).await;
         if let Answer::Given(Ok(listing), _) = answer {
             tasks.extend(listing.page.tasks);
             below = listing.page.next;
@@ -90,7 +91,8 @@ async fn read_counts(caller: &mut Caller, tenant: &TenantId) -> Counts {
     loop {
         let tenant = tenant.clone();
         let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
-        let answer = caller.call(move |app| async move { operations::list_tasks(&app, &tenant, filter).await }).await;
+        let answer =
+            caller.call(move |app| async move { operations::list_tasks(&app, &local(&tenant), filter).await }).await;
         if let Answer::Given(Ok(listing), _) = answer {
             return listing.counts;
         }
@@ -102,7 +104,7 @@ async fn read_attempts(caller: &mut Caller, tenant: &TenantId, id: TaskId) -> Op
     loop {
         let tenant = tenant.clone();
         let answer = caller
-            .call(move |app| async move { operations::list_attempts(&app, &tenant, id, 0, Some(500)).await })
+            .call(move |app| async move { operations::list_attempts(&app, &local(&tenant), id, 0, Some(500)).await })
             .await;
         match answer {
             Answer::Given(Ok(page), _) => return Some(page.attempts),

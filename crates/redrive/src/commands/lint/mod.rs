@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use redrive_core::Date;
-use redrive_core::lint::Gate;
-use redrive_lint::{Topic, Verdict, judge, page, report};
+use redrive_standard::files::{Topic, Verdict, judge, page, report};
+use redrive_standard::rules::Gate;
 
 use crate::commands::sources;
 use crate::exit::{Exit, Failure};

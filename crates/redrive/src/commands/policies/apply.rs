@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use redrive_lint::printable_json;
+use redrive_standard::printable_json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use redrive_core::lint::{self, Finding, Permission};
 use redrive_core::policy::{Context, Spec};
-use redrive_lint::printable_json;
+use redrive_standard::printable_json;
+use redrive_standard::rules::{self, Finding, Permission};
 use serde_json::Value;
 
 use super::{document, timetable};
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
 
 /// Says what of the retry standard the policy breaks today.
 fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
-    let findings = lint::policy(spec, None, today());
+    let findings = rules::check_policy(spec, None, today());
     if findings.is_empty() {
         return output.line("it keeps the retry standard, as far as a policy can");
     }

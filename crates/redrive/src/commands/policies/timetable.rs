@@ -2,7 +2,7 @@
 
 use redrive_core::Policy;
 use redrive_core::policy::{SHOWN_BESIDE, Spec};
-use redrive_core::timetable::{self, Fits, Range, Row};
+use redrive_core::timetable::{self, FitsBudget, Range, Row};
 use serde_json::{Map, Value, json};
 
 use crate::output::{Cell, Colour, Output, Table, duration};
@@ -20,12 +20,12 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     rows.iter().for_each(|row| table.row(cells(row)));
     output.table(&table)?;
     let (end, total) = ("a dead letter, with an alert", duration(policy.total_budget));
-    match rows.iter().find(|row| row.fits != Fits::Always) {
+    match rows.iter().find(|row| row.fits != FitsBudget::Always) {
         None => output.line(format!("after attempt {}, or after {total}: {end}", policy.max_attempts)),
         Some(row) => output.line(format!(
             "after {total}: {end}; attempt {} {}",
             row.attempt,
-            if row.fits == Fits::Never {
+            if row.fits == FitsBudget::Never {
                 "comes too late and is not made"
             } else {
                 "is only made if the waits are short"
@@ -35,7 +35,7 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
 }
 
 fn cells(row: &Row) -> [Cell; 7] {
-    let faint = row.fits == Fits::Never;
+    let faint = row.fits == FitsBudget::Never;
     let cell = |text: String| if faint { Cell::coloured(text, Colour::Faint) } else { text.into() };
     let wait = |of: fn(&Range) -> std::time::Duration| match row.attempt {
         1 => cell("-".into()),
@@ -63,9 +63,9 @@ pub(super) fn json(policy: &Policy) -> Value {
     };
     let row = |row: &Row| {
         let fits = match row.fits {
-            Fits::Always => "always",
-            Fits::Sometimes => "sometimes",
-            Fits::Never => "never",
+            FitsBudget::Always => "always",
+            FitsBudget::Sometimes => "sometimes",
+            FitsBudget::Never => "never",
         };
         json!({ "attempt": row.attempt, "waitMs": range(row.wait), "cumulativeMs": range(row.at), "fits": fits })
     };

@@ -128,7 +128,7 @@ fn axis(output: Output, outages: &[Outage], column: Duration, columns: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use redrive_scenario::Manner;
+    use redrive_scenario::OutageKind;
 
     use super::*;
 
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_axis_shows_when_the_dependency_is_down() {
         let second = Duration::from_secs(1);
-        let outage = Outage { from: 2 * second, to: 4 * second, manner: Manner::Fail };
+        let outage = Outage { from: 2 * second, to: 4 * second, manner: OutageKind::Fail };
         let plain = Output { coloured: false, live: false };
         assert_eq!(axis(plain, &[outage], second, 6), "──━━──");
         assert_eq!(axis(plain, &[outage], 3 * second, 2), "━━");

@@ -2,8 +2,9 @@
 
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::{breaker, budget};
-use redrive_lint::{Written, nearest};
 use redrive_scenario::{Contender, Guards};
+use redrive_standard::files::FilePolicy;
+use redrive_standard::nearest;
 use serde_json::{Map, Value};
 
 use super::{Args, wrong};
@@ -59,7 +60,7 @@ pub(super) fn labelled(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn one(text: &str, named: &[Written]) -> Result<Contender, String> {
+fn one(text: &str, named: &[FilePolicy]) -> Result<Contender, String> {
     let (label, rest) = labelled(text);
     let mut parts = rest.split('+');
     let spec = spec(parts.next().unwrap_or_default(), named)?;
@@ -76,7 +77,7 @@ fn one(text: &str, named: &[Written]) -> Result<Contender, String> {
 }
 
 /// The fields of a policy: a name, then changes; either may be missing.
-fn spec(text: &str, named: &[Written]) -> Result<Spec, String> {
+fn spec(text: &str, named: &[FilePolicy]) -> Result<Spec, String> {
     let mut base = Spec::default();
     let mut changes = Map::new();
     for (at, item) in items(text).into_iter().enumerate() {
@@ -114,7 +115,7 @@ fn readable(field: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-fn by_name(name: &str, named: &[Written]) -> Result<Spec, String> {
+fn by_name(name: &str, named: &[FilePolicy]) -> Result<Spec, String> {
     if name.is_empty() {
         return Err("a policy is missing, such as default".into());
     }
@@ -171,7 +172,7 @@ mod tests {
 
     use redrive_core::backoff::Backoff;
     use redrive_core::jitter::Jitter;
-    use redrive_lint::Source;
+    use redrive_standard::files::Source;
 
     use super::*;
 
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_policy_of_the_file_comes_before_a_preset() {
         let file = Source::try_new("policies.toml", b"[policies.sync]\nmaxAttempts = 9".to_vec()).unwrap();
-        let named = redrive_lint::policies(&file).unwrap();
+        let named = redrive_standard::files::policies(&file).unwrap();
         assert_eq!(one("sync", &named).unwrap().policy.max_attempts, 9);
         assert!(one("other", &named).unwrap_err().ends_with("grpc, sync"));
     }

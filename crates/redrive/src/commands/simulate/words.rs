@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::duration::parse_duration;
-use redrive_scenario::{Latencies, Manner, Outage};
+use redrive_scenario::{Latencies, Outage, OutageKind};
 
 /// `500` or `500/s`.
 pub(super) fn capacity(text: &str) -> Result<u32, String> {
@@ -30,9 +30,9 @@ pub(super) fn outage(text: &str) -> Result<Option<Outage>, String> {
         return Ok(None);
     }
     let (times, manner) = match text.split_once(':') {
-        None => (text, Manner::Refuse),
+        None => (text, OutageKind::Refuse),
         Some((times, manner)) => {
-            (times, Manner::from_name(manner).ok_or_else(|| format!("{manner:?} must be refuse, hang or fail"))?)
+            (times, OutageKind::from_name(manner).ok_or_else(|| format!("{manner:?} must be refuse, hang or fail"))?)
         }
     };
     let (from, to) = times.split_once("..").ok_or("must be FROM..TO[:MANNER], such as 10s..40s:hang, or none")?;
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn an_outage_has_a_beginning_an_end_and_a_manner() {
         let (from, to) = (Duration::from_secs(10), Duration::from_secs(40));
-        assert_eq!(outage("10s..40s"), Ok(Some(Outage { from, to, manner: Manner::Refuse })));
-        assert_eq!(outage("10s..40s:hang"), Ok(Some(Outage { from, to, manner: Manner::Hang })));
+        assert_eq!(outage("10s..40s"), Ok(Some(Outage { from, to, manner: OutageKind::Refuse })));
+        assert_eq!(outage("10s..40s:hang"), Ok(Some(Outage { from, to, manner: OutageKind::Hang })));
         assert_eq!(outage("none"), Ok(None));
         for wrong in ["", "10s", "10s-40s", "10s..", "..40s", "10s..40s:", "10s..40s:explode"] {
             assert!(outage(wrong).is_err(), "{wrong:?}");

@@ -31,21 +31,21 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
     let mut paths = [target.arrival().path, target.arrival().path];
     paths.sort_unstable();
     assert_eq!(paths, ["/1", "/9"]);
-    let shape = |field: &str, what: &str| format!("The document has another shape: {what}\n  {field}: {what}");
+    let shape = |field: &str, what: &str| format!("The document does not match its schema: {what}\n  {field}: {what}");
     let moment = "invalid value: string \"infinity\", expected epoch milliseconds or an RFC 3339 time such as \
                   2026-01-31T12:00:00Z";
     assert_eq!(
         business.ask(REFUSED),
         [
-            "2|A value cannot be: targetUrl must begin with http:// or https://".to_owned(),
+            "2|A value is invalid: targetUrl must begin with http:// or https://".to_owned(),
             format!("3|{}", shape("headers.X", "invalid type: integer `1`, expected a text or a list of texts")),
             format!("4|{}", shape("labels", "invalid type: sequence, expected an object from names to texts")),
-            "5|No policy of this name: there is no policy \"nobody\"\n  field: policyId".to_owned(),
+            "5|No policy with this name: there is no policy \"nobody\"\n  field: policyId".to_owned(),
             format!(
-                "6|The key belongs to another request: the idempotency key belongs to task {taken}, which has another \
+                "6|The idempotency key belongs to another request: the idempotency key belongs to task {taken}, which has another \
                  request"
             ),
-            "7|A value cannot be: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
+            "7|A value is invalid: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
             format!("8|{}", shape("notBefore", moment)),
             "10|headers must be an object of texts or lists of texts, or a list of [name, value], got [1]".to_owned(),
         ]
@@ -72,7 +72,7 @@ fn a_body_that_no_server_takes_is_refused_unread() {
         business.ask(REFUSED),
         [
             "1|body must be at most 16777216 bytes, got 16777217",
-            "2|Larger than is allowed: bodyBase64 is larger than 1048576 bytes"
+            "2|Content too large: bodyBase64 is larger than 1048576 bytes"
         ]
     );
 }

@@ -1,17 +1,21 @@
 //! Examples: the call as a curl command, the answer as JSON.
 
-use super::html::escape;
+use maud::{Markup, html};
+
 use crate::rest::route::{Document, Route};
 
 /// The call and its answer, side by side with what they explain.
-pub(crate) fn panel(route: &Route) -> String {
-    let mut panel =
-        format!("<div class=\"code\"><h4>Request</h4><pre><code>{}</code></pre>", escape(&curl_command(route)));
-    if !route.example.answer.is_empty() {
-        panel.push_str(&format!("<h4>Answer</h4><pre><code>{}</code></pre>", highlight(route.example.answer)));
+pub(crate) fn panel(route: &Route) -> Markup {
+    html! {
+        div class="code" {
+            h4 { "Request" }
+            pre { code { (curl_command(route)) } }
+            @if !route.example.answer.is_empty() {
+                h4 { "Answer" }
+                pre { code { (highlight(route.example.answer)) } }
+            }
+        }
     }
-    panel.push_str("</div>");
-    panel
 }
 
 /// The call, to be pasted into a shell.
@@ -39,8 +43,8 @@ fn quote(text: &str) -> String {
 }
 
 /// JSON with its names, texts, numbers and words marked.
-fn highlight(json: &str) -> String {
-    let mut html = String::with_capacity(json.len() * 2);
+fn highlight(json: &str) -> Markup {
+    let mut tokens = Vec::new();
     let mut rest = json;
     while let Some(first) = rest.chars().next() {
         let (length, class) = match first {
@@ -52,14 +56,14 @@ fn highlight(json: &str) -> String {
             '0'..='9' | '-' => (rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '.')).unwrap_or(rest.len()), "n"),
             other => (other.len_utf8(), ""),
         };
-        let token = escape(&rest[..length]);
-        match class {
-            "" => html.push_str(&token),
-            class => html.push_str(&format!("<i class=\"{class}\">{token}</i>")),
-        }
+        tokens.push((class, &rest[..length]));
         rest = &rest[length..];
     }
-    html
+    html! {
+        @for (class, token) in tokens {
+            @if class.is_empty() { (token) } @else { i class=(class) { (token) } }
+        }
+    }
 }
 
 /// How long the text in quotes is that `rest` begins with.
@@ -84,7 +88,7 @@ mod tests {
     fn json_is_marked_and_otherwise_unchanged() {
         let marked = highlight(r#"{ "a\"<": [-1.5, null, "x"] }"#);
         assert_eq!(
-            marked,
+            marked.into_string(),
             "{ <i class=\"k\">&quot;a\\&quot;&lt;&quot;</i>: [<i class=\"n\">-1.5</i>, <i class=\"w\">null</i>, \
              <i class=\"s\">&quot;x&quot;</i>] }"
         );

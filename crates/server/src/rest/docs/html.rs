@@ -1,45 +1,41 @@
-//! The frame of every page, and the small things of HTML.
+//! The frame of every page, and text with code in it.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
 /// A whole page.
-pub(crate) fn page(title: &str, navigation: &str, main: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title><style>{STYLE}</style></head>\
-         <body><nav><a class=\"brand\" href=\"/docs\">Redrive<small>API {version}</small></a>{navigation}\
-         <a class=\"raw\" href=\"/openapi.json\">openapi.json</a></nav><main>{main}</main></body></html>\n",
-        title = escape(title),
-        version = env!("CARGO_PKG_VERSION"),
-    )
-}
-
-/// Text as HTML.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
+pub(crate) fn page(title: &str, navigation: &Markup, main: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                nav {
+                    a class="brand" href="/docs" { "Redrive" small { "API " (env!("CARGO_PKG_VERSION")) } }
+                    (navigation)
+                    a class="raw" href="/openapi.json" { "openapi.json" }
+                }
+                main { (main) }
+            }
         }
-    }
-    escaped
+    };
+    page.into_string()
 }
 
 /// Text with `code` in backticks, as HTML.
-pub(crate) fn prose(text: &str) -> String {
-    let mut html = String::with_capacity(text.len() + 32);
-    for (at, part) in text.split('`').enumerate() {
-        match at % 2 {
-            0 => html.push_str(&escape(part)),
-            _ => html.push_str(&format!("<code>{}</code>", escape(part))),
+pub(crate) fn prose(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 0 { (part) } @else { code { (part) } }
         }
     }
-    html
 }
 
 /// What a heading is linked by.
@@ -54,6 +50,6 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_code_is_marked() {
-        assert_eq!(prose("a <b> `c & d` e"), "a &lt;b&gt; <code>c &amp; d</code> e");
+        assert_eq!(prose("a <b> `c & d` e").into_string(), "a &lt;b&gt; <code>c &amp; d</code> e");
     }
 }

@@ -11,6 +11,8 @@ pub(crate) use problems::{problem_list, problem_page};
 
 use std::sync::LazyLock;
 
+use maud::{Markup, html};
+
 use super::openapi;
 use super::route::Group;
 use super::routes::ROUTES;
@@ -21,21 +23,20 @@ const HOST: &str = "{host}";
 static PAGE: LazyLock<String> = LazyLock::new(|| {
     let document = openapi::document();
     let schemas = &document["components"]["schemas"];
-    let mut main = overview::section();
-    for group in Group::ALL {
-        main.push_str(&format!(
-            "<section class=\"group\" id=\"{0}\"><h2>{1}</h2><p class=\"lead\">{2}</p>",
-            html::anchor(group.name()),
-            group.name(),
-            html::prose(group.description()),
-        ));
-        for route in ROUTES.iter().filter(|route| route.group == group) {
-            main.push_str(&operation::section(route, &document));
+    let main = html! {
+        (overview::section())
+        @for group in Group::ALL {
+            section class="group" id=(html::anchor(group.name())) {
+                h2 { (group.name()) }
+                p class="lead" { (html::prose(group.description())) }
+                @for route in ROUTES.iter().filter(|route| route.group == group) {
+                    (operation::section(route, &document))
+                }
+            }
         }
-        main.push_str("</section>");
-    }
-    main.push_str(&fields::documents(schemas));
-    main.push_str(&problems::section());
+        (fields::documents(schemas))
+        (problems::section())
+    };
     html::page("Redrive API reference", &navigation(schemas), &main)
 });
 
@@ -46,26 +47,21 @@ pub(crate) fn reference_page(host: Option<&str>) -> String {
     PAGE.replace(HOST, host)
 }
 
-fn navigation(schemas: &serde_json::Value) -> String {
-    let mut nav = String::from("<a class=\"nav-top\" href=\"#overview\">Overview</a>");
-    for group in Group::ALL {
-        nav.push_str(&format!("<h3><a href=\"#{}\">{}</a></h3>", html::anchor(group.name()), group.name()));
-        for route in ROUTES.iter().filter(|route| route.group == group) {
-            nav.push_str(&format!(
-                "<a href=\"#{}\"><span class=\"verb {}\">{}</span>{}</a>",
-                route.id,
-                route.method.as_str().to_lowercase(),
-                route.method,
-                html::escape(route.summary),
-            ));
+fn navigation(schemas: &serde_json::Value) -> Markup {
+    html! {
+        a class="nav-top" href="#overview" { "Overview" }
+        @for group in Group::ALL {
+            h3 { a href={ "#" (html::anchor(group.name())) } { (group.name()) } }
+            @for route in ROUTES.iter().filter(|route| route.group == group) {
+                a href={ "#" (route.id) } { (operation::verb(route)) (route.summary) }
+            }
         }
+        h3 { a href="#documents" { "Documents" } }
+        @for (name, _) in schemas.as_object().into_iter().flatten() {
+            a href={ "#" (html::anchor(name)) } { (name) }
+        }
+        h3 { a href="#problems" { "Problems" } }
     }
-    nav.push_str("<h3><a href=\"#documents\">Documents</a></h3>");
-    for name in schemas.as_object().into_iter().flatten().map(|(name, _)| name) {
-        nav.push_str(&format!("<a href=\"#{0}\">{1}</a>", html::anchor(name), html::escape(name)));
-    }
-    nav.push_str("<h3><a href=\"#problems\">Problems</a></h3>");
-    nav
 }
 
 #[cfg(test)]

@@ -1,92 +1,107 @@
 //! One operation of the reference.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
-use super::html::{anchor, escape, prose};
+use super::html::{anchor, prose};
 use super::{example, fields};
-use crate::rest::route::{Place, Route};
+use crate::rest::route::{ParameterLocation, Route};
 
 /// What a route is, takes and answers; `document` is the OpenAPI document.
-pub(crate) fn section(route: &Route, document: &Value) -> String {
+pub(crate) fn section(route: &Route, document: &Value) -> Markup {
     let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
     let schemas = &document["components"]["schemas"];
-    let verb = route.method.as_str();
-    format!(
-        "<article class=\"operation\" id=\"{id}\"><div class=\"text\"><h3>{summary}</h3>\
-         <p class=\"path\"><span class=\"verb {class}\">{verb}</span><code>{path}</code></p><p>{description}</p>\
-         {parameters}{request}{answers}</div>{example}</article>",
-        id = route.id,
-        summary = escape(route.summary),
-        class = verb.to_lowercase(),
-        path = escape(route.path),
-        description = prose(route.description),
-        parameters = parameters(route, operation),
-        request = request(operation, schemas),
-        answers = answers(operation),
-        example = example::panel(route),
-    )
+    html! {
+        article class="operation" id=(route.id) {
+            div class="text" {
+                h3 { (route.summary) }
+                p class="path" { (verb(route)) code { (route.path) } }
+                p { (prose(route.description)) }
+                (parameters(route, operation))
+                (request(operation, schemas))
+                (answers(operation))
+            }
+            (example::panel(route))
+        }
+    }
 }
 
-fn parameters(route: &Route, operation: &Value) -> String {
-    let mut html = String::new();
-    for (place, title) in [(Place::Path, "In the path"), (Place::Query, "In the query"), (Place::Header, "Headers")] {
-        let mut rows = String::new();
-        for (at, parameter) in route.parameters.iter().enumerate().filter(|(_, each)| each.place == place) {
+/// The method of a route, in its colour.
+pub(crate) fn verb(route: &Route) -> Markup {
+    let verb = route.method.as_str();
+    html! { span class={ "verb " (verb.to_lowercase()) } { (verb) } }
+}
+
+fn parameters(route: &Route, operation: &Value) -> Markup {
+    let rows = |location: ParameterLocation| {
+        route.parameters.iter().enumerate().filter(move |(_, each)| each.location == location).map(|(at, parameter)| {
             let mut schema = operation["parameters"][at]["schema"].clone();
             if let Some(schema) = schema.as_object_mut() {
                 schema.insert("description".into(), parameter.description.into());
             }
-            rows.push_str(&fields::row(parameter.name, &schema, ""));
-        }
-        if !rows.is_empty() {
-            html.push_str(&format!("<h4>{title}</h4><table class=\"fields\">{rows}</table>"));
+            fields::row(parameter.name, &schema, &html! {})
+        })
+    };
+    html! {
+        @for (location, title) in [(ParameterLocation::Path, "In the path"), (ParameterLocation::Query, "In the query"), (ParameterLocation::Header, "Headers")] {
+            @if route.parameters.iter().any(|parameter| parameter.location == location) {
+                h4 { (title) }
+                table class="fields" {
+                    @for row in rows(location) { (row) }
+                }
+            }
         }
     }
-    html
 }
 
-fn request(operation: &Value, schemas: &Value) -> String {
+fn request(operation: &Value, schemas: &Value) -> Markup {
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    if schema.is_null() {
-        return String::new();
+    html! {
+        @if !schema.is_null() {
+            h4 { "Document" }
+            (fields::of(schema, schemas))
+        }
     }
-    format!("<h4>Document</h4>{}", fields::of(schema, schemas))
 }
 
-fn answers(operation: &Value) -> String {
-    let mut rows = String::new();
-    for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-        let class = match status.as_bytes().first() {
-            Some(b'2') => "good",
-            Some(b'3') => "off",
-            _ => "bad",
-        };
-        rows.push_str(&format!(
-            "<tr><th><b class=\"status {class}\">{status}</b></th><td>{}</td></tr>",
-            if class == "bad" { problems(response) } else { answer(response) },
-        ));
+fn answers(operation: &Value) -> Markup {
+    let class = |status: &str| match status.as_bytes().first() {
+        Some(b'2') => "good",
+        Some(b'3') => "off",
+        _ => "bad",
+    };
+    html! {
+        h4 { "Answers" }
+        table class="fields answers" {
+            @for (status, response) in operation["responses"].as_object().into_iter().flatten() {
+                tr {
+                    th { b class={ "status " (class(status)) } { (status) } }
+                    td {
+                        @if class(status) == "bad" { (problems(response)) } @else { (answer(response)) }
+                    }
+                }
+            }
+        }
     }
-    format!("<h4>Answers</h4><table class=\"fields answers\">{rows}</table>")
 }
 
-fn answer(response: &Value) -> String {
-    let mut html = String::new();
+fn answer(response: &Value) -> Markup {
     let schema = &response["content"]["application/json"]["schema"];
-    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        html.push_str(&format!("<span class=\"type\"><a href=\"#{}\">{}</a></span>", anchor(name), escape(name)));
+    html! {
+        @if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+            span class="type" { a href={ "#" (anchor(name)) } { (name) } }
+        }
+        (prose(response["description"].as_str().unwrap_or_default()))
+        @for (name, header) in response["headers"].as_object().into_iter().flatten() {
+            div class="header" { code { (name) } " " (prose(header["description"].as_str().unwrap_or_default())) }
+        }
     }
-    html.push_str(&prose(response["description"].as_str().unwrap_or_default()));
-    for (name, header) in response["headers"].as_object().into_iter().flatten() {
-        let description = prose(header["description"].as_str().unwrap_or_default());
-        html.push_str(&format!("<div class=\"header\"><code>{}</code> {description}</div>", escape(name)));
-    }
-    html
 }
 
-fn problems(response: &Value) -> String {
+fn problems(response: &Value) -> Markup {
     let types = response["x-problem-types"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let links = types
         .filter_map(|path| path.rsplit('/').next())
-        .map(|name| format!("<a class=\"problem\" href=\"#{}\">{}</a>", super::problems::anchor(name), escape(name)));
-    links.collect::<Vec<_>>().join(" ")
+        .map(|name| html! { a class="problem" href={ "#" (super::problems::anchor(name)) } { (name) } });
+    fields::joined(links, " ")
 }

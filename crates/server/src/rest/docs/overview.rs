@@ -1,5 +1,7 @@
 //! The beginning of the reference: what a reader needs to know before the first call.
 
+use maud::{Markup, html};
+
 use super::html::prose;
 use crate::wire::{PARAMETERS, PARTS, WORDS};
 
@@ -7,8 +9,8 @@ use crate::wire::{PARAMETERS, PARTS, WORDS};
 const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Documents",
-        "JSON in camelCase. Times are epoch milliseconds, durations are milliseconds and end in `Ms`. What there is \
-         nothing to say about is `null`. A field that is not known is refused, not ignored.",
+        "JSON in camelCase. Times are epoch milliseconds, durations are milliseconds and end in `Ms`. Values that do \
+         not exist are `null`. Unknown fields are refused, not ignored.",
     ),
     (
         "Idempotency",
@@ -17,8 +19,8 @@ const CONVENTIONS: [(&str, &str); 5] = [
     ),
     (
         "Waiting",
-        "`Prefer: wait=N` makes a submission, or a look at a task, answer as soon as the task has ended, or after N \
-         seconds (at most 30) with the task as it is.",
+        "With `Prefer: wait=N`, submitting a task or reading one answers as soon as the task has ended, or after N \
+         seconds (at most 30) with its current state.",
     ),
     (
         "Lists",
@@ -27,38 +29,52 @@ const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Errors",
         "Problem details (RFC 9457) with a stable `type`, which is also the address of a page here that explains it. \
-         `field` and `errors` name what was wrong and where. 400: it could not be understood; 422: it was understood, \
-         and cannot be.",
+         `field` and `errors` name what was wrong and where. 400: the request is malformed; 422: it is well-formed, \
+         but a value is not allowed.",
     ),
 ];
 
-pub(crate) fn section() -> String {
-    let mut section = String::from(
-        "<section class=\"overview\" id=\"overview\"><h1>Redrive API</h1>\
-         <p class=\"lead\">Hand Redrive a request, and it sees it through: it survives crashes, spaces its retries \
-         out, never sends more often than it was allowed to, and carries one idempotency key on every attempt.</p>\
-         <p class=\"base\">Base URL <code>http://{host}</code></p><ol class=\"life\">\
-         <li><b>PENDING</b><span>waits for its next attempt</span></li>\
-         <li><b>IN_FLIGHT</b><span>an attempt is claimed or under way</span></li>\
-         <li><b class=\"good\">SUCCEEDED</b><span>was accepted by the dependency</span></li>\
-         <li><b class=\"bad\">FAILED</b><span>got an answer that no retry can mend</span></li>\
-         <li><b class=\"bad\">EXHAUSTED</b><span>ran out of attempts or time</span></li>\
-         <li><b class=\"off\">CANCELLED</b><span>was cancelled; nothing is sent any more</span></li></ol><div class=\"conventions\">",
-    );
+/// The statuses of a task: the colour, the name and what a task in it does.
+const STATUSES: [(&str, &str, &str); 6] = [
+    ("", "PENDING", "waits for its next attempt"),
+    ("", "IN_FLIGHT", "an attempt is claimed or under way"),
+    ("good", "SUCCEEDED", "was accepted by the dependency"),
+    ("bad", "FAILED", "failed in a way that no retry can fix"),
+    ("bad", "EXHAUSTED", "ran out of attempts or time"),
+    ("off", "CANCELLED", "was cancelled; nothing is sent any more"),
+];
+
+pub(crate) fn section() -> Markup {
     let secrets = secrets();
-    for (title, text) in CONVENTIONS.into_iter().chain([("Secrets", secrets.as_str())]) {
-        section.push_str(&format!("<div><h3>{title}</h3><p>{}</p></div>", prose(text)));
+    html! {
+        section class="overview" id="overview" {
+            h1 { "Redrive API" }
+            p class="lead" {
+                "Redrive accepts a request, stores it durably and retries it until it succeeds or its limits are reached. It \
+                 survives crashes, spaces retries out, never sends more often than allowed, and sends one idempotency key with \
+                 every attempt."
+            }
+            p class="base" { "Base URL " code { "http://" (super::HOST) } }
+            ol class="life" {
+                @for (class, status, meaning) in STATUSES {
+                    li { b class=[(!class.is_empty()).then_some(class)] { (status) } span { (meaning) } }
+                }
+            }
+            div class="conventions" {
+                @for (title, text) in CONVENTIONS.into_iter().chain([("Secrets", secrets.as_str())]) {
+                    div { h3 { (title) } p { (prose(text)) } }
+                }
+            }
+        }
     }
-    section.push_str("</div></section>");
-    section
 }
 
 /// What is shown as `***`, by the lists that decide it.
 fn secrets() -> String {
     let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!(
-        "The values of headers and URL parameters that carry secrets, and the user and password in a URL, are kept and \
-         sent as given and shown as `***`. Secret is a name that contains {}, one with the word {}, and the URL \
+        "The values of headers and URL parameters that carry secrets, and the user and password in a URL, are stored and \
+         sent as given, and shown as `***`. A name is secret if it contains {}, if one of its words is {}, or if it is the URL \
          parameter {}; `--secret-names` adds more.",
         list(&PARTS),
         list(&WORDS),

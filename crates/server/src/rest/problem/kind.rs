@@ -9,7 +9,7 @@ pub(crate) struct Kind {
     pub(crate) title: &'static str,
     /// The status code that it comes with.
     pub(crate) status: u16,
-    /// What it means and what to do about it.
+    /// The meaning, and what to do about it.
     pub(crate) explanation: &'static str,
 }
 
@@ -40,66 +40,66 @@ macro_rules! kinds {
 kinds! {
     MALFORMED_JSON = 400 "malformed-json" "The body is not JSON":
         "The request's body could not be read as JSON. The detail says where reading stopped.";
-    INVALID_DOCUMENT = 400 "invalid-document" "The document has another shape":
+    INVALID_DOCUMENT = 400 "invalid-document" "The document does not match its schema":
         "The body is JSON, but a field is unknown, missing, given twice or of the wrong type. `field` names it.";
-    INVALID_PARAMETER = 400 "invalid-parameter" "A parameter makes no sense":
-        "A query parameter, a header or the body is missing, unknown here, given too often or not of the form that it must have. `field` names it.";
+    INVALID_PARAMETER = 400 "invalid-parameter" "A parameter is invalid":
+        "A query parameter, a header or the body is missing, unknown, repeated or malformed. `field` names it.";
     KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
         "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
-    BROKEN_BODY = 400 "broken-body" "The body did not come to its end":
-        "The bytes of the upload stopped coming before their end. Nothing was stored; it is safe to try again.";
-    CROSS_SITE = 403 "cross-site" "A page of another site must not do this":
-        "A browser says that a page of another site made this request: `Origin` names another site than this server, or `Sec-Fetch-Site` says so. Such a page could reach a service on the visitor's own machine or network, so it is refused. If the page is served by this server under another name, start the server with that name in `--host-names`.";
-    UNKNOWN_HOST = 403 "unknown-host" "The server does not answer to this name":
-        "The `Host` header (`:authority` in HTTP/2) names a host that this server was not told to be. A page of another site can make its own name resolve to this server's address, so only known names are answered: loopback, the address that the server listens on, and those in `--host-names`. Only `/livez`, `/readyz` and `/metrics` answer to any name.";
-    NOT_FOUND = 404 "not-found" "There is nothing here":
-        "No such path. The API is described at /docs and in /openapi.json.";
+    BROKEN_BODY = 400 "broken-body" "The upload is incomplete":
+        "The upload stopped before its last byte. Nothing was stored; it is safe to try again.";
+    CROSS_SITE = 403 "cross-site" "Requests from pages of other sites are refused":
+        "A page of another site made this request: its `Origin` is another site than this server, or its `Sec-Fetch-Site` says so. Such a page could use a visitor's browser to reach a service on the visitor's machine or network. If the page is served under another name of this server, start the server with that name in `--host-names`.";
+    UNKNOWN_HOST = 403 "unknown-host" "Unknown host name":
+        "The `Host` header (`:authority` in HTTP/2) is not a name of this server. A page of another site can make its own name resolve to this server's address, so only known names are answered: loopback, the address that the server listens on, and those in `--host-names`. Only `/livez`, `/readyz` and `/metrics` are answered under any name.";
+    NOT_FOUND = 404 "not-found" "No such path":
+        "There is no route at this path. The API is described at /docs and in /openapi.json.";
     TASK_NOT_FOUND = 404 "task-not-found" "No such task":
-        "There is no task with this id: it was never accepted here, or it ended and was cleaned away after its retention.";
+        "There is no task with this id: it was never accepted here, or it was deleted after its retention.";
     POLICY_NOT_FOUND = 404 "policy-not-found" "No such policy":
         "There is no policy with this name.";
     BODY_NOT_FOUND = 404 "body-not-found" "No such stored body":
         "There is no stored body with this hash: it was never uploaded here, or no task refers to it any more and it was deleted.";
-    METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Not with this method":
-        "The path exists, but not for this method. The `Allow` header lists those that it has.";
-    REQUEST_TIMEOUT = 408 "request-timeout" "The body took too long":
+    METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Method not allowed":
+        "The path exists, but not with this method. The `Allow` header lists the methods that it has.";
+    REQUEST_TIMEOUT = 408 "request-timeout" "The body did not arrive in time":
         "The request's body did not arrive in time. Nothing was changed; it is safe to try again.";
     TASK_ENDED = 409 "task-already-ended" "The task has already ended":
-        "A task that has ended can neither be cancelled nor brought forward. Look at its `status`: one that ended FAILED or EXHAUSTED can be replayed.";
+        "A task that has ended can neither be cancelled nor brought forward. A task that ended FAILED or EXHAUSTED can be replayed; see its `status`.";
     TASK_NOT_DEAD = 409 "task-not-dead" "The task is not a dead letter":
-        "Only a task that ended FAILED or EXHAUSTED can be replayed. One that is still waiting can be brought forward; one that SUCCEEDED or was CANCELLED stays as it is: submit a new one.";
+        "Only a task that ended FAILED or EXHAUSTED can be replayed. A task that is still waiting can be brought forward. A task that SUCCEEDED or was CANCELLED does not change any more: submit a new one.";
     POLICY_GONE = 409 "policy-gone" "The task's policy was deleted":
-        "The task keeps the policy version that it was accepted with, and that version was deleted when no live task needed it. It cannot be replayed: submit its request again, with a policy that there is and a new idempotency key.";
+        "The task refers to the policy version that it was accepted with, and that version was deleted after the task had ended. The task cannot be replayed: submit its request again, with a policy that exists and a new idempotency key.";
     TASK_IN_FLIGHT = 409 "task-in-flight" "An attempt is under way":
         "An attempt of the task is under way or about to begin, so there is nothing to bring forward. If this attempt fails, the task waits again.";
-    POLICY_IN_USE = 409 "policy-in-use" "Tasks still keep this policy":
-        "Tasks that have not ended were accepted with a version of this policy and keep it. `liveTasks` says how many.";
+    POLICY_IN_USE = 409 "policy-in-use" "Tasks still use this policy":
+        "Tasks that have not ended use a version of this policy. `liveTasks` is their number.";
     POLICY_PROTECTED = 409 "policy-protected" "This policy cannot be deleted":
-        "The policy `default` is what tasks that name no policy are retried by. It can be changed, but not deleted.";
+        "The policy `default` applies to tasks that name no policy. It can be changed, but not deleted.";
     VERSION_MISMATCH = 412 "version-mismatch" "The policy is at another version":
-        "`If-Match` or `If-None-Match` asked for a state that the policy is not in: somebody else changed it. Read it, decide again, and send the new `ETag`.";
-    TOO_LARGE = 413 "content-too-large" "Larger than is allowed":
+        "The policy is not in the state that `If-Match` or `If-None-Match` requires: it was changed meanwhile. Read it again, and send the new `ETag`.";
+    TOO_LARGE = 413 "content-too-large" "Content too large":
         "The request, or the body that it carries, is larger than the limit in `limitBytes`.";
     NOT_JSON = 415 "unsupported-media-type" "The body must be JSON":
         "Send the document as `application/json`, not compressed. What a task is to deliver may be of any type: put it in `body`, `bodyJson` or `bodyBase64`.";
-    INVALID_VALUE = 422 "invalid-value" "A value cannot be":
-        "The document has the right shape, but one or more of its values are impossible. `errors` lists every one of them with its field.";
-    BREAKS_STANDARD = 422 "breaks-standard" "It breaks the retry standard":
-        "This service enforces the retry standard: a policy, a change of one or a submission that breaks a MUST is refused. `findings` lists each rule that is broken, with where, why it matters and how to mend it; `redrive lint --explain R-1` teaches a rule. Nothing was changed.";
-    UNKNOWN_POLICY = 422 "unknown-policy" "No policy of this name":
+    INVALID_VALUE = 422 "invalid-value" "A value is invalid":
+        "The document matches its schema, but one or more of its values are not allowed. `errors` lists each of them with its field.";
+    BREAKS_STANDARD = 422 "breaks-standard" "Not allowed by the retry standard":
+        "This service enforces the retry standard: it refuses policies and submissions that break a MUST. `findings` lists each broken rule with the field, why it matters and how to fix it; `redrive lint --explain R-1` explains a rule. Nothing was changed.";
+    UNKNOWN_POLICY = 422 "unknown-policy" "No policy with this name":
         "The submission names a policy that does not exist. Register it first, or leave `policyId` out for the default.";
     UNKNOWN_BODY = 422 "unknown-body" "No stored body with this hash":
         "The submission's `bodyRef` refers to a body that is not stored: it was never uploaded here, or it was deleted because no task referred to it for a day. Upload it and submit again.";
-    KEY_REUSED = 422 "idempotency-key-reused" "The key belongs to another request":
-        "A task with this idempotency key exists, and its request was a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
-    INTERNAL = 500 "internal-error" "Something went wrong in the service":
-        "The service could not do this because of a fault of its own, which is in its log.";
-    NO_BODY_STORAGE = 501 "no-body-storage" "Nothing says where large bodies are kept":
-        "Large bodies are kept apart from tasks, and this service was not told where. Asking again changes nothing: start every node with `--blobs`, the same place for each.";
-    UNAVAILABLE = 503 "unavailable" "Not available right now":
-        "The service cannot do this right now: its store or its object storage cannot be reached, it is stopping, or it holds as many requests and answers in memory as it may. What was asked for may have been done all the same: an answer can get lost on its way from the store. Try again after `Retry-After`, and submissions with the same idempotency key, which makes that safe.";
+    KEY_REUSED = 422 "idempotency-key-reused" "The idempotency key belongs to another request":
+        "A task with this idempotency key exists, and its request is a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
+    INTERNAL = 500 "internal-error" "Internal error":
+        "The service failed because of a fault of its own. Its log has the details.";
+    NO_BODY_STORAGE = 501 "no-body-storage" "No storage for large bodies":
+        "Large bodies are stored separately from tasks, and this service has no storage for them. Retrying does not help: start every node with `--blobs`, the same storage for each.";
+    UNAVAILABLE = 503 "unavailable" "Service unavailable":
+        "The service cannot serve this request now: its store or its object storage cannot be reached, it is stopping, or its memory for requests and answers is used up. A write may have taken effect nevertheless, because the store's answer can get lost. Try again after `Retry-After`; repeat submissions with the same idempotency key, which makes that safe.";
     STORAGE_FULL = 507 "storage-full" "No space left":
-        "The store has no space left. Nothing was changed. What can be read still can; writing works again once there is space.";
+        "The store has no space left. Nothing was changed. Reads still work; writes work again once there is space.";
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From why something was refused to problem details (RFC 9457): the one place where failures become status codes.
+//! Maps failures and refusals to problem details (RFC 9457), and with them to status codes. Nothing else does.
 
 pub(crate) mod kind;
 mod refusal;
@@ -25,7 +25,7 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
         Refusal::NotJson(_) => &kind::NOT_JSON,
         Refusal::TooLarge { .. } => &kind::TOO_LARGE,
-        Refusal::NoRoom(_) | Refusal::NoPlace => &kind::UNAVAILABLE,
+        Refusal::MemoryExhausted(_) | Refusal::ConnectionsExhausted => &kind::UNAVAILABLE,
         Refusal::TooSlow => &kind::REQUEST_TIMEOUT,
         Refusal::BrokenBody(_) => &kind::MALFORMED_JSON,
         Refusal::Unshowable(_) | Refusal::Panicked => &kind::INTERNAL,
@@ -80,18 +80,18 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
         Refusal::TooLarge { limit_bytes } => problem.limit_bytes = Some(*limit_bytes),
         _ => {}
     }
-    cut(problem)
+    shortened(problem)
 }
 
 /// The problem details of an operation's failure.
 pub(crate) fn of_failure(failure: &Failure) -> Problem {
     let mut problem = plain(kind_of_failure(failure), failure.to_string());
     add_members(&mut problem, failure);
-    cut(problem)
+    shortened(problem)
 }
 
-/// A problem that repeats no more of what a caller has sent than it takes to find it.
-fn cut(mut problem: Problem) -> Problem {
+/// The problem with long texts shortened, since they may repeat what the caller sent.
+fn shortened(mut problem: Problem) -> Problem {
     problem.detail = excerpt::sentence(problem.detail);
     problem.field = problem.field.map(excerpt::name);
     for fault in &mut problem.errors {
@@ -101,13 +101,13 @@ fn cut(mut problem: Problem) -> Problem {
     problem
 }
 
-/// A problem that only has what all have. What went wrong inside is for the log, not for the caller.
+/// A problem with the members that all problems have. The details of internal errors are for the log, not for the caller.
 fn plain(kind: &'static Kind, detail: String) -> Problem {
     Problem {
         kind: kind.uri(),
         title: Cow::Borrowed(kind.title),
         status: kind.status,
-        detail: if kind == &kind::INTERNAL { "the service's log says more".into() } else { detail },
+        detail: if kind == &kind::INTERNAL { "see the log of the service".into() } else { detail },
         field: None,
         errors: Vec::new(),
         findings: Vec::new(),
@@ -118,7 +118,7 @@ fn plain(kind: &'static Kind, detail: String) -> Problem {
     }
 }
 
-/// The members that say where and what, beyond the sentence in `detail`.
+/// The members beyond the common ones: the field, the errors, the task and so on.
 fn add_members(problem: &mut Problem, failure: &Failure) {
     match failure {
         Failure::Malformed(Malformed::Shape { field: Some(field), message }) => {

@@ -1,20 +1,20 @@
-//! Why a request got no answer but a problem: what an operation said, or what HTTP itself got wrong.
+//! Why a request is answered with a problem: the failure of an operation, or a fault of the request as such.
 
 use redrive_engine::bodies::BodyError;
 
 use crate::failure::Failure;
-use crate::rest::memory::NoRoom;
+use crate::rest::memory::MemoryExhausted;
 
-/// Why a request got a problem for an answer.
+/// Why a request is answered with a problem.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// An operation was not done.
+    /// The operation failed.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// There is nothing at this path.
-    #[error("there is nothing at this path; see /docs")]
+    /// There is no route at this path.
+    #[error("there is no route at this path; see /docs")]
     NoSuchPath,
-    /// The path has other methods.
+    /// The path does not have this method.
     #[error("this path does not have the method {method}")]
     MethodNotAllowed {
         /// The method that was asked for.
@@ -22,7 +22,7 @@ pub(crate) enum Refusal {
         /// The methods that it has.
         allow: String,
     },
-    /// A query parameter or a header makes no sense.
+    /// A query parameter or a header is invalid.
     #[error("{name} {message}")]
     Parameter {
         /// Its name.
@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
         /// What is wrong with it.
         message: String,
     },
-    /// The body says that it is something else than plain JSON.
+    /// The content type or encoding of the body is not plain JSON.
     #[error("the body must be JSON, not {0}")]
     NotJson(String),
     /// The request is larger than is allowed.
@@ -41,40 +41,40 @@ pub(crate) enum Refusal {
     },
     /// There is no memory for the request or its answer.
     #[error(transparent)]
-    NoRoom(#[from] NoRoom),
-    /// Every place for a connection is taken by one that is worked on.
-    #[error("the service works on as many connections as it may: only health checks are answered; try again later")]
-    NoPlace,
+    MemoryExhausted(#[from] MemoryExhausted),
+    /// Every connection that is allowed is in use.
+    #[error("all connections of the service are in use: only health checks are answered; try again later")]
+    ConnectionsExhausted,
     /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     TooSlow,
-    /// The body broke off.
-    #[error("the body broke off: {0}")]
+    /// The connection broke while the body was read.
+    #[error("the body is incomplete: {0}")]
     BrokenBody(#[from] hyper::Error),
-    /// What is kept cannot be shown.
-    #[error("what is kept cannot be shown: {0}")]
+    /// A stored value cannot be written as JSON.
+    #[error("a stored value cannot be shown: {0}")]
     Unshowable(String),
     /// The handler panicked.
     #[error("the handler panicked")]
     Panicked,
-    /// A page of another site, in somebody's browser, wants to change something.
+    /// A browser reports that a page of another site made this request, and the route writes.
     #[error("a page of another site made this request")]
     CrossSite,
-    /// A page of another site made this request, by the word of its `Origin`.
+    /// The `Origin` of the request is another site.
     #[error("a page of {0:?} made this request, and that is not a name of this server")]
     ForeignOrigin(String),
-    /// The request is for a host that this server is not known to be.
-    #[error("this server does not answer to the name {0:?}; if that is one of its names, start it with --host-names")]
+    /// The host of the request is not a name of this server.
+    #[error("{0:?} is not a name of this server; if it should be, start the server with --host-names")]
     UnknownHost(String),
 }
 
 impl Refusal {
-    /// A parameter that makes no sense.
+    /// An invalid parameter.
     pub(crate) fn parameter(name: impl Into<String>, message: impl Into<String>) -> Self {
         Refusal::Parameter { name: name.into(), message: message.into() }
     }
 
-    /// Why what the service stands on, its store or its object storage, did not do its part; nothing if it did.
+    /// The failure of the store or of the object storage, if that is the reason.
     pub(crate) fn store_error(&self) -> Option<&Failure> {
         use redrive_store::Error::{Full, Unavailable};
         match self {
@@ -88,8 +88,8 @@ impl Refusal {
         }
     }
 
-    /// Whether it is because the body stopped coming: then there is nothing more to wait for.
-    pub(crate) fn is_for_silence(&self) -> bool {
+    /// Whether the rest of the body will not come: then there is nothing to read before answering.
+    pub(crate) fn is_body_cut_off(&self) -> bool {
         let broken_off = matches!(self, Refusal::Failure(Failure::Bodies(BodyError::BrokenOff(_))));
         broken_off || matches!(self, Refusal::TooSlow | Refusal::BrokenBody(_))
     }

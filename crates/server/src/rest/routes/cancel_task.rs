@@ -8,7 +8,7 @@ use crate::operations::cancel_task;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Task;
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,17 +17,18 @@ pub(crate) static ROUTE: Route = Route {
     id: "cancelTask",
     group: Group::Tasks,
     summary: "Cancel a task",
-    description: "Cancels a task. Only the status CANCELLED promises that nothing of the task is sent any more. A task \
+    description: "Cancels a task. Only the status CANCELLED means that nothing is sent any more. A task \
         that waits is CANCELLED at once. While an attempt is claimed or under way, the answer is IN_FLIGHT with \
         `cancelRequested`: that attempt may still reach the dependency, and no further one is made. The task then ends \
         CANCELLED, or SUCCEEDED if that attempt succeeds.",
     effect: Effect::Writes,
+    access: Access::Operate,
     parameters: &[TASK_ID],
     request: None,
     answers: &[
         Answer {
             status: 200,
-            description: "The task is CANCELLED: nothing of it is sent any more.",
+            description: "The task is CANCELLED: nothing is sent any more.",
             headers: &[],
             content: Content::Json(of::<Task<'static>>),
         },
@@ -45,7 +46,7 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let detail = cancel_task(call.app(), call.tenant(), call.task_id()?).await?;
+    let detail = cancel_task(call.app(), call.caller(), call.task_id()?).await?;
     let status = if detail.task.status.is_ended() { 200 } else { 202 };
     Reply::json(status, &Task::full(&detail, &call.app().secrets))
 }

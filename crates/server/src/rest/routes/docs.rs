@@ -7,7 +7,7 @@ use crate::rest::call::Call;
 use crate::rest::docs;
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, AnswerHeader, Content, Effect, Example, Group, Route};
+use crate::rest::route::{Access, Answer, AnswerHeader, Content, Effect, Example, Group, Route};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -15,8 +15,9 @@ pub(crate) static ROUTE: Route = Route {
     id: "docs",
     group: Group::Service,
     summary: "This reference",
-    description: "The API as a page to read. It needs no network.",
+    description: "The API reference as a page. It loads nothing from elsewhere.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "The page.", headers: &[], content: Content::Html }],
@@ -30,14 +31,15 @@ pub(crate) static ROOT: Route = Route {
     path: "/",
     id: "root",
     group: Group::Service,
-    summary: "Leads to the reference",
-    description: "Leads to `/docs`.",
+    summary: "Redirect to the reference",
+    description: "Redirects to `/docs`.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer {
         status: 307,
-        description: "Look at `/docs`.",
+        description: "Redirect to `/docs`.",
         headers: &[AnswerHeader { name: "Location", description: "`/docs`" }],
         content: Content::Html,
     }],

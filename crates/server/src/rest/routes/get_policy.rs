@@ -10,7 +10,7 @@ use crate::rest::call::Call;
 use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{PolicyHistory, ShownPolicy};
 
 pub(crate) static ROUTE: Route = Route {
@@ -19,10 +19,11 @@ pub(crate) static ROUTE: Route = Route {
     id: "getPolicy",
     group: Group::Policies,
     summary: "Show a policy",
-    description: "A policy as it is now, with every field that applies to it, and the versions that it had. An old \
-        version is kept for as long as a task refers to it. Where the service looks at the retry standard, `findings` are \
-        the rules that it breaks today.",
+    description: "The current version of a policy, with every field that applies to it, and its versions. An old version is \
+        kept as long as a task refers to it. Unless the service runs with `--standard off`, `findings` lists the rules of the retry \
+        standard that the policy breaks today.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[POLICY_ID],
     request: None,
     answers: &[Answer {
@@ -57,7 +58,7 @@ pub(crate) static ROUTE: Route = Route {
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let id = call.policy_id()?;
-    let versions = get_policy(call.app(), call.tenant(), id.clone()).await?;
+    let versions = get_policy(call.app(), call.caller(), id.clone()).await?;
     let newest = versions.last().ok_or_else(|| Failure::NoSuchPolicy(id.to_string()))?;
     let findings = call.app().standard.findings(&newest.spec, call.app().engine.now());
     let history = PolicyHistory {

@@ -9,7 +9,7 @@ use crate::rest::call::Call;
 use crate::rest::prefer;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Task;
 
 pub(crate) static ROUTE: Route = Route {
@@ -18,14 +18,15 @@ pub(crate) static ROUTE: Route = Route {
     id: "getTask",
     group: Group::Tasks,
     summary: "Show a task",
-    description: "Where a task stands: its status, its attempts, when the next one is due, what went wrong last and, \
-        once it has ended, what the dependency answered. Secrets in headers and URLs are shown as `***`.",
+    description: "A task with its status, its attempts, the time of the next one, the last error and, once it has ended, the \
+        answer of the dependency. Secrets in headers and URLs are shown as `***`.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[TASK_ID, PREFER],
     request: None,
     answers: &[Answer {
         status: 200,
-        description: "The task. With a wait: as soon as it has ended, or as it is when the wait is over.",
+        description: "The task. With `Prefer: wait`: as soon as it has ended, or its current state when the wait is over.",
         headers: &[PREFERENCE_APPLIED],
         content: Content::Json(of::<Task<'static>>),
     }],
@@ -35,11 +36,11 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let (app, tenant, id) = (call.app(), call.tenant(), call.task_id()?);
+    let (app, caller, id) = (call.app(), call.caller(), call.task_id()?);
     let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
-        return Reply::json(200, &Task::full(&get_task(app, tenant, id).await?, &app.secrets));
+        return Reply::json(200, &Task::full(&get_task(app, caller, id).await?, &app.secrets));
     };
-    let detail = await_task(app, tenant, id, within, call.context.stopping.begun()).await?;
+    let detail = await_task(app, caller, id, within, call.context.shutdown.started()).await?;
     let applied = format!("wait={}", within.as_secs());
     Ok(Reply::json(200, &Task::full(&detail, &app.secrets))?.with(prefer::PREFERENCE_APPLIED, applied))
 }

@@ -11,13 +11,13 @@ use crate::operations::check_ready;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Health;
 
-/// How long the store may take to show that it is there. Whoever asks has little patience: a load balancer, a probe.
-const CHECK_WITHIN: Duration = Duration::from_secs(5);
+/// The longest that the readiness check may take: load balancers and probes do not wait long.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most rows that are named of what is set aside.
+/// The most rows set aside that the answer names.
 const NAMED: usize = 20;
 
 pub(crate) static LIVE: Route = Route {
@@ -25,12 +25,18 @@ pub(crate) static LIVE: Route = Route {
     path: "/livez",
     id: "live",
     group: Group::Service,
-    summary: "Whether the process lives",
+    summary: "Liveness",
     description: "Answers as long as the process serves requests at all.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
-    answers: &[Answer { status: 200, description: "It lives.", headers: &[], content: Content::Json(of::<Health>) }],
+    answers: &[Answer {
+        status: 200,
+        description: "The process is alive.",
+        headers: &[],
+        content: Content::Json(of::<Health>),
+    }],
     problems: &[],
     example: Example { target: "/livez", headers: &[], answer: r#"{ "status": "ok" }"# },
     handler: |_| Box::pin(async { Reply::json(200, &Health::OK) }),
@@ -41,18 +47,19 @@ pub(crate) static READY: Route = Route {
     path: "/readyz",
     id: "ready",
     group: Group::Service,
-    summary: "Whether the service can take work",
-    description: "Whether the store can be written to, large bodies would go where they are kept, no part of the service has died and \
-        it is not about to stop. A store that has not said so after 5 seconds cannot. Object storage that does not answer is not \
-        counted, except for a directory. `setAside` is there if the store holds rows that this program cannot understand: \
-        they are set aside until a program does, and everything else goes on. `clock` is there if the machine's clock differs by more \
-        than a second from the time that the service works on, or if that time is not certain: then no tasks are claimed.",
+    summary: "Readiness",
+    description: "The service is ready if its store and its directory of large bodies can be written to, all of its background loops run and it \
+        is not stopping. A store that does not answer within 5 seconds counts as unavailable; object storage that does not answer does \
+        not. `setAside` is present if the store holds rows that this version cannot read: they are set aside until a version can, and \
+        everything else continues. `clock` is present if the machine's clock differs by more than a second from the time that \
+        the service works with, or if that time is uncertain: then no tasks are claimed.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer {
         status: 200,
-        description: "It can take work.",
+        description: "The service can accept work.",
         headers: &[],
         content: Content::Json(of::<Health>),
     }],
@@ -66,7 +73,7 @@ async fn ready(call: Call) -> Result<Reply, Refusal> {
     Reply::json(200, &Health::beside(set_aside, call.app().engine.clock_state()))
 }
 
-/// One status says that it is not ready, whatever the reason: probes look at nothing else.
+/// Every reason for not being ready has the status 503: probes look at nothing else.
 fn unavailable(failure: Failure) -> Failure {
     match failure {
         Failure::Store(full @ Error::Full(_)) | Failure::Bodies(BodyError::Store(full @ Error::Full(_))) => {
@@ -76,10 +83,10 @@ fn unavailable(failure: Failure) -> Failure {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever asks has a machine's clock as well")]
+#[expect(clippy::disallowed_methods, reason = "the timeout of a probe is wall-clock time")]
 async fn in_time<T>(check: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let late = || Err(Error::Unavailable(format!("no answer within {} s", CHECK_WITHIN.as_secs())).into());
-    tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(|_| late())
+    let late = || Err(Error::Unavailable(format!("no answer within {} s", CHECK_TIMEOUT.as_secs())).into());
+    tokio::time::timeout(CHECK_TIMEOUT, check).await.unwrap_or_else(|_| late())
 }
 
 #[cfg(test)]
@@ -100,7 +107,7 @@ mod tests {
     async fn a_store_that_does_not_answer_is_not_ready_after_five_seconds() {
         let began = tokio::time::Instant::now();
         let told = in_time::<()>(std::future::pending()).await.unwrap_err().to_string();
-        assert_eq!((told.as_str(), began.elapsed()), ("the store is unavailable: no answer within 5 s", CHECK_WITHIN));
+        assert_eq!((told.as_str(), began.elapsed()), ("the store is unavailable: no answer within 5 s", CHECK_TIMEOUT));
         assert!(in_time(async { Ok(()) }).await.is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::operations::keep_body;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Document, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Document, Effect, Example, Group, Route, of};
 use crate::rest::upload;
 use crate::wire::StoredBody;
 
@@ -20,19 +20,19 @@ pub(crate) static ROUTE: Route = Route {
     id: "keepBody",
     group: Group::Bodies,
     summary: "Upload a body",
-    description: "Takes bytes of any kind, at least one and up to 64 MiB, and stores them as they come, under the hash of what they are: \
-        for bodies that are too large for a JSON document. Give the `bodyRef` that comes back in a submission, within a \
-        day: a body that no task refers to is deleted after that. The same bytes may be uploaded as often as you like; \
-        they are stored once.",
+    description: "Stores a body of 1 byte to 64 MiB under its SHA-256 hash: for bodies that are too large for a JSON document. \
+        Use the `bodyRef` of the answer in a submission within a day: a body that no task refers to is deleted after that. \
+        Uploading the same bytes again is safe; they are stored once.",
     effect: Effect::Writes,
+    access: Access::Submit,
     parameters: &[],
     request: Some(Document::Bytes {
-        description: "The body, byte for byte as it is to be sent.",
+        description: "The body, byte for byte as it is sent to the target.",
         example: "@picture.png",
     }),
     answers: &[Answer {
         status: 201,
-        description: "The body is stored, and durable.",
+        description: "The body is stored durably.",
         headers: &[],
         content: Content::Json(of::<StoredBody>),
     }],
@@ -49,7 +49,7 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let Call { context, exchange, body, .. } = call;
+    let Call { context, caller, exchange, body, .. } = call;
     let most = context.app.limits.stored_body_bytes;
     // What is announced too large is not asked for by a `100 Continue`.
     if body.size_hint().lower() > most {
@@ -62,6 +62,6 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     if context.app.engine.bodies().is_some() && pieces.as_mut().peek().await.is_none() {
         return Err(Refusal::parameter("body", "must not be empty: a task without a body needs no bodyRef"));
     }
-    let kept = keep_body(&context.app, &context.tenant, pieces).await?;
+    let kept = keep_body(&context.app, &caller, pieces).await?;
     Reply::json(201, &StoredBody::from(&kept))
 }

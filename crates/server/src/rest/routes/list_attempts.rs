@@ -5,10 +5,10 @@ use http::Method;
 use super::parameters::{CURSOR, LIMIT, TASK_ID};
 use crate::operations::list_attempts;
 use crate::rest::call::Call;
-use crate::rest::page::{Added, Page};
+use crate::rest::page::{Addition, Page};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{AttemptList, AttemptNumber, Cursor, ShownAttempt};
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,11 +17,11 @@ pub(crate) static ROUTE: Route = Route {
     id: "listAttempts",
     group: Group::Tasks,
     summary: "Show a task's attempts",
-    description: "The attempt log, oldest first: every send that has ended, what it meant and how long the task then \
-        waited. The log has the attempts of all runs: `attemptNumber` goes on growing when a task is replayed, \
-        `attemptInRun` begins again at 1. The outcome `unknown` is an attempt that a crash cut off: it may have been \
-        delivered or not. A page ends after `limit` attempts or 1 MiB.",
+    description: "The attempt log, oldest first: every attempt that has ended, its outcome and the wait after it. The log has \
+        the attempts of all runs: `attemptNumber` continues when a task is replayed, `attemptInRun` starts again at 1. The \
+        outcome `unknown` is an attempt that a crash interrupted: it may or may not have been delivered. A page ends after `limit` attempts or 1 MiB.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[TASK_ID, CURSOR, LIMIT],
     request: None,
     answers: &[Answer {
@@ -67,9 +67,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let mut page = Page::new("attempts", limits.page_bytes);
     let next = 'read: loop {
         let wanted = MOST_READ.min(most - page.items());
-        let read = list_attempts(call.app(), call.tenant(), id, after, Some(wanted)).await?;
+        let read = list_attempts(call.app(), call.caller(), id, after, Some(wanted)).await?;
         for attempt in &read.attempts {
-            if let Added::No = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
+            if let Addition::PageFull = page.add(&ShownAttempt::new(id, read.max_attempts, attempt))? {
                 break 'read Some(after);
             }
             after = attempt.number;

@@ -6,7 +6,7 @@ use crate::operations::list_nodes;
 use crate::rest::call::Call;
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{NodeList, ShownNode};
 
 pub(crate) static ROUTE: Route = Route {
@@ -14,14 +14,15 @@ pub(crate) static ROUTE: Route = Route {
     path: "/nodes",
     id: "listNodes",
     group: Group::Service,
-    summary: "List the processes over the store",
-    description: "Each with what it holds. A store of its own has one: this process.",
+    summary: "List the nodes",
+    description: "Every process that uses the store, with the leases that it holds. An embedded store has one: this process.",
     effect: Effect::Reads,
+    access: Access::Administer,
     parameters: &[],
     request: None,
     answers: &[Answer {
         status: 200,
-        description: "The processes, in the order of their names.",
+        description: "The nodes, by name.",
         headers: &[],
         content: Content::Json(of::<NodeList<'static>>),
     }],

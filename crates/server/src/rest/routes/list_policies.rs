@@ -6,10 +6,10 @@ use redrive_core::PolicyId;
 use super::parameters::{CURSOR, LIMIT};
 use crate::operations::list_policies;
 use crate::rest::call::Call;
-use crate::rest::page::{Added, Page};
+use crate::rest::page::{Addition, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::{Cursor, PolicyList, ShownPolicy};
 
 pub(crate) static ROUTE: Route = Route {
@@ -18,9 +18,10 @@ pub(crate) static ROUTE: Route = Route {
     id: "listPolicies",
     group: Group::Policies,
     summary: "List policies",
-    description: "The current version of every policy, in the order of their names. A page ends after `limit` policies or \
+    description: "The current version of every policy, by name. A page ends after `limit` policies or \
         1 MiB.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[CURSOR, LIMIT],
     request: None,
     answers: &[Answer {
@@ -66,9 +67,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let mut after: Option<PolicyId> = call.query.cursor()?;
     let next = 'read: loop {
         let wanted = MOST_READ.min(most - page.items());
-        let read = list_policies(call.app(), call.tenant(), after.clone(), Some(wanted)).await?;
+        let read = list_policies(call.app(), call.caller(), after.clone(), Some(wanted)).await?;
         for policy in &read.policies {
-            if let Added::No = page.add(&ShownPolicy::try_new(policy)?)? {
+            if let Addition::PageFull = page.add(&ShownPolicy::try_new(policy)?)? {
                 break 'read after;
             }
             after = Some(policy.id.clone());

@@ -10,11 +10,11 @@ use super::parameters::{self, CURSOR, LIMIT};
 use crate::operations::{TaskFilter, count_tasks, find_tasks};
 use crate::rest::call::Call;
 use crate::rest::memory::SMALL;
-use crate::rest::page::{Added, Page};
+use crate::rest::page::{Addition, Page};
 use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, of};
 use crate::wire::{Cursor, Moment, Secrets, StatusCounts, Task, TaskList, schema};
 
 pub(crate) static ROUTE: Route = Route {
@@ -23,44 +23,45 @@ pub(crate) static ROUTE: Route = Route {
     id: "listTasks",
     group: Group::Tasks,
     summary: "List tasks",
-    description: "Tasks, newest first, with how many there are in each status (of all tasks, whatever the filters). \
-        A page ends after `limit` tasks or 1 MiB. It may be short, even empty, and still have a `nextCursor`: go on until it \
+    description: "Tasks, newest first, with the number of tasks in each status (of all tasks, not only of those that match the filters). \
+        A page ends after `limit` tasks or 1 MiB. A short or empty page may still have a `nextCursor`: continue until it \
         is `null`.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[
         Parameter {
             name: "status",
-            place: Place::Query,
-            description: "Only tasks in this status. May be repeated or a list with commas.",
+            location: ParameterLocation::Query,
+            description: "Only tasks in this status. May be repeated, or a list separated by commas.",
             schema: of::<Vec<schema::TaskStatus>>,
         },
         Parameter {
             name: "dependency",
-            place: Place::Query,
+            location: ParameterLocation::Query,
             description: "Only tasks for this dependency.",
             schema: parameters::dependency,
         },
         Parameter {
             name: "policyId",
-            place: Place::Query,
-            description: "Only tasks with this policy, whatever its version.",
+            location: ParameterLocation::Query,
+            description: "Only tasks with this policy, in any version.",
             schema: parameters::policy_id,
         },
         Parameter {
             name: "label",
-            place: Place::Query,
+            location: ParameterLocation::Query,
             description: "Only tasks with this label, written `name:value`. May be repeated: then all must match.",
             schema: parameters::labels,
         },
         Parameter {
             name: "createdAfter",
-            place: Place::Query,
+            location: ParameterLocation::Query,
             description: "Only tasks accepted at or after this moment.",
             schema: of::<Moment>,
         },
         Parameter {
             name: "createdBefore",
-            place: Place::Query,
+            location: ParameterLocation::Query,
             description: "Only tasks accepted before this moment.",
             schema: of::<Moment>,
         },
@@ -109,9 +110,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         filter.limit = Some(wanted);
         // Counted before it is read: thousands of callers that ask at once must not fill the memory, nor take all the time.
         call.exchange.charge.hold(page.bytes().saturating_add(wanted.saturating_mul(task_bytes)))?;
-        let read = find_tasks(call.app(), call.tenant(), filter.clone()).await?;
+        let read = find_tasks(call.app(), call.caller(), filter.clone()).await?;
         let is_short = read.tasks.len() < wanted;
-        if let Added::No = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
+        if let Addition::PageFull = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
             break filter.below;
         }
         // A store looks at a bounded number of tasks in one read: what is asked for is one such read, not many.
@@ -124,21 +125,26 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     };
     drop(reading);
     call.exchange.charge.hold(page.bytes())?;
-    let counts = count_tasks(call.app(), call.tenant()).await?;
+    let counts = count_tasks(call.app(), call.caller()).await?;
     page.end(next.map(|next| next.to_cursor()))?;
     page.member("counts", &StatusCounts::from(&counts))?;
     Ok(page.into_reply())
 }
 
 /// Adds tasks for as long as there is room; `last` is the last one that was added.
-fn add(page: &mut Page, tasks: &[TaskDetail], secrets: &Secrets, last: &mut Option<TaskId>) -> Result<Added, Refusal> {
+fn add(
+    page: &mut Page,
+    tasks: &[TaskDetail],
+    secrets: &Secrets,
+    last: &mut Option<TaskId>,
+) -> Result<Addition, Refusal> {
     for detail in tasks {
-        if let Added::No = page.add(&Task::summary(detail, secrets))? {
-            return Ok(Added::No);
+        if let Addition::PageFull = page.add(&Task::summary(detail, secrets))? {
+            return Ok(Addition::PageFull);
         }
         *last = Some(detail.task.id);
     }
-    Ok(Added::Yes)
+    Ok(Addition::Added)
 }
 
 /// The bytes that a task takes in memory, about.

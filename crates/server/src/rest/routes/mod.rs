@@ -51,3 +51,39 @@ pub(crate) static ROUTES: [&Route; 22] = [
     &problems::LIST,
     &problems::ROUTE,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ROUTES;
+    use crate::rest::route::Access::{self, Administer, Operate, Public, Read, Submit};
+
+    #[test]
+    fn every_route_needs_the_access_that_is_written_here() {
+        let declared: Vec<(&str, Access)> = ROUTES.iter().map(|route| (route.id, route.access)).collect();
+        let expected = [
+            ("submitTask", Submit),
+            ("submitBatch", Submit),
+            ("listTasks", Read),
+            ("getTask", Read),
+            ("cancelTask", Operate),
+            ("retryNow", Operate),
+            ("replayTask", Operate),
+            ("listAttempts", Read),
+            ("keepBody", Submit),
+            ("readBody", Read),
+            ("putPolicy", Administer),
+            ("listPolicies", Read),
+            ("getPolicy", Read),
+            ("deletePolicy", Administer),
+            ("listNodes", Administer),
+            ("live", Public),
+            ("ready", Public),
+            ("openapi", Public),
+            ("docs", Public),
+            ("root", Public),
+            ("problems", Public),
+            ("problem", Public),
+        ];
+        assert_eq!(declared, expected);
+    }
+}

@@ -8,7 +8,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::rest::openapi;
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -18,6 +18,7 @@ pub(crate) static ROUTE: Route = Route {
     summary: "This API as an OpenAPI document",
     description: "The OpenAPI 3.1 description of this API, made from the same table that serves it.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "The document.", headers: &[], content: Content::Json(any_object) }],

@@ -3,24 +3,32 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::app::Limits;
-use crate::rest::route::{AnswerHeader, Parameter, Place, TEXT, of};
+use crate::rest::route::{AnswerHeader, Parameter, ParameterLocation, TEXT, of};
 use crate::wire::schema;
 
-pub(crate) const TASK_ID: Parameter =
-    Parameter { name: "taskId", place: Place::Path, description: "The task's id.", schema: of::<schema::Uuid> };
+pub(crate) const TASK_ID: Parameter = Parameter {
+    name: "taskId",
+    location: ParameterLocation::Path,
+    description: "The task's id.",
+    schema: of::<schema::Uuid>,
+};
 
 pub(crate) const POLICY_ID: Parameter =
-    Parameter { name: "policyId", place: Place::Path, description: "The policy's name.", schema: TEXT };
+    Parameter { name: "policyId", location: ParameterLocation::Path, description: "The policy's name.", schema: TEXT };
 
 pub(crate) const CURSOR: Parameter = Parameter {
     name: "cursor",
-    place: Place::Query,
+    location: ParameterLocation::Query,
     description: "The `nextCursor` of the page before.",
     schema: cursor,
 };
 
-pub(crate) const LIMIT: Parameter =
-    Parameter { name: "limit", place: Place::Query, description: "The most items of the page.", schema: page_size };
+pub(crate) const LIMIT: Parameter = Parameter {
+    name: "limit",
+    location: ParameterLocation::Query,
+    description: "The most items of the page.",
+    schema: page_size,
+};
 
 fn cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" })
@@ -63,14 +71,14 @@ fn page_size(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) const PREFER: Parameter = Parameter {
     name: "Prefer",
-    place: Place::Header,
+    location: ParameterLocation::Header,
     description: "`wait=N` (RFC 7240): wait up to N seconds, at most 30, for the task to end.",
     schema: TEXT,
 };
 
 pub(crate) const IF_MATCH: Parameter = Parameter {
     name: "If-Match",
-    place: Place::Header,
+    location: ParameterLocation::Header,
     description: "Only if the policy's current version is this `ETag`, such as `\"3\"`; `*`: only if there is such a policy.",
     schema: entity_tags,
 };

@@ -6,7 +6,7 @@ use crate::rest::call::Call;
 use crate::rest::docs;
 use crate::rest::problem::{Kind, Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, TEXT};
 
 pub(crate) static LIST: Route = Route {
     method: Method::GET,
@@ -14,8 +14,9 @@ pub(crate) static LIST: Route = Route {
     id: "problems",
     group: Group::Service,
     summary: "Every type of problem",
-    description: "The types of problem details that this API answers with, as a page to read.",
+    description: "The types of problem details that this API answers with, as a page.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[],
     request: None,
     answers: &[Answer { status: 200, description: "The page.", headers: &[], content: Content::Html }],
@@ -30,11 +31,12 @@ pub(crate) static ROUTE: Route = Route {
     id: "problem",
     group: Group::Service,
     summary: "One type of problem",
-    description: "What a type of problem details means and what to do about it. The `type` of every problem leads here.",
+    description: "The meaning of a type of problem details, and what to do about it. The `type` of every problem is the path of its page.",
     effect: Effect::Nothing,
+    access: Access::Public,
     parameters: &[Parameter {
         name: "name",
-        place: Place::Path,
+        location: ParameterLocation::Path,
         description: "The last part of the problem's `type`.",
         schema: TEXT,
     }],

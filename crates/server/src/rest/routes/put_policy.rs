@@ -4,13 +4,13 @@ use http::Method;
 use http::header::{ETAG, LOCATION};
 
 use super::parameters::{self, IF_MATCH};
-use crate::operations::{PutHow, put_policy};
-use crate::rest::call::{Call, Received};
+use crate::operations::{PutOutcome, put_policy};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::precondition;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, ParameterLocation, Route, of,
 };
 use crate::wire::{PolicyInput, ShownPolicy, parse};
 
@@ -22,15 +22,15 @@ pub(crate) static ROUTE: Route = Route {
     summary: "Register or change a policy",
     description: "Registers a policy under its name. Sending the same fields again changes nothing; other fields make \
         a new version. Fields that are left out have the defaults of the policy's `context`, or else the general ones. \
-        Running tasks keep the version that they were accepted with. Where the service looks at the retry standard, the \
-        answer lists the rules that the policy breaks; where it enforces the standard, a policy that breaks a MUST is \
-        refused.",
+        Running tasks keep the version that they were accepted with. With `--standard warn` the answer lists the rules of the \
+        retry standard that the policy breaks; with `--standard enforce` a policy that breaks a MUST is refused.",
     effect: Effect::Writes,
+    access: Access::Administer,
     parameters: &[
         IF_MATCH,
         Parameter {
             name: "If-None-Match",
-            place: Place::Header,
+            location: ParameterLocation::Header,
             description: "`*`: only if there is no such policy yet.",
             schema: parameters::asterisk,
         },
@@ -49,13 +49,13 @@ pub(crate) static ROUTE: Route = Route {
     answers: &[
         Answer {
             status: 201,
-            description: "There was no such policy; now there is.",
-            headers: &[AnswerHeader { name: "Location", description: "Where the policy is." }, parameters::ETAG],
+            description: "A new policy was created.",
+            headers: &[AnswerHeader { name: "Location", description: "The path of the policy." }, parameters::ETAG],
             content: Content::Json(of::<ShownPolicy<'static>>),
         },
         Answer {
             status: 200,
-            description: "The policy has a new version, or was the same already.",
+            description: "The policy has a new version, or is unchanged.",
             headers: &[parameters::ETAG],
             content: Content::Json(of::<ShownPolicy<'static>>),
         },
@@ -83,14 +83,16 @@ pub(crate) const EXAMPLE: &str = r#"{
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.document_bytes;
-    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
     let precondition = precondition::of(&parts.headers)?;
     let input: PolicyInput<'_> = parse(&bytes)?;
-    let put = put_policy(&context.app, &context.tenant, input, precondition).await?;
+    let put = put_policy(&context.app, &caller, input, precondition).await?;
     let document = ShownPolicy { findings: put.findings, ..ShownPolicy::try_new(&put.version)? };
-    let reply = match put.how {
-        PutHow::Created => Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id)),
-        PutHow::Updated | PutHow::Unchanged => Reply::json(200, &document)?,
+    let reply = match put.outcome {
+        PutOutcome::Created => {
+            Reply::json(201, &document)?.with(LOCATION, format!("/retry-policies/{}", put.version.id))
+        }
+        PutOutcome::Updated | PutOutcome::Unchanged => Reply::json(200, &document)?,
     };
     Ok(reply.with(ETAG, precondition::etag(put.version.version)))
 }

@@ -6,7 +6,7 @@ use crate::operations::read_body;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Parameter, Place, Route, TEXT};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, TEXT};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -14,13 +14,14 @@ pub(crate) static ROUTE: Route = Route {
     id: "readBody",
     group: Group::Bodies,
     summary: "Read a stored body",
-    description: "The bytes of a stored body: what a task with this `bodyRef` sends, or what its dependency answered. An \
-        answer that breaks off is not the whole body: what is stored is checked against its hash as it is read.",
+    description: "The bytes of a stored body: the body that a task with this `bodyRef` sends, or the body of its dependency's answer. \
+        They are checked against the hash while they are sent: an answer that breaks off is not the whole body.",
     effect: Effect::Reads,
+    access: Access::Read,
     parameters: &[Parameter {
         name: "bodyRef",
-        place: Place::Path,
-        description: "What a task, an answer or an upload shows as `bodyRef`.",
+        location: ParameterLocation::Path,
+        description: "The `bodyRef` of a task, an answer or an upload.",
         schema: TEXT,
     }],
     request: None,
@@ -35,6 +36,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let (body, pieces) = read_body(call.app(), call.tenant(), call.parameter()).await?;
+    let (body, pieces) = read_body(call.app(), call.caller(), call.parameter()).await?;
     Ok(Reply::pieces(pieces, body.length))
 }

@@ -8,7 +8,7 @@ use crate::operations::replay_task;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Task;
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,10 +17,11 @@ pub(crate) static ROUTE: Route = Route {
     id: "replayTask",
     group: Group::Tasks,
     summary: "Replay a dead letter",
-    description: "Puts a task that ended FAILED or EXHAUSTED back to work: the same task, with the same request and the \
-        same idempotency key, due now. It begins a new run, with all of `maxAttempts` and all of its time budget; \
-        attempt numbers go on growing, and the attempts of earlier runs stay in its log.",
+    description: "Starts a task that ended FAILED or EXHAUSTED again: the same task, with the same request and the same \
+        idempotency key, due now. It begins a new run with its full `maxAttempts` and time budget. Attempt numbers continue, \
+        and the attempts of earlier runs stay in the log.",
     effect: Effect::Writes,
+    access: Access::Operate,
     parameters: &[TASK_ID],
     request: None,
     answers: &[Answer {
@@ -39,6 +40,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let detail = replay_task(call.app(), call.tenant(), call.task_id()?).await?;
+    let detail = replay_task(call.app(), call.caller(), call.task_id()?).await?;
     Reply::json(200, &Task::full(&detail, &call.app().secrets))
 }

@@ -8,7 +8,7 @@ use crate::operations::retry_now;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Route, of};
 use crate::wire::Task;
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,10 +17,11 @@ pub(crate) static ROUTE: Route = Route {
     id: "retryNow",
     group: Group::Tasks,
     summary: "Bring a waiting task forward",
-    description: "Makes a waiting task due now, instead of when its backoff ends. It costs one of its attempts, as \
-        any attempt does. A task whose next attempt is already claimed and only waits for its due time is IN_FLIGHT in \
-        the answer: that attempt begins now.",
+    description: "Makes a waiting task due now, instead of when its backoff ends. The attempt counts towards \
+        `maxAttempts`. A task whose next attempt is already claimed and waits for its due time is IN_FLIGHT in the answer: \
+        that attempt starts now.",
     effect: Effect::Writes,
+    access: Access::Operate,
     parameters: &[TASK_ID],
     request: None,
     answers: &[Answer {
@@ -39,6 +40,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let detail = retry_now(call.app(), call.tenant(), call.task_id()?).await?;
+    let detail = retry_now(call.app(), call.caller(), call.task_id()?).await?;
     Reply::json(200, &Task::full(&detail, &call.app().secrets))
 }

@@ -4,11 +4,11 @@ use http::Method;
 
 use crate::failure::Failure;
 use crate::operations::{Acceptance, Accepted, submit_batch};
-use crate::rest::call::{Call, Received};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
 use crate::rest::problem::{self, Refusal, kind};
 use crate::rest::reply::Reply;
-use crate::rest::route::{Answer, Content, Document, Effect, Example, Group, Route, of};
+use crate::rest::route::{Access, Answer, Content, Document, Effect, Example, Group, Route, of};
 use crate::wire::{Batch, BatchAnswer, BatchResult, Secrets, Submission, Task, parse};
 
 pub(crate) static ROUTE: Route = Route {
@@ -17,10 +17,11 @@ pub(crate) static ROUTE: Route = Route {
     id: "submitBatch",
     group: Group::Tasks,
     summary: "Submit many tasks",
-    description: "Accepts up to 1,000 tasks in one durable commit. Each item is judged exactly as a single submission \
-        would be and has its own result, in the same order; a bad item spoils none of the others. Each item has its \
+    description: "Accepts up to 1,000 tasks in one durable commit. Each item is validated as a single submission \
+        would be, and has its own result, in the same order; an invalid item does not affect the others. Each item has its \
         own `idempotencyKey`: an `Idempotency-Key` header is refused.",
     effect: Effect::Writes,
+    access: Access::Submit,
     parameters: &[],
     request: Some(Document::Json {
         schema: of::<Batch<'static>>,
@@ -34,7 +35,7 @@ pub(crate) static ROUTE: Route = Route {
     }),
     answers: &[Answer {
         status: 200,
-        description: "What became of each task.",
+        description: "The result of each task.",
         headers: &[],
         content: Content::Json(of::<BatchAnswer<'static>>),
     }],
@@ -49,7 +50,7 @@ pub(crate) static ROUTE: Route = Route {
       "status": 422,
       "error": {
         "type": "/problems/invalid-value",
-        "title": "A value cannot be",
+        "title": "A value is invalid",
         "status": 422,
         "detail": "tasks[1].targetUrl must not contain spaces",
         "field": "tasks[1].targetUrl",
@@ -67,10 +68,10 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         return Err(Refusal::parameter("Idempotency-Key", "must not be given: each task has its own idempotencyKey"));
     }
     let limit = call.app().limits.batch_bytes;
-    let (bytes, Received { context, .. }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, .. }) = call.read_json(limit).await?;
     let batch: Batch<'_> = parse(&bytes)?;
     let items = batch.tasks.iter().map(|item| parse::<Submission<'_>>(item.get().as_bytes())).collect();
-    let outcomes = submit_batch(&context.app, &context.tenant, items).await?;
+    let outcomes = submit_batch(&context.app, &caller, items).await?;
     let results = outcomes.iter().map(|outcome| result(outcome, &context.app.secrets)).collect();
     Reply::json(200, &BatchAnswer { results })
 }

@@ -6,11 +6,11 @@ use http::header::{HeaderName, LOCATION};
 use super::parameters::{self, PREFER, PREFERENCE_APPLIED};
 use super::task_answer::{self, DELIVERED};
 use crate::operations::{Acceptance, Accepted, await_task, submit_task};
-use crate::rest::call::{Call, Received};
+use crate::rest::call::{Call, CallHead};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
-    Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, Place, Route, of,
+    Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, ParameterLocation, Route, of,
 };
 use crate::rest::{idempotency_key, prefer};
 use crate::wire::{Submission, Task, parse};
@@ -21,15 +21,16 @@ pub(crate) static ROUTE: Route = Route {
     id: "submitTask",
     group: Group::Tasks,
     summary: "Submit a task",
-    description: "Hands a request over to be seen through. Once this answers, the task is durable: it ends exactly \
-        once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, whatever crashes. Submitting the same request with the same \
+    description: "Submits a request to be sent, and retried until it succeeds or its limits are reached. Once this answers, the task is \
+        durable: it ends exactly once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, also across crashes. Submitting the same request with the same \
         idempotency key again answers with the same task and changes nothing. Every attempt carries the key as \
         `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
     effect: Effect::Writes,
+    access: Access::Submit,
     parameters: &[
         Parameter {
             name: "Idempotency-Key",
-            place: Place::Header,
+            location: ParameterLocation::Header,
             description: "The same as `idempotencyKey` in the document: bare, or in quotes as a structured-field string.",
             schema: parameters::idempotency_key,
         },
@@ -49,19 +50,19 @@ pub(crate) static ROUTE: Route = Route {
     answers: &[
         Answer {
             status: 201,
-            description: "The task was accepted. With a wait: it was accepted and has ended.",
+            description: "The task was accepted. With `Prefer: wait`: it was accepted and has ended.",
             headers: &[LOCATION_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
         Answer {
             status: 200,
-            description: "The same request had been accepted with the same key before: the same task. With a wait: it has ended.",
+            description: "The same request was accepted with the same key before: the same task. With `Prefer: wait`: it has ended.",
             headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
         Answer {
             status: 202,
-            description: "The wait is over and the task has not ended: the task as it is.",
+            description: "With `Prefer: wait`: the wait is over and the task has not ended. Its current state.",
             headers: &[LOCATION_HEADER, REPLAYED_HEADER, PREFERENCE_APPLIED],
             content: Content::Json(of::<Task<'static>>),
         },
@@ -78,23 +79,23 @@ pub(crate) static ROUTE: Route = Route {
     handler: |call| Box::pin(handle(call)),
 };
 
-const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "Where the task is." };
+const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "The path of the task." };
 const REPLAYED_HEADER: AnswerHeader =
     AnswerHeader { name: "Idempotent-Replayed", description: "`true` if the task had been accepted before." };
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.submission_bytes();
-    let (bytes, Received { context, parts }) = call.read_json(limit).await?;
-    let (app, tenant) = (&*context.app, &context.tenant);
+    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
+    let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
     let Accepted { mut detail, how, key_generated, findings, .. } =
-        submit_task(app, tenant, submission, key.as_deref()).await?;
+        submit_task(app, &caller, submission, key.as_deref()).await?;
 
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
     if let Some(within) = wait {
-        detail = await_task(app, tenant, detail.task.id, within, context.stopping.begun()).await?;
+        detail = await_task(app, &caller, detail.task.id, within, context.shutdown.started()).await?;
     }
     let status = match (how, wait) {
         (_, Some(_)) if !detail.task.status.is_ended() => 202,

@@ -8,7 +8,7 @@ use redrive_server::operations::{self, Precondition, TaskFilter};
 use redrive_store::TaskDetail;
 
 use super::submit::{note, one};
-use super::{Answer, Caller, Known, known_task, put_policy};
+use super::{Answer, Caller, Known, known_task, local, put_policy};
 use crate::model::Asker;
 use crate::moment::Moment;
 use crate::plan::{Errand, FollowUp, Item, SHIFTING, Step, spec};
@@ -47,9 +47,9 @@ async fn look(caller: &mut Caller, item: &Item, id: TaskId, waits: bool) {
         .call(move |app| async move {
             if waits {
                 let longest = app.limits.longest_wait;
-                return operations::await_task(&app, &tenant, id, longest, std::future::pending()).await;
+                return operations::await_task(&app, &local(&tenant), id, longest, std::future::pending()).await;
             }
-            operations::get_task(&app, &tenant, id).await
+            operations::get_task(&app, &local(&tenant), id).await
         })
         .await;
     note(caller, item, false, "looks at", &answer);
@@ -70,8 +70,9 @@ fn shown(caller: &Caller, tenant: &TenantId, detail: &TaskDetail, asked: Moment)
 
 async fn look_at_attempts(caller: &mut Caller, item: &Item, id: TaskId) {
     let tenant = item.document.tenant.clone();
-    let answer =
-        caller.call(move |app| async move { operations::list_attempts(&app, &tenant, id, 0, Some(500)).await }).await;
+    let answer = caller
+        .call(move |app| async move { operations::list_attempts(&app, &local(&tenant), id, 0, Some(500)).await })
+        .await;
     note(caller, item, false, "looks at the attempts of", &answer);
     match answer {
         Answer::Given(Ok(page), _) => caller.world.observer().model.shows_attempts(id, &page.attempts),
@@ -90,9 +91,9 @@ async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
     let answer = caller
         .call(move |app| async move {
             match asker {
-                Asker::Cancel => operations::cancel_task(&app, &tenant, id).await,
-                Asker::BringForward => operations::retry_now(&app, &tenant, id).await,
-                Asker::Replay => operations::replay_task(&app, &tenant, id).await,
+                Asker::Cancel => operations::cancel_task(&app, &local(&tenant), id).await,
+                Asker::BringForward => operations::retry_now(&app, &local(&tenant), id).await,
+                Asker::Replay => operations::replay_task(&app, &local(&tenant), id).await,
             }
         })
         .await;
@@ -140,14 +141,16 @@ async fn meddle(caller: &mut Caller, item: &Item, id: TaskId) {
     let answer = caller
         .call(move |app| async move {
             match what {
-                "read" => operations::get_task(&app, &meddler, id).await.map(|_| true),
-                "read the attempts of" => operations::list_attempts(&app, &meddler, id, 0, None).await.map(|_| true),
-                "take back" => operations::cancel_task(&app, &meddler, id).await.map(|_| true),
-                "hurry" => operations::retry_now(&app, &meddler, id).await.map(|_| true),
-                "replay" => operations::replay_task(&app, &meddler, id).await.map(|_| true),
+                "read" => operations::get_task(&app, &local(&meddler), id).await.map(|_| true),
+                "read the attempts of" => {
+                    operations::list_attempts(&app, &local(&meddler), id, 0, None).await.map(|_| true)
+                }
+                "take back" => operations::cancel_task(&app, &local(&meddler), id).await.map(|_| true),
+                "hurry" => operations::retry_now(&app, &local(&meddler), id).await.map(|_| true),
+                "replay" => operations::replay_task(&app, &local(&meddler), id).await.map(|_| true),
                 _ => {
                     let all = TaskFilter { limit: Some(500), ..TaskFilter::default() };
-                    let listing = operations::list_tasks(&app, &meddler, all).await?;
+                    let listing = operations::list_tasks(&app, &local(&meddler), all).await?;
                     Ok(listing.page.tasks.iter().any(|detail| detail.task.id == id))
                 }
             }
@@ -164,7 +167,8 @@ async fn list(caller: &mut Caller, tenant: &TenantId) {
     let (lister, asked) = (tenant.clone(), caller.now());
     let answer = caller
         .call(move |app| async move {
-            operations::list_tasks(&app, &lister, TaskFilter { limit: Some(100), ..TaskFilter::default() }).await
+            operations::list_tasks(&app, &local(&lister), TaskFilter { limit: Some(100), ..TaskFilter::default() })
+                .await
         })
         .await;
     if let Answer::Given(Ok(listing), _) = answer {
@@ -183,6 +187,8 @@ async fn shift_policy(caller: &mut Caller, tenant: &TenantId) {
     let (tenant, Ok(id)) = (tenant.clone(), PolicyId::try_new(SHIFTING)) else { return };
     // Whether it worked does not matter: nobody depends on it.
     let _: Answer<()> = caller
-        .call(move |app| async move { operations::delete_policy(&app, &tenant, id, Precondition::Nothing).await })
+        .call(
+            move |app| async move { operations::delete_policy(&app, &local(&tenant), id, Precondition::Nothing).await },
+        )
         .await;
 }

@@ -29,13 +29,18 @@ pub(super) async fn set_up(world: Arc<World>) {
     }
 }
 
+/// The caller of the operations that a client of this tenant is.
+pub(super) fn local(tenant: &TenantId) -> redrive_server::Caller {
+    redrive_server::Caller::local(tenant.clone())
+}
+
 /// Registers a policy; says whether that is known to have worked.
 async fn put_policy(caller: &mut Caller, tenant: &TenantId, name: &'static str, spec: Spec) -> bool {
     let tenant = tenant.clone();
     let put = caller
         .call(move |app| async move {
             let input = PolicyInput { policy_id: Text::from(name), spec };
-            operations::put_policy(&app, &tenant, input, Precondition::Nothing).await
+            operations::put_policy(&app, &local(&tenant), input, Precondition::Nothing).await
         })
         .await;
     matches!(put, Answer::Given(Ok(_), _))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_server::Failure;
 use redrive_server::operations::{self, Acceptance, Accepted};
 
-use super::{Answer, Caller, Known, lock};
+use super::{Answer, Caller, Known, local, lock};
 use crate::moment::Moment;
 use crate::plan::{Errand, Item};
 use crate::world::Told;
@@ -33,7 +33,7 @@ pub(super) async fn one(caller: &mut Caller, item: &Item, place: usize, is_other
     let answer = caller
         .call(move |app| async move {
             let tenant = document.tenant.clone();
-            operations::submit_task(&app, &tenant, document.submission(is_other), None).await
+            operations::submit_task(&app, &local(&tenant), document.submission(is_other), None).await
         })
         .await;
     note(caller, item, is_other, "submits", &answer);
@@ -53,7 +53,7 @@ async fn batch(caller: &mut Caller, items: &[Item], known: &Known) -> bool {
         .call(move |app| async move {
             let tenant = documents[0].tenant.clone();
             let submissions = documents.iter().map(|document| Ok(document.submission(false))).collect();
-            operations::submit_batch(&app, &tenant, submissions).await
+            operations::submit_batch(&app, &local(&tenant), submissions).await
         })
         .await;
     note(caller, &items[0], false, "submits a batch with", &answer);

@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn each_row_is_judged_by_its_own_status() {
-        let problem = r#"{"title":"A value cannot be","detail":"tasks[2].targetUrl must not contain spaces"}"#;
+        let problem = r#"{"title":"A value is invalid","detail":"tasks[2].targetUrl must not contain spaces"}"#;
         let body = format!(
             r#"{{"results":[{{"status":201,"task":{{}}}},{{"status":200,"task":{{}}}},
                 {{"status":422,"error":{problem}}},{{"status":503,"error":{{"title":"no"}}}}]}}"#
         );
         let Answered::Each(judged) = read(&answer(200, &body), 4) else { panic!() };
-        let refused = Judgement::Refused("A value cannot be: targetUrl must not contain spaces".into());
+        let refused = Judgement::Refused("A value is invalid: targetUrl must not contain spaces".into());
         let later = Judgement::Later(Later { reason: "no".into(), asked: None, exit: Exit::Failed });
         assert_eq!(judged, [Judgement::Accepted, Judgement::Accepted, refused, later]);
     }
