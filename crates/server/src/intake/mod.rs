@@ -29,36 +29,33 @@ use crate::failure::Failure;
 use crate::standard::Submitting;
 use crate::wire::{ShownFinding, Submission, Text};
 
-/// What a submission turned out to be.
-pub(crate) enum Prepared {
-    /// Something that can be accepted.
-    New {
-        /// For the engine.
-        draft: ValidatedTask,
-        /// Whether the caller gave no key, so that one was made.
-        key_generated: bool,
-        /// What of the retry standard it breaks, where that is looked at.
-        findings: Vec<ShownFinding>,
-    },
-    /// Something that could not be accepted today, but its key says that it was accepted before: the policy has been
-    /// changed or deleted since, and the same request is still the same task.
-    Before {
-        /// What the key's owner says to it.
-        submitted: Submitted,
-        /// What it asked for.
-        request: Arc<Request>,
-    },
+/// A submission that was checked.
+pub(crate) enum Checked {
+    /// A task that the engine can accept.
+    New(ValidatedTask),
+    /// The answer that its key already has. Its policy or body has been changed or deleted since it was accepted, so it could
+    /// not be accepted today; the same request is still the same task.
+    Answered(Submitted),
 }
 
-/// Judges a submission. `key_beside` is a key that came beside the document.
-pub(crate) async fn prepare(
+/// What an answer to the caller needs to know of the submission.
+pub(crate) struct SubmissionSummary {
+    pub(crate) request: Arc<Request>,
+    pub(crate) policy: PolicyId,
+    /// Whether the caller gave no key, so that one was made.
+    pub(crate) key_generated: bool,
+    /// The rules of the retry standard that it breaks, if the server checks them.
+    pub(crate) findings: Vec<ShownFinding>,
+}
+
+/// Checks a submission. `key_beside` is a key that came beside the document.
+pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
     mut submission: Submission<'_>,
     key_beside: Option<&str>,
-) -> Result<Prepared, Failure> {
+) -> Result<(Checked, SubmissionSummary), Failure> {
     let policy_id = policy_id(submission.policy_id.as_ref())?;
-    let no_policy = || unknown_policy(&policy_id);
     let base = app.engine.policies().current(tenant, &policy_id).await?;
     let now = app.engine.now();
     let mut faults = Faults::default();
@@ -109,21 +106,29 @@ pub(crate) async fn prepare(
     };
     let Some(policy) = policy.filter(|_| today.is_empty() && is_found && judged.is_ok()) else {
         if let Some(submitted) = accepted_before(app, tenant, given_key, fingerprint).await? {
-            return Ok(Prepared::Before { submitted, request: Arc::new(request) });
+            let summary = SubmissionSummary {
+                request: Arc::new(request),
+                policy: policy_id,
+                key_generated: false,
+                findings: Vec::new(),
+            };
+            return Ok((Checked::Answered(submitted), summary));
         }
         let missing = if is_found { None } else { request.body.stored() };
         return Err(today
             .into_failure_if_any()
             .or(missing.map(unknown_body))
             .or(judged.err())
-            .unwrap_or_else(no_policy));
+            .unwrap_or_else(|| unknown_policy(&policy_id)));
     };
     keep_apart(app, tenant, &mut request).await?;
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
-    let draft = ValidatedTask { lane, idempotency_key, policy, request: Arc::new(request), fingerprint, not_before };
-    Ok(Prepared::New { draft, key_generated, findings: judged? })
+    let request = Arc::new(request);
+    let summary = SubmissionSummary { request: request.clone(), policy: policy_id, key_generated, findings: judged? };
+    let task = ValidatedTask { lane, idempotency_key, policy, request, fingerprint, not_before };
+    Ok((Checked::New(task), summary))
 }
 
 /// What the owner of a key says to a request that could not be accepted today; nothing if nobody has the key.
@@ -177,7 +182,7 @@ fn policy_id(given: Option<&Text<'_>>) -> Result<PolicyId, Failure> {
     }
 }
 
-fn unknown_policy(id: &PolicyId) -> Failure {
+pub(crate) fn unknown_policy(id: &PolicyId) -> Failure {
     Failure::UnknownPolicy { field: POLICY_ID.into(), id: id.to_string() }
 }
 

@@ -1,10 +1,10 @@
 //! Accepts many tasks in one durable commit.
 
-use super::submit_task::{Accepted, Asked, in_doubt, missing_answer};
+use super::submit_task::{Accepted, answer, in_doubt, missing_answer};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::intake::{self, Prepared};
+use crate::intake::{self, Checked, SubmissionSummary};
 use crate::wire::{Malformed, Submission};
 
 /// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
@@ -21,30 +21,25 @@ pub async fn submit_batch(
     if items.len() > most {
         return Err(Failure::invalid("tasks", format!("must be at most {most}, got {}", items.len())));
     }
-    let mut drafts = Vec::with_capacity(items.len());
+    let mut tasks = Vec::with_capacity(items.len());
     let mut judged = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        match judge(app, caller, item).await {
-            Ok(prepared) => {
-                let asked = Asked::of(&prepared);
-                judged.push(Ok(match prepared {
-                    Prepared::New { draft, .. } => {
-                        drafts.push(draft);
-                        (asked, None)
-                    }
-                    Prepared::Before { submitted, .. } => (asked, Some(submitted)),
-                }));
+        match check(app, caller, item).await {
+            Ok((Checked::New(task), summary)) => {
+                tasks.push(task);
+                judged.push(Ok((summary, None)));
             }
+            Ok((Checked::Answered(submitted), summary)) => judged.push(Ok((summary, Some(submitted)))),
             // A store that fails fails the whole: there will be no commit.
             Err(Failure::Store(error)) => return Err(error.into()),
             Err(failure) => judged.push(Err(failure.within(&format!("tasks[{at}]")))),
         }
     }
-    let submitted = match drafts.is_empty() {
+    let submitted = match tasks.is_empty() {
         true => Vec::new(),
         false => {
-            let have_keys = judged.iter().flatten().all(|(asked, _): &(Asked, _)| !asked.key_generated);
-            app.engine.submit(drafts).await.map_err(|error| in_doubt(error, have_keys))?
+            let have_keys = judged.iter().flatten().all(|(summary, _): &(SubmissionSummary, _)| !summary.key_generated);
+            app.engine.submit(tasks).await.map_err(|error| in_doubt(error, have_keys))?
         }
     };
     let mut submitted = submitted.into_iter();
@@ -53,9 +48,9 @@ pub async fn submit_batch(
     for (at, item) in judged.into_iter().enumerate() {
         results.push(match item {
             Err(failure) => Err(failure),
-            Ok((asked, before)) => {
+            Ok((summary, before)) => {
                 let submitted = before.or_else(|| submitted.next()).ok_or_else(missing_answer)?;
-                let answered = asked.answered(app, caller, submitted).await.map(|accepted| {
+                let answered = answer(app, caller, summary, submitted).await.map(|accepted| {
                     answer_bytes += accepted.answer_bytes();
                     // A small batch may name a thousand tasks with large answers.
                     if answer_bytes > app.limits.page_bytes { accepted.without_answer() } else { accepted }
@@ -67,6 +62,10 @@ pub async fn submit_batch(
     Ok(results)
 }
 
-async fn judge(app: &App, caller: &Caller, item: Result<Submission<'_>, Malformed>) -> Result<Prepared, Failure> {
-    intake::prepare(app, &caller.tenant, item?, None).await
+async fn check(
+    app: &App,
+    caller: &Caller,
+    item: Result<Submission<'_>, Malformed>,
+) -> Result<(Checked, SubmissionSummary), Failure> {
+    intake::check(app, &caller.tenant, item?, None).await
 }

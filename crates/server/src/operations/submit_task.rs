@@ -1,16 +1,13 @@
 //! Accepts one task.
 
-use std::sync::Arc;
-
-use redrive_core::{Answer, Request};
-use redrive_engine::policies::Resolved;
+use redrive_core::Answer;
 use redrive_store::{Error, Submitted, TaskDetail};
 
 use super::get_task::get_task;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::intake::{self, Prepared};
+use crate::intake::{self, Checked, SubmissionSummary};
 use crate::wire::{ShownFinding, Submission};
 
 /// A task that was accepted, now or before.
@@ -61,16 +58,15 @@ pub async fn submit_task(
     submission: Submission<'_>,
     key_beside: Option<&str>,
 ) -> Result<Accepted, Failure> {
-    let prepared = intake::prepare(app, &caller.tenant, submission, key_beside).await?;
-    let asked = Asked::of(&prepared);
-    let submitted = match prepared {
-        Prepared::New { draft, .. } => {
-            let submitted = app.engine.submit(vec![draft]).await;
-            submitted.map_err(|error| in_doubt(error, !asked.key_generated))?.pop().ok_or_else(missing_answer)?
+    let (checked, summary) = intake::check(app, &caller.tenant, submission, key_beside).await?;
+    let submitted = match checked {
+        Checked::New(task) => {
+            let submitted = app.engine.submit(vec![task]).await;
+            submitted.map_err(|error| in_doubt(error, !summary.key_generated))?.pop().ok_or_else(missing_answer)?
         }
-        Prepared::Before { submitted, .. } => submitted,
+        Checked::Answered(submitted) => submitted,
     };
-    asked.answered(app, caller, submitted).await
+    answer(app, caller, summary, submitted).await
 }
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.
@@ -92,59 +88,28 @@ pub(super) fn in_doubt(error: Error, have_keys: bool) -> Error {
     }
 }
 
-/// What is kept of a submission while the engine has the draft.
-pub(super) struct Asked {
-    request: Arc<Request>,
-    /// The policy that it was judged by, if it was.
-    policy: Option<Arc<Resolved>>,
-    pub(super) key_generated: bool,
-    findings: Vec<ShownFinding>,
-}
-
-impl Asked {
-    pub(super) fn of(prepared: &Prepared) -> Self {
-        match prepared {
-            Prepared::New { draft, key_generated, findings } => Asked {
-                request: draft.request.clone(),
-                policy: Some(draft.policy.clone()),
-                key_generated: *key_generated,
-                findings: findings.clone(),
-            },
-            Prepared::Before { request, .. } => {
-                Asked { request: request.clone(), policy: None, key_generated: false, findings: Vec::new() }
-            }
+/// The answer to the caller for what the store said.
+pub(super) async fn answer(
+    app: &App,
+    caller: &Caller,
+    summary: SubmissionSummary,
+    submitted: Submitted,
+) -> Result<Accepted, Failure> {
+    let SubmissionSummary { request, policy, key_generated, findings } = summary;
+    let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
+    match submitted {
+        Submitted::Created(task, _) => accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created),
+        // The same request, so it need not be read again; the answer of an ended task must be.
+        Submitted::Replayed(task) if task.status.is_ended() => {
+            accepted(get_task(app, caller, task.id).await?, Acceptance::Replayed)
         }
-    }
-
-    /// What the engine's answer means for the caller.
-    pub(super) async fn answered(self, app: &App, caller: &Caller, submitted: Submitted) -> Result<Accepted, Failure> {
-        let Asked { request, policy, key_generated, findings } = self;
-        let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
-        match submitted {
-            Submitted::Created(task, _) => {
-                accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created)
-            }
-            // The same request, so it need not be read again; the answer of an ended task must be.
-            Submitted::Replayed(task) if task.status.is_ended() => {
-                accepted(get_task(app, caller, task.id).await?, Acceptance::Replayed)
-            }
-            Submitted::Replayed(task) => {
-                accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed)
-            }
-            Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
-            Submitted::KeyUnreadable(id) => {
-                Err(Error::Corrupt(format!("the idempotency key belongs to task {id}, which cannot be understood"))
-                    .into())
-            }
-            Submitted::BodyGone => match request.body.stored() {
-                Some(body) => Err(intake::unknown_body(body)),
-                None => Err(missing_answer()),
-            },
-            Submitted::PolicyGone => {
-                let id = policy.map(|policy| policy.reference.id.to_string()).unwrap_or_default();
-                Err(Failure::UnknownPolicy { field: "policyId".into(), id })
-            }
+        Submitted::Replayed(task) => accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed),
+        Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
+        Submitted::KeyUnreadable(id) => {
+            Err(Error::Corrupt(format!("the idempotency key belongs to task {id}, which cannot be understood")).into())
         }
+        Submitted::BodyGone => Err(request.body.stored().map_or_else(missing_answer, intake::unknown_body)),
+        Submitted::PolicyGone => Err(intake::unknown_policy(&policy)),
     }
 }
 
