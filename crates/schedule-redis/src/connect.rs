@@ -8,8 +8,8 @@ use redis::aio::{MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, RedisConnectionInfo, RedisError,
-    TlsCertificates, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
+    RedisError, TlsCertificates, Value,
 };
 use tokio::time::timeout;
 
@@ -103,7 +103,8 @@ impl Connector {
                 let mut connection = open(&self.client(sentinel, login, 0)?).await?;
                 let mut question = redis::cmd("SENTINEL");
                 question.arg("get-master-addr-by-name").arg(service);
-                Ok(redis::from_redis_value::<Option<(String, u16)>>(&connection.ask(&question).await?)?)
+                let answer = connection.ask(&question).await?;
+                Ok(redis::from_redis_value::<Option<(String, u16)>>(answer).map_err(RedisError::from)?)
             };
             match within(CONNECT_TIMEOUT, asking).await {
                 Ok(Some((name, port))) => return Ok(Host { name, port }),
@@ -116,6 +117,7 @@ impl Connector {
 
     async fn cluster(&self) -> Result<ClusterConnection, Failure> {
         let nodes = self.address.hosts.iter().map(|host| self.connection_info(host, &self.address.login, 0));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let mut builder = ClusterClientBuilder::new(nodes)
             .connection_timeout(CONNECT_TIMEOUT)
             .retries(CLUSTER_RETRIES)
@@ -139,22 +141,27 @@ impl Connector {
     }
 
     fn client(&self, host: &Host, login: &Login, database: i64) -> Result<Client, RedisError> {
-        let info = self.connection_info(host, login, database);
+        let info = self.connection_info(host, login, database)?;
         match (self.address.is_tls, &self.root_certificates) {
             (true, Some(_)) => Client::build_with_tls(info, self.certificates()),
             _ => Client::open(info),
         }
     }
 
-    fn connection_info(&self, host: &Host, login: &Login, database: i64) -> ConnectionInfo {
+    fn connection_info(&self, host: &Host, login: &Login, database: i64) -> Result<ConnectionInfo, RedisError> {
         let (host, port) = (host.name.clone(), host.port);
         let addr = match self.address.is_tls {
             true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
             false => ConnectionAddr::Tcp(host, port),
         };
-        let (username, password) = (login.user.clone(), login.password.clone());
-        let redis = RedisConnectionInfo { db: database, username, password, ..RedisConnectionInfo::default() };
-        ConnectionInfo { addr, redis }
+        let mut settings = RedisConnectionInfo::default().set_db(database);
+        if let Some(user) = &login.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &login.password {
+            settings = settings.set_password(password);
+        }
+        Ok(addr.into_connection_info()?.set_redis_settings(settings))
     }
 
     fn certificates(&self) -> TlsCertificates {
@@ -163,7 +170,8 @@ impl Connector {
 }
 
 async fn open(client: &Client) -> Result<Connection, Failure> {
-    let config = AsyncConnectionConfig::new().set_connection_timeout(CONNECT_TIMEOUT);
+    // How long an answer may take is the business of each call.
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(None);
     Ok(Connection::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
 }
 

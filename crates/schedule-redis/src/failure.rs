@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why Redis did not do what it was asked. Nothing fails because of it: the store does the work instead.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,7 +32,8 @@ impl Failure {
             Failure::Unconnected | Failure::TimedOut(_) | Failure::NoPrimary => true,
             // A primary that has become a replica refuses every write, and says so in one of these ways.
             Failure::Refused(error) => {
-                let was_demoted = matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::MasterDown);
+                let was_demoted =
+                    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown));
                 was_demoted || error.is_io_error() || error.is_unrecoverable_error()
             }
             Failure::Unexpected(_) => false,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redis::{ErrorKind, Value};
+use redis::{ErrorKind, ServerErrorKind, Value};
 use tokio::time::timeout;
 
 use crate::connect::{Connection, Connector};
@@ -96,7 +96,7 @@ impl Link {
 async fn ask(mut connection: Connection, call: &Call, limit: Duration) -> Result<Value, Failure> {
     let asking = async {
         match connection.ask(call.as_command()).await {
-            Err(error) if error.kind() == ErrorKind::NoScriptError => match call.with_text() {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => match call.with_text() {
                 Some(whole) => connection.ask(&whole).await,
                 None => Err(error),
             },
