@@ -12,7 +12,8 @@ pub struct Attempt {
     pub number: u32,
     /// Its number among the attempts of its run, from 1 in every run.
     pub number_in_run: u32,
-    /// When its first byte was sent; when it began to connect if none was; when it was claimed if a crash interrupted it.
+    /// When its first byte was sent; when it began to connect if none was; when it was claimed if a crash interrupted
+    /// it.
     pub started_at: Timestamp,
     /// How long it took, connecting included; nothing if a crash interrupted it.
     pub duration: Option<Duration>,

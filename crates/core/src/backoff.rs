@@ -75,8 +75,8 @@ pub fn delay(policy: &Policy, retry: u32, previous: Option<Duration>, unit: f64)
 
 /// `initial * multiplier^times`, or the longest possible duration if that overflows.
 ///
-/// The power is taken in floating point, because an integer power overflows long before the last retry. It is limited to
-/// finite numbers, so that zero times infinity does not become NaN.
+/// The power is taken in floating point, because an integer power overflows long before the last retry. It is limited
+/// to finite numbers, so that zero times infinity does not become NaN.
 fn grown(initial: Duration, multiplier: f64, times: u32) -> Duration {
     let factor = multiplier.max(1.0).powf(f64::from(times)).min(f64::MAX);
     Duration::try_from_secs_f64(initial.as_secs_f64() * factor).unwrap_or(Duration::MAX)

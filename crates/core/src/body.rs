@@ -1,8 +1,8 @@
 //! A body: its bytes, or a reference to where they are kept.
 //!
-//! Small bodies are a part of their task. A large one is an object of its own in object storage, named by its hash,
-//! and the task holds a [`BodyRef`]. The reference has the number of bytes and their SHA-256, so that a reader can check that it got
-//! exactly these bytes.
+//! Small bodies are a part of their task. A large one is an object of its own in object storage, named by its hash, and
+//! the task holds a [`BodyRef`]. The reference has the number of bytes and their SHA-256, so that a reader can check
+//! that it got exactly these bytes.
 //!
 //! Not here: where objects are kept (`redrive-blobs`), which of them are still needed (`redrive-store`).
 

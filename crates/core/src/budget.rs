@@ -1,19 +1,19 @@
 //! Retry budget: bounds the retries to one dependency.
 //!
-//! A limit of attempts per task does not protect a dependency: when it is down, every task fails, and five retries each make six
-//! times the load when it can bear the least. A budget ties all of a dependency's retries
-//! to its *first* attempts: a fifth as many may be sent, and a few more, so that a lane with little traffic can retry at
-//! all. A failing call here and there is retried as if there were no budget; a dependency that is down sees its usual load
-//! and a fifth.
+//! A limit of attempts per task does not protect a dependency: when it is down, every task fails, and five retries each
+//! make six times the load when it can bear the least. A budget ties all of a dependency's retries to its *first*
+//! attempts: a fifth as many may be sent, and a few more, so that a lane with little traffic can retry at all. A
+//! failing call here and there is retried as if there were no budget; a dependency that is down sees its usual load and
+//! a fifth.
 //!
 //! The promise is exact: whenever a retry is granted, the retries of the 30 seconds up to that moment, itself included,
-//! are at most 10 + 20 % of the first attempts of those 30 seconds. The window is kept in buckets of a second, so a bucket
-//! that lies half within it counts where that is on the safe side: its retries do, its first attempts do not. There is no
-//! division, so nothing is rounded.
+//! are at most 10 + 20 % of the first attempts of those 30 seconds. The window is kept in buckets of a second, so a
+//! bucket that lies half within it counts where that is on the safe side: its retries do, its first attempts do not.
+//! There is no division, so nothing is rounded.
 //!
-//! A value, not a task: callers pass `now` in, nothing sleeps here. Retries are attempts from the second on, hedges, and
-//! sends after a crash. Not here: what happens to a task whose retry has to wait (a durable one waits without losing an
-//! attempt, a synchronous call gets its error at once), and how long a task waits anyway (`backoff`).
+//! A value, not a task: callers pass `now` in, nothing sleeps here. Retries are attempts from the second on, hedges,
+//! and sends after a crash. Not here: what happens to a task whose retry has to wait (a durable one waits without
+//! losing an attempt, a synchronous call gets its error at once), and how long a task waits anyway (`backoff`).
 
 use std::time::Duration;
 
@@ -101,8 +101,8 @@ impl Budget {
         u64::try_from(hundredths / 100).unwrap_or(u64::MAX)
     }
 
-    /// The part of the budget that is used: 0 is none of it, 1 is all. It may be above 1 for a while, when first attempts
-    /// that retries were granted for have been forgotten before them.
+    /// The part of the budget that is used: 0 is none of it, 1 is all. It may be above 1 for a while, when first
+    /// attempts that retries were granted for have been forgotten before them.
     pub fn utilization(&mut self, now: Timestamp) -> f64 {
         self.window.advance(now);
         match self.hundredths() {

@@ -1,7 +1,8 @@
-//! Decides what happens to a task after an attempt: a pure function of the policy, the run, the verdict and a random draw.
+//! Decides what happens to a task after an attempt: a pure function of the policy, the run, the verdict and a random
+//! draw.
 //!
-//! There is one rule for time, [`before_send`]: a retry is scheduled only if that rule would allow it at the
-//! moment when it is due. So a task without enough time ends at once, instead of waiting for an attempt that is not made.
+//! There is one rule for time, [`before_send`]: a retry is scheduled only if that rule would allow it at the moment
+//! when it is due. So a task without enough time ends at once, instead of waiting for an attempt that is not made.
 //!
 //! Not here: what an answer means (`classify`), and whether the dependency may be called right now (the guards).
 
@@ -40,8 +41,8 @@ pub enum Decision {
     Retry {
         /// When the next attempt is due.
         at: Timestamp,
-        /// The wait until then in whole milliseconds (rounded up): as drawn, doubled, or as the dependency asked. It is also
-        /// the previous wait for the next draw of decorrelated jitter: see [`OVERLOAD_FACTOR`].
+        /// The wait until then in whole milliseconds (rounded up): as drawn, doubled, or as the dependency asked. It is
+        /// also the previous wait for the next draw of decorrelated jitter: see [`OVERLOAD_FACTOR`].
         backoff: Duration,
         /// Attempts of this run that failed by DNS, the one that just ended included.
         dns_failures: u32,
@@ -55,11 +56,12 @@ pub enum Decision {
 
 /// The factor on the drawn wait when the dependency answers 429 without a Retry-After.
 ///
-/// It applies to the draw, after jitter and cap, so the wait may be up to twice the policy's longest. Decorrelated jitter uses the
-/// doubled wait as its previous one, as it does with a Retry-After. The wait stays bounded, because every draw is capped before it is
-/// doubled.
+/// It applies to the draw, after jitter and cap, so the wait may be up to twice the policy's longest. Decorrelated
+/// jitter uses the doubled wait as its previous one, as it does with a Retry-After. The wait stays bounded, because
+/// every draw is capped before it is doubled.
 pub const OVERLOAD_FACTOR: u32 = 2;
-/// The share of a pause by which it is drawn longer or shorter, so that tasks that were put off together do not return together.
+/// The share of a pause by which it is drawn longer or shorter, so that tasks that were put off together do not return
+/// together.
 pub const PAUSE_SPREAD: f64 = 0.2;
 /// Near the deadline a pause becomes shorter, down to this or to a tenth of itself, whichever is less.
 pub const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
@@ -101,8 +103,8 @@ pub fn after_attempt(policy: &Policy, run: &RunState, verdict: &Verdict, now: Ti
     }
 }
 
-/// What happens after an attempt that a crash interrupted. It counts like a retryable failure. If it was the last one, it is unknown
-/// whether the task was delivered, and the reason says so.
+/// What happens after an attempt that a crash interrupted. It counts like a retryable failure. If it was the last one,
+/// it is unknown whether the task was delivered, and the reason says so.
 pub fn after_lost_lease(policy: &Policy, run: &RunState, now: Timestamp, unit: f64) -> Decision {
     if run.attempt >= run.max_attempts {
         return exhausted(Reason::OutcomeUnknown);

@@ -1,7 +1,7 @@
 //! Jitter: how a wait is spread out, so that clients that failed together do not come back together.
 //!
-//! Full jitter is the default because it spreads a herd the furthest for the same total work. Proportional jitter is for
-//! schedules that were promised to a receiver: it stays close to them.
+//! Full jitter is the default because it spreads a herd the furthest for the same total work. Proportional jitter is
+//! for schedules that were promised to a receiver: it stays close to them.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl Jitter {
 
 /// `min(longest, uniform(initial, previous * 3))`, where the first retry takes the initial delay for its previous wait.
 ///
-/// The cap is put on the draw and not on the range, so the range is never empty. A previous wait shorter than a third of
-/// the initial delay (the policy was changed in between) counts as that third.
+/// The cap is put on the draw and not on the range, so the range is never empty. A previous wait shorter than a third
+/// of the initial delay (the policy was changed in between) counts as that third.
 fn decorrelated(backoff: &Backoff, previous: Option<Duration>, unit: f64) -> Duration {
     let initial = backoff.ceiling(1);
     let upper = previous.unwrap_or(initial).saturating_mul(3).max(initial);

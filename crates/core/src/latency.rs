@@ -1,8 +1,9 @@
 //! The expected duration of a dependency's calls, to decide whether another attempt fits before the deadline.
 //!
 //! An exponentially weighted mean with weight 1/8, as TCP smooths its round trips: one slow call moves it by an eighth,
-//! a lasting change is most of the way in after a dozen calls, and it needs one integer per lane. A percentile would need
-//! a histogram, and would be wrong in the costly direction: ending tasks early because one call in a hundred is slow.
+//! a lasting change is most of the way in after a dozen calls, and it needs one integer per lane. A percentile would
+//! need a histogram, and would be wrong in the costly direction: ending tasks early because one call in a hundred is
+//! slow.
 //!
 //! The mean is kept in eighths of a nanosecond, so that integer division loses nothing that adds up over many samples.
 
@@ -19,7 +20,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// A longer call counts as this long. No attempt may take nearly as long, and eight times this is far from overflow.
+    /// A longer call counts as this long. No attempt may take nearly as long, and eight times this is far from
+    /// overflow.
     pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Records a call that took `took`.

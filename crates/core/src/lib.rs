@@ -3,8 +3,8 @@
 //! Nothing here reads a clock, draws a random number or does I/O: `now` and `unit` (uniform in [0, 1)) are arguments.
 //! So the same decisions run in the service, in a library and in a simulator.
 //!
-//! Not here: the retry standard (`redrive-standard`), how tasks are stored (`redrive-store`), when they are picked up (`redrive-engine`), how they are sent
-//! (`redrive-transport`).
+//! Not here: the retry standard (`redrive-standard`), how tasks are stored (`redrive-store`), when they are picked up
+//! (`redrive-engine`), how they are sent (`redrive-transport`).
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Retry-After (RFC 9110, section 10.2.3): how long a dependency asks to wait.
 //!
-//! A date is measured against the answer's own Date header where there is a valid one: the difference of two readings of
-//! the dependency's clock is right even if that clock is not. A malformed value is ignored.
+//! A date is measured against the answer's own Date header where there is a valid one: the difference of two readings
+//! of the dependency's clock is right even if that clock is not. A malformed value is ignored.
 
 use std::time::{Duration, SystemTime};
 

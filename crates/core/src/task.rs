@@ -67,7 +67,8 @@ pub enum Reason {
     PolicyLost,
     /// EXHAUSTED: all attempts were used.
     Attempts,
-    /// EXHAUSTED: the name of the dependency could not be resolved in [`DNS_ATTEMPTS`](crate::classify::DNS_ATTEMPTS) attempts.
+    /// EXHAUSTED: the name of the dependency could not be resolved in [`DNS_ATTEMPTS`](crate::classify::DNS_ATTEMPTS)
+    /// attempts.
     DnsAttempts,
     /// EXHAUSTED: another attempt would not fit into the total time budget.
     Deadline,
@@ -212,8 +213,8 @@ impl Task {
         self.attempt_in_run().saturating_add(1) >= self.max_attempts
     }
 
-    /// Replays a dead letter at `now`: it is due at once, with as many attempts and as much time as its last run had. Attempt
-    /// numbers continue, and the last error stays.
+    /// Replays a dead letter at `now`: it is due at once, with as many attempts and as much time as its last run had.
+    /// Attempt numbers continue, and the last error stays.
     pub fn begin_next_run(&mut self, now: Timestamp) {
         debug_assert!(self.status.is_dead_letter(), "only a dead letter is replayed");
         let total_budget = self.deadline_at.since(self.run_started_at);

@@ -1,7 +1,7 @@
 //! A policy's timetable: when each attempt comes if all before it fail.
 //!
-//! Attempts are assumed to fail at once, as they mostly do in an outage. In fact each may take up to the policy's attempt timeout,
-//! and a 429 or a Retry-After may make any wait longer.
+//! Attempts are assumed to fail at once, as they mostly do in an outage. In fact each may take up to the policy's
+//! attempt timeout, and a 429 or a Retry-After may make any wait longer.
 
 use std::time::Duration;
 

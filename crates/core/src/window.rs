@@ -1,8 +1,8 @@
 //! Two counts over a rolling window, kept in buckets, for the budget and the breaker.
 //!
-//! A bucket is forgotten as a whole, so the memory is a ring of a few dozen pairs, however many calls there are. Looking
-//! at it costs nothing but the sum that is kept anyway; moving on clears each bucket once, so every step is O(1) on
-//! average and never more than one round of the ring.
+//! A bucket is forgotten as a whole, so the memory is a ring of a few dozen pairs, however many calls there are.
+//! Looking at it costs nothing but the sum that is kept anyway; moving on clears each bucket once, so every step is
+//! O(1) on average and never more than one round of the ring.
 //!
 //! A clock that is set back does no harm. Up to one window back, what happens is counted where the ring already is: two
 //! threads that disagree by a millisecond must not make the window pass twice as fast. From further back the ring

@@ -1,8 +1,9 @@
 //! The event queue of a run: events come out by time, and in the order of insertion at the same time.
 //!
-//! A radix heap. Time only goes forward here, so an entry need not be sorted among all others: it lies in the compartment
-//! of the highest bit in which its time differs from the present, and moves to lower ones as the present comes nearer.
-//! Every move is along a vector, where a binary heap of a million entries would miss the cache at every level.
+//! A radix heap. Time only goes forward here, so an entry need not be sorted among all others: it lies in the
+//! compartment of the highest bit in which its time differs from the present, and moves to lower ones as the present
+//! comes nearer. Every move is along a vector, where a binary heap of a million entries would miss the cache at every
+//! level.
 
 /// An event, packed into 32 bits.
 pub(crate) type Tag = u32;

@@ -1,8 +1,8 @@
 //! Random draws: each is a function of the seed and of its purpose.
 //!
-//! There is no generator with a state: the latency of client 7's second attempt is the same number in every run of
-//! a seed. So all contenders get the same arrivals, latencies and draws of jitter, and only their policies differ (common random
-//! numbers, in statistics).
+//! There is no generator with a state: the latency of client 7's second attempt is the same number in every run of a
+//! seed. So all contenders get the same arrivals, latencies and draws of jitter, and only their policies differ (common
+//! random numbers, in statistics).
 
 use crate::elementary::ln;
 

@@ -41,8 +41,8 @@ impl Contender {
         Contender { name: name.into(), policy, guards: Guards::default() }
     }
 
-    /// Whether a caller waits for the answer: then a request that the budget or the breaker holds back ends at once with its last
-    /// error, instead of waiting.
+    /// Whether a caller waits for the answer: then a request that the budget or the breaker holds back ends at once
+    /// with its last error, instead of waiting.
     pub fn gives_up_when_held(&self) -> bool {
         self.policy.context.is_some_and(Context::is_waited_for)
     }

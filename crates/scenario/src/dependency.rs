@@ -4,8 +4,9 @@
 //! the length of its queue is known from the moment at which the next call could begin, and a call costs a few
 //! operations however many others there are.
 //!
-//! It does not notice that a caller has timed out. A call whose caller timed out while it waited is served like any other, and
-//! the work is wasted. That is how a storm of retries keeps a dependency down after the outage itself is over.
+//! It does not notice that a caller has timed out. A call whose caller timed out while it waited is served like any
+//! other, and the work is wasted. That is how a storm of retries keeps a dependency down after the outage itself is
+//! over.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The exponential and the logarithm, the same on every machine.
 //!
-//! The ones of the standard library are those of the operating system, and differ in the last digit from one to the next.
-//! These use nothing but additions, multiplications and divisions, which are exact to the last bit everywhere, so that a seed
-//! gives the same numbers on every machine. They are accurate to about fifteen digits.
+//! The ones of the standard library are those of the operating system, and differ in the last digit from one to the
+//! next. These use nothing but additions, multiplications and divisions, which are exact to the last bit everywhere, so
+//! that a seed gives the same numbers on every machine. They are accurate to about fifteen digits.
 
 use std::f64::consts::{LN_2, SQRT_2};
 

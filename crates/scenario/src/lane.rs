@@ -1,8 +1,8 @@
 //! The lane: the guards of one contender, and the requests that they hold back.
 //!
 //! All of a contender's requests go through one set of guards, as one tenant's work for one dependency does in the
-//! service. A request that is held back loses no attempt, and the oldest due goes first. First attempts do not wait behind
-//! retries that the budget holds back, because first attempts refill the budget.
+//! service. A request that is held back loses no attempt, and the oldest due goes first. First attempts do not wait
+//! behind retries that the budget holds back, because first attempts refill the budget.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //!
 //! The model of the article that made jitter popular ("Exponential Backoff and Jitter", AWS Architecture Blog, 2015).
 //! Every client reads the row and then writes it with the version that it read. A write whose version is no longer the
-//! row's fails, and its client reads again after a wait. A message takes |N(10, 2)| ms: there and back for the read, there
-//! and back for the write, without a pause in between. So of those that read the same version one succeeds, and the work of all
-//! others is wasted. The more of them come back together, the more work is wasted.
+//! row's fails, and its client reads again after a wait. A message takes |N(10, 2)| ms: there and back for the read,
+//! there and back for the write, without a pause in between. So of those that read the same version one succeeds, and
+//! the work of all others is wasted. The more of them come back together, the more work is wasted.
 //!
 //! The waits are those of `redrive_core::backoff`. All clients begin at the same moment.
 

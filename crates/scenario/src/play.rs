@@ -1,7 +1,7 @@
 //! Plays one contender: every client's request from its arrival to its end.
 //!
-//! A loop over the calendar. `classify` says what an answer means, `decide` what happens then, and the lane's guards whether it
-//! may be sent now. Here is only the order in which they are called, the same as in the service.
+//! A loop over the calendar. `classify` says what an answer means, `decide` what happens then, and the lane's guards
+//! whether it may be sent now. Here is only the order in which they are called, the same as in the service.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::world::World;
 
 /// The number of steps between two reports of progress.
 const STEPS_PER_REPORT: u64 = 1 << 16;
-/// The time of the quickest answer, in milliseconds. If a refusal took no time, a breaker would know of ten failures before the
-/// eleventh of many simultaneous clients has called, and protect better than a real one.
+/// The time of the quickest answer, in milliseconds. If a refusal took no time, a breaker would know of ten failures
+/// before the eleventh of many simultaneous clients has called, and protect better than a real one.
 const ROUND_TRIP: u32 = 1;
 
 /// The state of a client's request. Small: there may be ten million.

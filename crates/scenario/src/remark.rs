@@ -41,8 +41,8 @@ impl Comparison {
         })
     }
 
-    /// Whether about the same share of requests succeeds with all contenders. If not, their times cannot be compared: a contender that
-    /// gives up early is quick with the rest.
+    /// Whether about the same share of requests succeeds with all contenders. If not, their times cannot be compared: a
+    /// contender that gives up early is quick with the rest.
     pub fn succeed_alike(&self) -> bool {
         self.succeed_most().into_iter().all(|does| does)
     }

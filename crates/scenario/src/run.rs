@@ -28,7 +28,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The share of the run that is done, at least. Simultaneous requests end almost together, so calls are counted as well.
+    /// The share of the run that is done, at least. Simultaneous requests end almost together, so calls are counted as
+    /// well.
     pub fn part(&self) -> f64 {
         let part = |of: u64, whole: u64| of as f64 / whole.max(1) as f64;
         let own = part(self.ended, self.requests).max(part(self.calls, self.most_calls));
@@ -36,8 +37,8 @@ impl Progress {
     }
 }
 
-/// Plays `world` once for each contender; the buckets go up to `until`, or as far as [`Story::buckets`] says. `progress` is
-/// called every some ten thousand steps.
+/// Plays `world` once for each contender; the buckets go up to `until`, or as far as [`Story::buckets`] says.
+/// `progress` is called every some ten thousand steps.
 pub fn run(
     world: World,
     contenders: Vec<Contender>,
@@ -89,8 +90,9 @@ fn compare(world: World, seed: u64, until: Option<Duration>, plays: Vec<PlayedCo
     Comparison { seed, world, bucket, stories: plays.into_iter().map(story).collect() }
 }
 
-/// Until when the buckets go, if these are the times at which contenders are as good as done: until the last one is, but a
-/// contender that takes much longer than the others does not stretch the scale. At least half of them are shown completely.
+/// Until when the buckets go, if these are the times at which contenders are as good as done: until the last one is,
+/// but a contender that takes much longer than the others does not stretch the scale. At least half of them are shown
+/// completely.
 fn worth_showing(mut done: Vec<u64>, outages_end: u64) -> u64 {
     done.sort_unstable();
     let half = done.len().div_ceil(2);

@@ -8,7 +8,8 @@ use crate::dependency::DependencyCounts;
 use crate::story::{Completion, Peak, Totals};
 use crate::timeline::Timeline;
 
-/// The part of a backlog that has to end before it counts as drained, in percent: the last one may wait for its deadline.
+/// The part of a backlog that has to end before it counts as drained, in percent: the last one may wait for its
+/// deadline.
 const DRAINED_PERCENT: u64 = 99;
 const SECOND: u32 = 1_000;
 

@@ -1,9 +1,9 @@
 //! The timeline of a run, in slots that grow wider as the run grows longer.
 //!
-//! A run may last a minute or a month, which is not known before it ends. So it starts with slots of a tenth of a second, and whenever
-//! there are too many of them, neighbours are merged. Each width is a multiple of the one before,
-//! so that a slot is never cut in two. The beginning is kept in narrow slots as well, so that a chart of
-//! the first minute of a day shows seconds.
+//! A run may last a minute or a month, which is not known before it ends. So it starts with slots of a tenth of a
+//! second, and whenever there are too many of them, neighbours are merged. Each width is a multiple of the one before,
+//! so that a slot is never cut in two. The beginning is kept in narrow slots as well, so that a chart of the first
+//! minute of a day shows seconds.
 
 use std::time::Duration;
 
@@ -131,7 +131,8 @@ impl Timeline {
         self.fine.as_deref().filter(|fine| until <= fine.len() as u64 * u64::from(WIDTHS[0]))
     }
 
-    /// Adds what happened after the fine slots. One of the others may begin among them, so counts are what is left of all.
+    /// Adds what happened after the fine slots. One of the others may begin among them, so counts are what is left of
+    /// all.
     fn add_after(&self, fine: &[Bucket], later: &mut Bucket) {
         let end = fine.len() as u64 * u64::from(WIDTHS[0]);
         let (mut before, mut all) = (Bucket::default(), Bucket::default());

@@ -9,8 +9,9 @@ use tokio::sync::Semaphore;
 use crate::standard::Standard;
 use crate::wire::Secrets;
 
-/// The most pages of tasks that are read at a time. A task may bring 100 KiB into memory of which its page shows little, so
-/// hundreds of pages at once would hold more than all answers together. More at a time would not be faster either.
+/// The most pages of tasks that are read at a time. A task may bring 100 KiB into memory of which its page shows
+/// little, so hundreds of pages at once would hold more than all answers together. More at a time would not be faster
+/// either.
 const PAGES_AT_ONCE: usize = 8;
 
 /// The context of every operation: the engine, the limits, the retry standard and the secret names.
@@ -102,8 +103,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most bytes of one submission, as it is sent. JSON may use six bytes for a character of one (`\u0000`), and a body within its
-    /// limit is never refused for its notation.
+    /// The most bytes of one submission, as it is sent. JSON may use six bytes for a character of one (`\u0000`), and a
+    /// body within its limit is never refused for its notation.
     pub fn submission_bytes(&self) -> usize {
         self.body_bytes.saturating_mul(6).saturating_add(self.document_bytes)
     }

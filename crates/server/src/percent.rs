@@ -1,14 +1,14 @@
 //! Strict percent-decoding of paths and queries.
 //!
-//! `percent-encoding` does the decoding. It leaves malformed sequences as they are, and so does `form_urlencoded`; here they are
-//! refused, so that a typo in a filter does not silently match nothing.
+//! `percent-encoding` does the decoding. It leaves malformed sequences as they are, and so does `form_urlencoded`; here
+//! they are refused, so that a typo in a filter does not silently match nothing.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The decoded text; `None` if a percent sign is not followed by two hexadecimal digits, or if the result is not UTF-8. In a
-/// query, `+` is a space.
+/// The decoded text; `None` if a percent sign is not followed by two hexadecimal digits, or if the result is not UTF-8.
+/// In a query, `+` is a space.
 pub(crate) fn decode(encoded: &str, in_query: bool) -> Option<String> {
     let is_sequence =
         |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());

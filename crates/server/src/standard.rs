@@ -38,7 +38,8 @@ impl Standard {
         }
     }
 
-    /// The findings of a task, or the refusal: rules that its changes of the policy break and the policy alone does not, and a missing key.
+    /// The findings of a task, or the refusal: rules that its changes of the policy break and the policy alone does
+    /// not, and a missing key.
     pub(crate) fn judge_task(self, task: &Submitting<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
         if self == Standard::Off {
             return Ok(Vec::new());

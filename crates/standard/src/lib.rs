@@ -7,8 +7,8 @@
 //! | `nearest` | the known name that a misspelt one probably means |
 //! | `printable` | text from a file, made safe to print |
 //!
-//! Pure: nothing here opens a file or reads a clock. Not here: what a policy does (`redrive_core::policy`), opening files and
-//! exit codes (`redrive`), refusing policies and tasks (`redrive-server`).
+//! Pure: nothing here opens a file or reads a clock. Not here: what a policy does (`redrive_core::policy`), opening
+//! files and exit codes (`redrive`), refusing policies and tasks (`redrive-server`).
 
 #![forbid(unsafe_code)]
 

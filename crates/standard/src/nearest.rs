@@ -22,7 +22,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be put in, taken out or changed to make one word of the other; nothing if more than `limit`.
+/// How many letters have to be put in, taken out or changed to make one word of the other; nothing if more than
+/// `limit`.
 fn distance(from: &[char], to: &[char], limit: usize) -> Option<usize> {
     if from.len().abs_diff(to.len()) > limit {
         return None;

@@ -1,7 +1,8 @@
 //! What the outcome of a call says about the health of its dependency, which differs from what it means for its task.
 //!
-//! A 404 ends a task, and shows that the dependency works. A 429 comes from a dependency that works and asks for fewer requests: it
-//! counts among the failures of a window, but ten of them in a row do not mean that the dependency is down.
+//! A 404 ends a task, and shows that the dependency works. A 429 comes from a dependency that works and asks for fewer
+//! requests: it counts among the failures of a window, but ten of them in a row do not mean that the dependency is
+//! down.
 
 use crate::attempt::ErrorType;
 

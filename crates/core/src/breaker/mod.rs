@@ -11,8 +11,8 @@
 //!
 //! A clock that is set back does no harm: no call waits longer than the pause that was drawn.
 //!
-//! Not here: how long a task waits after its own failure (`backoff`), how many retries a dependency bears (`budget`), and
-//! which of the waiting tasks become the probes (the first that ask; the engine asks for the oldest first).
+//! Not here: how long a task waits after its own failure (`backoff`), how many retries a dependency bears (`budget`),
+//! and which of the waiting tasks become the probes (the first that ask; the engine asks for the oldest first).
 
 mod health;
 mod settings;

@@ -33,7 +33,7 @@ pub enum Verdict {
         /// The cause, as far as it limits the retries.
         cause: Cause,
     },
-    /// The dependency asks for fewer requests (429). It is retried, but is not counted as a failure of the dependency.
+    /// The dependency asks for fewer requests (429). It is retried, and is distinguished from a failure.
     Overloaded {
         /// The wait that the dependency asked for (Retry-After).
         after: Option<Duration>,

@@ -1,4 +1,5 @@
-//! Errors without an answer: the dependency could not be reached, did not answer in full, or nothing could be sent to it.
+//! Errors without an answer: the dependency could not be reached, did not answer in full, or nothing could be sent to
+//! it.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use crate::attempt::ErrorType;
 pub const DNS_ATTEMPTS: u32 = 2;
 /// The pause of a task whose stored body cannot be read: object storage that is out of reach takes a while to recover.
 pub const BODY_PAUSE: Duration = Duration::from_secs(15);
-/// The pause of a task that this process did not send: the send was withdrawn, or sockets or memory ran short. Both pass
-/// quickly.
+/// The pause of a task that this process did not send: the send was withdrawn, or sockets or memory ran short. Both
+/// pass quickly.
 pub const LOCAL_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn verdict(kind: ErrorType) -> Verdict {

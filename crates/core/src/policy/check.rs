@@ -10,8 +10,8 @@ use super::{FieldProblem, Limits};
 /// The most invalid status codes that are reported of one list.
 const REPORTED_CODES: usize = 10;
 
-/// Collects problems. A value that is out of range is replaced by the nearest bound, so that one mistake is not reported again by
-/// every field that is compared with it.
+/// Collects problems. A value that is out of range is replaced by the nearest bound, so that one mistake is not
+/// reported again by every field that is compared with it.
 #[derive(Default)]
 pub(super) struct Check {
     problems: Vec<FieldProblem>,

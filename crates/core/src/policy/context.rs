@@ -1,7 +1,8 @@
 //! Contexts: what kind of work a policy is for, and the defaults, ranges and caps that the standard gives it.
 //!
-//! A policy that names its context inherits from it: fields that it leaves out have the context's defaults. The context also sets the
-//! limits that the policy is checked against (`redrive_standard::rules`): the number of retries and their time.
+//! A policy that names its context inherits from it: fields that it leaves out have the context's defaults. The context
+//! also sets the limits that the policy is checked against (`redrive_standard::rules`): the number of retries and
+//! their time.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,9 +19,11 @@ pub enum Context {
     Sync,
     /// An event that is processed on its own: 5 retries within a day.
     Event,
-    /// A webhook, after 1 s, 5 s, 30 s, 2 min, 15 min, 1 h, 4 h, give or take a fifth: 5 retries of at most 8, within a day.
+    /// A webhook, after 1 s, 5 s, 30 s, 2 min, 15 min, 1 h, 4 h, give or take a fifth: 5 retries of at most 8, within a
+    /// day.
     Webhook,
-    /// A webhook whose receiver may be down for longer, after 30 s, 2 min, 10 min, 1 h, give or take a fifth: 4 retries.
+    /// A webhook whose receiver may be down for longer, after 30 s, 2 min, 10 min, 1 h, give or take a fifth: 4
+    /// retries.
     WebhookPatient,
     /// An item of a batch job: 3 retries within a day.
     Batch,

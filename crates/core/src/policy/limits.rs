@@ -1,7 +1,7 @@
 //! The bounds of every field of a policy, each with its name.
 //!
-//! They are wide: they only keep arithmetic, storage and leases within bounds. What is advisable is a matter of the retry standard
-//! (`redrive_standard`).
+//! They are wide: they only keep arithmetic, storage and leases within bounds. What is advisable is a matter of the
+//! retry standard (`redrive_standard`).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

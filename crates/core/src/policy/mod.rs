@@ -1,7 +1,7 @@
 //! A policy: named, versioned rules for how a task is retried.
 //!
-//! [`Spec`] is the document: every field may be left out. [`Policy`] is what the engine uses: complete, valid, and made from a spec by
-//! [`Policy::resolve`] only.
+//! [`Spec`] is the document: every field may be left out. [`Policy`] is what the engine uses: complete, valid, and made
+//! from a spec by [`Policy::resolve`] only.
 
 mod approval;
 mod check;

@@ -3,8 +3,8 @@
 //! Fields that do not apply to the chosen backoff or jitter (a multiplier beside `fixed`, a schedule beside
 //! `exponential`) are ignored. A task's overrides are merged with its base policy before they come here, so a task that
 //! only says `"backoff": "fixed"` still brings the base's multiplier along, which is not a mistake. Their ranges are
-//! checked nevertheless: a value that is out of range is wrong in every policy. The one exception is a schedule without a
-//! backoff: it is an error, because the schedule would be ignored.
+//! checked nevertheless: a value that is out of range is wrong in every policy. The one exception is a schedule without
+//! a backoff: it is an error, because the schedule would be ignored.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ impl Policy {
         if problems.is_empty() { Ok(policy) } else { Err(Invalid { problems }) }
     }
 
-    /// The policy that `spec` comes closest to, and everything that is wrong with it. For the linter, which reports as much as
-    /// possible; the engine never uses such a policy.
+    /// The policy that `spec` comes closest to, and everything that is wrong with it. For the linter, which reports as
+    /// much as possible; the engine never uses such a policy.
     pub fn resolve_as_far_as_possible(spec: &Spec) -> (Policy, Vec<FieldProblem>) {
         let mut check = Check::default();
         let defaults = Defaults::of(spec.context);

@@ -1,12 +1,13 @@
-//! From a policy back to a spec: for showing a resolved policy, and for storing a version with its defaults of that time.
+//! From a policy back to a spec: for showing a resolved policy, and for storing a version with its defaults of that
+//! time.
 
 use super::check::millis;
 use super::{BackoffKind, JitterKind, Policy, Spec};
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-/// The members that a shown policy has besides its name and its fields. Readers of policies ignore them, so that a shown policy
-/// can be edited and applied again.
+/// The members that a shown policy has besides its name and its fields. Readers of policies ignore them, so that a
+/// shown policy can be edited and applied again.
 pub const SHOWN_BESIDE: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
 
 impl Policy {

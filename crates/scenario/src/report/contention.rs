@@ -14,7 +14,8 @@ use super::text::words;
 use super::{steps, ticks};
 use crate::occ::{Measure, Point, Settings, Strategy};
 
-/// One page, complete in itself, of what [`crate::occ::run`] gave for these settings. `command` is what repeats the run.
+/// One page, complete in itself, of what [`crate::occ::run`] gave for these settings. `command` is what repeats the
+/// run.
 pub fn occ_page(settings: &Settings, points: &[Point], command: &str) -> String {
     let lines = Lines::of(points);
     let body = [lead(settings, &lines, command), lines.verdict(), lines.calls(), lines.time(), notes()];

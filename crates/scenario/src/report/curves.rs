@@ -56,7 +56,8 @@ fn is_narrow(width: f64) -> bool {
     width < 500.0
 }
 
-/// Draws them all, the first one at the bottom: it has no dashes, and is seen through the gaps of the others. With a mark at each place, if there are few of them.
+/// Draws them all, the first one at the bottom: it has no dashes, and is seen through the gaps of the others. With a
+/// mark at each place, if there are few of them.
 pub(super) fn draw(picture: &mut Picture, plot: &Plot, curves: &[Curve<'_>], marked: Marked) {
     for curve in curves {
         picture.path(&format!("curve s{}", curve.number), &curve.path);

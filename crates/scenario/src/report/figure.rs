@@ -5,7 +5,8 @@ use super::table::Table;
 
 /// A whole row of the page.
 pub(super) const ROW: f64 = 1040.0;
-/// A column of it where there are two, and where there are three. A telephone's whole page is about as wide as the latter.
+/// A column of it where there are two, and where there are three. A telephone's whole page is about as wide as the
+/// latter.
 const HALF: f64 = 508.0;
 const THIRD: f64 = 331.0;
 

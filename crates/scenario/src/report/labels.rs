@@ -1,8 +1,8 @@
 //! Where labels go, so that none touches another and none leaves its picture.
 
-/// Labels in a column: for each wanted height a height between `from` and `to`, in the same order from top to bottom and
-/// at least `gap` apart, as near to the wanted one as that allows. If there is too little room they are as far apart as
-/// there is.
+/// Labels in a column: for each wanted height a height between `from` and `to`, in the same order from top to bottom
+/// and at least `gap` apart, as near to the wanted one as that allows. If there is too little room they are as far
+/// apart as there is.
 pub(super) fn spread(wanted: &[f64], gap: f64, from: f64, to: f64) -> Vec<f64> {
     let between = wanted.len().saturating_sub(1).max(1) as f64;
     let gap = gap.min((to - from) / between);

@@ -92,8 +92,8 @@ fn outages(outages: &[Outage]) -> String {
     format!(" It is down {}{rest}.", named.join(", "))
 }
 
-/// The result in a sentence or two: the contender with the highest peak after recovery, and the one with the most successful requests,
-/// soonest. If that is the same one, the one with the lowest peak.
+/// The result in a sentence or two: the contender with the highest peak after recovery, and the one with the most
+/// successful requests, soonest. If that is the same one, the one with the lowest peak.
 fn in_short(comparison: &Comparison) -> Option<String> {
     let peak = |story: &Story| story.totals.peak_after_outage.unwrap_or(story.totals.peak).calls;
     // The first of several that are alike.

@@ -3,8 +3,8 @@
 //! The page is HTML that is well-formed XML as well, with its style and its pictures (SVG) inside. It has no script and
 //! loads nothing. Every picture says in words what it shows, and has its numbers in a table beside it.
 //!
-//! It is written by hand and not with `maud`, which the API's reference uses: maud closes no void element (`<br>`, `<line …>`) and
-//! lets control characters through, and neither is well-formed XML.
+//! It is written by hand and not with `maud`, which the API's reference uses: maud closes no void element (`<br>`,
+//! `<line …>`) and lets control characters through, and neither is well-formed XML.
 //!
 //! - `page` and `contention`: the two pages, section by section.
 //! - `lead`, `calls`, `verdict`, `waiting`, `completion`, `policies`, `notes`: a section each.

@@ -1,7 +1,7 @@
 //! Colours, and how to tell contenders apart without them: everyone has a letter and a dash as well.
 //!
-//! Each colour has at least 4.5 to 1 of contrast to the page it is on, so that a letter of the page's colour can be read
-//! on it. The page's own colours are in `style.css`.
+//! Each colour has at least 4.5 to 1 of contrast to the page it is on, so that a letter of the page's colour can be
+//! read on it. The page's own colours are in `style.css`.
 
 /// How one contender is drawn.
 pub(super) struct Series {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// 0 and every step up to the first one that is not below `most`; steps are 1, 2 or 5 times a power of ten, and there are
-/// at most `steps` of them. Counts have no halves: no step is below 1.
+/// 0 and every step up to the first one that is not below `most`; steps are 1, 2 or 5 times a power of ten, and there
+/// are at most `steps` of them. Counts have no halves: no step is below 1.
 pub(super) fn counts(most: f64, steps: u32) -> Vec<f64> {
     let most = if most.is_finite() { most.max(1.0) } else { 1.0 };
     let mut step = 1.0;

@@ -4,8 +4,8 @@
 //! share their parts. The layout of the document, and whether the key came as a header, are not part of it.
 //!
 //! Whether a body came in the document or was uploaded is part of it: an uploaded body counts by its hash, one in the
-//! document by its bytes. To make the two equal, every submission of an uploaded body would have to read all of it. A caller
-//! that repeats a submission must repeat its form; otherwise it is refused, and nothing is sent twice.
+//! document by its bytes. To make the two equal, every submission of an uploaded body would have to read all of it. A
+//! caller that repeats a submission must repeat its form; otherwise it is refused, and nothing is sent twice.
 
 use redrive_core::request::{Fingerprint, Fingerprinter};
 use redrive_core::{Body, PolicyId, Request};

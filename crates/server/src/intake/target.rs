@@ -1,4 +1,5 @@
-//! The target: an absolute `http` or `https` URL, sent as given; and its origin, the dependency of a task that names none.
+//! The target: an absolute `http` or `https` URL, sent as given; and its origin, the dependency of a task that names
+//! none.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -81,8 +82,8 @@ fn is_host(host: &str) -> bool {
     !host.is_empty() && host.len() <= LONGEST_HOST && host.bytes().all(is_name)
 }
 
-/// Whether a certificate can be for this host, which is one by [`is_host`]. No TLS connection is made to another one: labels
-/// of 1 to 63 characters with no hyphen at either end, the last one not a number, optionally followed by a dot.
+/// Whether a certificate can be for this host, which is one by [`is_host`]. No TLS connection is made to another one:
+/// labels of 1 to 63 characters with no hyphen at either end, the last one not a number, optionally followed by a dot.
 fn can_be_certified(host: &str) -> bool {
     let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.trim_matches('-') == label;
     let name = host.strip_suffix('.').unwrap_or(host);

@@ -11,8 +11,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// The task as soon as it has ended. Otherwise its current state when `within` or the longest allowed wait has passed, or when
-/// `interrupted` ends.
+/// The task as soon as it has ended. Otherwise its current state when `within` or the longest allowed wait has passed,
+/// or when `interrupted` ends.
 pub async fn await_task(
     app: &App,
     caller: &Caller,

@@ -8,8 +8,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Cancels a task. A task that is CANCELLED sends nothing any more. A task that is still in flight, with `cancel_requested`, ends
-/// when its attempt does; that attempt may still reach the dependency.
+/// Cancels a task. A task that is CANCELLED sends nothing any more. A task that is still in flight, with
+/// `cancel_requested`, ends when its attempt does; that attempt may still reach the dependency.
 pub async fn cancel_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.cancel(caller.tenant.clone(), id).await? {
         // Its state at the cancel: the attempt under way may have ended since.

@@ -7,7 +7,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Stores a body, piece by piece as it arrives. When this returns, the body is durable and a submission may refer to it.
+/// Stores a body, piece by piece as it arrives. When this returns, the body is durable and a submission may refer to
+/// it.
 pub async fn keep_body(app: &App, caller: &Caller, pieces: Pieces) -> Result<BodyRef, Failure> {
     if app.engine.is_stopping() {
         return Err(Failure::Stopping);

@@ -9,7 +9,8 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::wire::{FieldFault, PolicyInput, ShownFinding};
 
-/// How often a change is tried when other writers change the policy at the same time and the precondition is only that it exists.
+/// How often a change is tried when other writers change the policy at the same time and the precondition is only that
+/// it exists.
 const TRIES: usize = 5;
 
 /// What must be true of a policy before it is changed or removed.
@@ -48,8 +49,8 @@ pub enum PutOutcome {
     Unchanged,
 }
 
-/// Registers a policy: creates it, makes a new version, or changes nothing if it has the same fields already. Running tasks keep
-/// the version that they were accepted with.
+/// Registers a policy: creates it, makes a new version, or changes nothing if it has the same fields already. Running
+/// tasks keep the version that they were accepted with.
 pub async fn put_policy(
     app: &App,
     caller: &Caller,
@@ -84,9 +85,10 @@ pub async fn put_policy(
     Err(redrive_store::Error::Unavailable("other writers keep changing the policy".into()).into())
 }
 
-/// The current version, if it has the same effect as `spec`: with the same fields, or with the values that it inherits written
-/// out, as the API shows them. Registering it again changes nothing and is not checked against the standard again: a nightly
-/// job that applies an unchanged policy must not start to fail because the standard is enforced or an approval has expired since.
+/// The current version, if it has the same effect as `spec`: with the same fields, or with the values that it inherits
+/// written out, as the API shows them. Registering it again changes nothing and is not checked against the standard
+/// again: a nightly job that applies an unchanged policy must not start to fail because the standard is enforced or an
+/// approval has expired since.
 async fn unchanged(
     app: &App,
     caller: &Caller,

@@ -8,8 +8,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Replays a dead letter: a new run of the same task, with the same idempotency key, its full attempts and time budget, and the policy
-/// version that the task was accepted with.
+/// Replays a dead letter: a new run of the same task, with the same idempotency key, its full attempts and time budget,
+/// and the policy version that the task was accepted with.
 pub async fn replay_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.replay(caller.tenant.clone(), id).await? {
         // Its state at the replay: an attempt may be under way by now.

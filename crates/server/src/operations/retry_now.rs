@@ -8,8 +8,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::failure::Failure;
 
-/// Makes a waiting task due now. Guards still apply: it is sent as soon as they allow. A task that is claimed and held until its due
-/// time is in flight already; its attempt starts now.
+/// Makes a waiting task due now. Guards still apply: it is sent as soon as they allow. A task that is claimed and held
+/// until its due time is in flight already; its attempt starts now.
 pub async fn retry_now(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
     match app.engine.bring_forward(caller.tenant.clone(), id).await? {
         // Its state when it was brought forward: an attempt may be under way by now.

@@ -45,8 +45,8 @@ impl<L: Listen> Acceptor<L> {
         self.resume_at = self.resume_at.map(|resume_at| resume_at.min(Instant::now() + CLOSING));
     }
 
-    /// The next connection, or the error if the machine cannot accept it (too many open files, no memory). After a failure
-    /// the next call pauses first. Dropping the future loses no connection.
+    /// The next connection, or the error if the machine cannot accept it (too many open files, no memory). After a
+    /// failure the next call pauses first. Dropping the future loses no connection.
     #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
     pub(super) async fn next(&mut self) -> Result<TcpStream, Error> {
         if let Some(resume_at) = self.resume_at {

@@ -1,7 +1,8 @@
-//! Who a request comes from, and whether that caller may use the route. Both are settled from the head alone, before the body is
-//! read.
+//! Who a request comes from, and whether that caller may use the route. Both are settled from the head alone, before
+//! the body is read.
 //!
-//! There are no keys yet: every request comes from the caller `local`, who may use every route. Keys are to be looked up in
+//! There are no keys yet: every request comes from the caller `local`, who may use every route. Keys are to be looked
+//! up in
 //! [`authenticate`], their scopes compared in [`authorize`].
 
 use http::request::Parts;

@@ -54,7 +54,8 @@ async fn gather(mut body: RequestBody, limit_bytes: usize, exchange: &Exchange) 
     Ok(buffer)
 }
 
-/// The part of a body that has arrived. It is kept in pieces, because one growing buffer would take up to twice its size.
+/// The part of a body that has arrived. It is kept in pieces, because one growing buffer would take up to twice its
+/// size.
 #[derive(Default)]
 struct BodyBuffer {
     /// The first piece, not copied.

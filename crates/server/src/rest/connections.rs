@@ -1,9 +1,9 @@
 //! The open connections, and which of them is closed when there is no room for another.
 //!
-//! Idle callers must not keep out active ones. At the limit, the connections that have been idle the longest are closed. If none
-//! has been idle for [`NEW_CONNECTION_GRACE`], the one that has kept the server waiting the longest is closed, whether it is idle,
-//! sending a body or reading an answer. If the server works on all of them, a new connection gets one of those that are reserved
-//! for health checks.
+//! Idle callers must not keep out active ones. At the limit, the connections that have been idle the longest are
+//! closed. If none has been idle for [`NEW_CONNECTION_GRACE`], the one that has kept the server waiting the longest is
+//! closed, whether it is idle, sending a body or reading an answer. If the server works on all of them, a new
+//! connection gets one of those that are reserved for health checks.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ const FREED_PART: usize = 16;
 /// How long an idle connection counts as new: its first request may be on its way.
 const NEW_CONNECTION_GRACE: Duration = Duration::from_secs(1);
 
-/// The least time before a connection is closed for another one. Callers that connect faster wait to be accepted: otherwise a
-/// caller that keeps connecting would leave the others no time to send a request.
+/// The least time before a connection is closed for another one. Callers that connect faster wait to be accepted:
+/// otherwise a caller that keeps connecting would leave the others no time to send a request.
 const MIN_STAY: Duration = Duration::from_millis(50);
 
 /// The open connections.
@@ -111,8 +111,8 @@ impl Connections {
         self.close_all(&idlest)
     }
 
-    /// Closes a part of the connections, those that have kept the server waiting the longest, because the process has no
-    /// file descriptor left. The number closed. Closing them one by one would be slower than new ones arrive.
+    /// Closes a part of the connections, those that have kept the server waiting the longest, because the process has
+    /// no file descriptor left. The number closed. Closing them one by one would be slower than new ones arrive.
     pub(super) fn close_for_files(&mut self) -> usize {
         let most = (self.open.len() / FREED_PART).max(1);
         let longest: Vec<Id> = self.waiting().iter().take(most).map(|waits| waits.id).collect();

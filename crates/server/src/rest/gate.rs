@@ -1,8 +1,8 @@
-//! Checks of every request before it is handled: that it is for this server, that no page of another site made it, and that the
-//! framing of its body is supported.
+//! Checks of every request before it is handled: that it is for this server, that no page of another site made it, and
+//! that the framing of its body is supported.
 //!
-//! There is no authentication yet, so these headers are the only protection from web pages in a visitor's browser. Browsers set
-//! them reliably. Other programs can send anything, but web pages cannot use them.
+//! There is no authentication yet, so these headers are the only protection from web pages in a visitor's browser.
+//! Browsers set them reliably. Other programs can send anything, but web pages cannot use them.
 
 use http::header::{HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;

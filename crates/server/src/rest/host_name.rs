@@ -1,12 +1,12 @@
 //! The host names that the server answers to.
 //!
 //! A web page can make its visitor's browser send requests to a server on the visitor's machine or network. Such a
-//! request can be recognised: `Origin` names the page's site, and `Host` does so too if the page has made its own name resolve to
-//! the server's address (DNS rebinding). So both must be names of the server.
+//! request can be recognised: `Origin` names the page's site, and `Host` does so too if the page has made its own name
+//! resolve to the server's address (DNS rebinding). So both must be names of the server.
 //!
-//! Always own: `localhost` and names below it, loopback addresses, the address that the server listens on, and the names
-//! of [`Options::host_names`](super::Options::host_names). A server that listens on all addresses also answers to any IP
-//! address in `Host`, because rebinding needs a name. Ports are not compared.
+//! Always own: `localhost` and names below it, loopback addresses, the address that the server listens on, and the
+//! names of [`Options::host_names`](super::Options::host_names). A server that listens on all addresses also answers to
+//! any IP address in `Host`, because rebinding needs a name. Ports are not compared.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

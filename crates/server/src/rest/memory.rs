@@ -1,7 +1,7 @@
 //! The bytes that requests and answers hold in memory: one budget for all of them.
 //!
-//! Why bytes and not requests: a request is 500 bytes or 32 MiB. Why bytes that have arrived and not `Content-Length`: a
-//! caller may announce little and send much, or announce much and send nothing.
+//! Why bytes and not requests: a request is 500 bytes or 32 MiB. Why bytes that have arrived and not `Content-Length`:
+//! a caller may announce little and send much, or announce much and send nothing.
 //!
 //! | share | used by |
 //! | --- | --- |

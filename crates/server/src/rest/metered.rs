@@ -10,8 +10,9 @@ use tokio::net::TcpStream;
 
 use super::peer::Peer;
 
-/// The most bytes that one read brings. hyper makes its buffer twice as large as a read that filled it, and keeps it while it
-/// waits for the rest of a body: with larger reads, 4,096 such connections would hold 256 MiB in buffers that are not counted.
+/// The most bytes that one read brings. hyper makes its buffer twice as large as a read that filled it, and keeps it
+/// while it waits for the rest of a body: with larger reads, 4,096 such connections would hold 256 MiB in buffers that
+/// are not counted.
 const MOST_READ: u64 = 8 * 1024;
 
 /// A socket that counts arriving bytes in its [`Peer`].

@@ -135,8 +135,8 @@ fn refusal(kinds: &[&Kind], schemas: &mut Schemas) -> Value {
     response
 }
 
-/// The schemas of requests and of answers. A field that is optional in a request may always be present in an answer, so each has its own
-/// generator; the components are those of both.
+/// The schemas of requests and of answers. A field that is optional in a request may always be present in an answer, so
+/// each has its own generator; the components are those of both.
 pub(crate) struct Schemas {
     input: SchemaGenerator,
     output: SchemaGenerator,

@@ -12,16 +12,18 @@ const LEAST_MEMORY: usize = 1024 * 1024;
 pub struct Options {
     /// The most connections at once. For one more, the idlest is closed. 4,096 by default.
     pub max_connections: usize,
-    /// The most bytes of requests and answers in memory at once; requests beyond that are answered 503. 256 MiB by default.
+    /// The most bytes of requests and answers in memory at once; requests beyond that are answered 503. 256 MiB by
+    /// default.
     pub max_memory_bytes: usize,
-    /// How long a caller may take to send a request's head, and how long a kept connection may be idle. 60 s by default.
+    /// How long a caller may take to send a request's head, and how long a kept connection may be idle. 60 s by
+    /// default.
     pub header_read_timeout: Duration,
     /// How long a caller may take to send a request's body. 30 s by default.
     pub body_read_timeout: Duration,
     /// How long a caller may read nothing of its answer before the connection is closed. 30 s by default.
     pub write_timeout: Duration,
-    /// How long requests may take to finish when the server stops; those that wait for a task's end are answered at once.
-    /// 10 s by default.
+    /// How long requests may take to finish when the server stops; those that wait for a task's end are answered at
+    /// once. 10 s by default.
     pub drain_timeout: Duration,
     /// The host names that the server answers to, besides loopback and the address that it listens on. None by default.
     pub host_names: Vec<HostName>,

@@ -1,7 +1,7 @@
 //! One connection: the memory that it holds, and whether the server works or waits for the caller.
 //!
-//! An [`Exchange`] is one request and its answer, from the head's last byte until the answer's last byte is handed to the
-//! socket. It holds the memory of both, and records when the caller last read something.
+//! An [`Exchange`] is one request and its answer, from the head's last byte until the answer's last byte is handed to
+//! the socket. It holds the memory of both, and records when the caller last read something.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::memory::{Charge, ChargeMode, ConnectionBudget, Memory, MemoryExhausted};
 
-/// The bytes of a head that are not counted: connections are bounded by their number, and a health check must be readable even
-/// when the memory is used up.
+/// The bytes of a head that are not counted: connections are bounded by their number, and a health check must be
+/// readable even when the memory is used up.
 const UNCOUNTED_HEAD: usize = 8 * 1024;
 /// The most bytes that are buffered before a head is complete: more bytes than that were processed already, such as the
 /// pings of an HTTP/2 connection.

@@ -1,7 +1,8 @@
 //! A request's body, lent to its handler, and the rest that the handler does not read.
 //!
-//! Over HTTP/1, closing a connection with unread bytes resets it, and the caller may lose the answer. So before a refusal is
-//! sent, the rest of the body is read and discarded, within bounds. Over HTTP/2 a stream can be ended by itself.
+//! Over HTTP/1, closing a connection with unread bytes resets it, and the caller may lose the answer. So before a
+//! refusal is sent, the rest of the body is read and discarded, within bounds. Over HTTP/2 a stream can be ended by
+//! itself.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

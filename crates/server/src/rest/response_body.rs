@@ -1,7 +1,7 @@
 //! The body of an answer as hyper sends it: complete, or piece by piece.
 //!
-//! Every piece that hyper takes holds its [`Exchange`] until it is written to the socket. Only then is its memory released, and
-//! the caller counts as reading.
+//! Every piece that hyper takes holds its [`Exchange`] until it is written to the socket. Only then is its memory
+//! released, and the caller counts as reading.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -40,8 +40,9 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// The shortest time between two checks for callers that read nothing.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
-/// Serves the API on `listener` until `shutdown` ends; then accepts no more connections, answers requests that wait
-/// for a task with its current state, and lets requests finish within [`Options::drain_timeout`]. A failed accept does not end it.
+/// Serves the API on `listener` until `shutdown` ends; then accepts no more connections, answers requests that wait for
+/// a task with its current state, and lets requests finish within [`Options::drain_timeout`]. A failed accept does not
+/// end it.
 pub async fn serve(
     listener: TcpListener,
     app: Arc<App>,

@@ -133,7 +133,8 @@ fn head_bytes(parts: &Parts) -> usize {
     HEAD + path + fields
 }
 
-/// The most bytes of a refused body that are discarded before the refusal is sent: more than the largest body that is accepted.
+/// The most bytes of a refused body that are discarded before the refusal is sent: more than the largest body that is
+/// accepted.
 fn most_discarded(limits: &Limits) -> u64 {
     limits.stored_body_bytes.saturating_add(limits.stored_body_bytes / 4)
 }

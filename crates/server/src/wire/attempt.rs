@@ -25,8 +25,8 @@ pub struct ShownAttempt<'a> {
     pub attempt_in_run: u32,
     /// The most attempts that the task may make in one run.
     pub max_attempts: u32,
-    /// When its first byte was sent, in epoch milliseconds. If none was, when it began to connect; if a crash interrupted it,
-    /// when it was claimed.
+    /// When its first byte was sent, in epoch milliseconds. If none was, when it began to connect; if a crash
+    /// interrupted it, when it was claimed.
     pub started_at: u64,
     /// How long the whole attempt took in milliseconds, connecting included; `null` if a crash interrupted it.
     pub duration_ms: Option<u64>,

@@ -40,8 +40,8 @@ impl Health {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Clock")]
 pub struct ShownClock {
-    /// By how many milliseconds the machine's clock is ahead of the time that this process works with: the database's where nodes
-    /// share one, otherwise what the machine's clock showed at the start.
+    /// By how many milliseconds the machine's clock is ahead of the time that this process works with: the database's
+    /// where nodes share one, otherwise what the machine's clock showed at the start.
     pub ahead_ms: i64,
     /// By how many milliseconds the database's clock has stepped, while the step is not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! The JSON documents of requests and answers, independent of HTTP.
 //!
-//! Documents of requests borrow from the bytes that were read and refuse unknown fields. Documents of answers borrow from the
-//! domain's values. Both have JSON schemas, for `/openapi.json`.
+//! Documents of requests borrow from the bytes that were read and refuse unknown fields. Documents of answers borrow
+//! from the domain's values. Both have JSON schemas, for `/openapi.json`.
 //!
 //! Not here: whether values are valid (`crate::intake`), status codes (`crate::rest`).
 

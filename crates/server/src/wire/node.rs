@@ -30,8 +30,8 @@ pub struct ShownNode<'a> {
     pub started_at: u64,
     /// The time of its last heartbeat, in milliseconds since the epoch.
     pub seen_at: u64,
-    /// By how many milliseconds its machine's clock was ahead of the time that all nodes work with, which is the database's;
-    /// negative if behind. Redrive does not depend on it, but it should be corrected.
+    /// By how many milliseconds its machine's clock was ahead of the time that all nodes work with, which is the
+    /// database's; negative if behind. Redrive does not depend on it, but it should be corrected.
     pub clock_ahead_ms: i64,
     /// The attempts under way at its last heartbeat.
     pub in_flight: u64,

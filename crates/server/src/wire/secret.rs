@@ -1,7 +1,8 @@
-//! Masks secrets: the values of headers and of URL parameters with secret names, and the user and password in a URL. They are
-//! stored and sent as given, and never shown.
+//! Masks secrets: the values of headers and of URL parameters with secret names, and the user and password in a URL.
+//! They are stored and sent as given, and never shown.
 //!
-//! A name is secret if a part of it is in [`PARTS`], if a word of it is in [`WORDS`], or if it is a parameter that is in
+//! A name is secret if a part of it is in [`PARTS`], if a word of it is in [`WORDS`], or if it is a parameter that is
+//! in
 //! [`PARAMETERS`]; case does not matter. [`Secrets::and`] adds parts. When in doubt a value is
 //! masked.
 
@@ -108,7 +109,8 @@ fn contains(name: &str, part: &str) -> bool {
     name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
-/// Whether a word of `name` is in [`WORDS`]. Words end at what is no letter, and where a capital follows a small letter.
+/// Whether a word of `name` is in [`WORDS`]. Words end at what is no letter, and where a capital follows a small
+/// letter.
 fn has_word(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut start = 0;

@@ -80,8 +80,8 @@ pub struct Task<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// The last error.
     pub last_error: Option<ShownError<'a>>,
-    /// The last answer of the dependency, once the task has ended. Left out in lists, and in the answer to a batch once it
-    /// shows 1 MiB of responses.
+    /// The last answer of the dependency, once the task has ended. Left out in lists, and in the answer to a batch once
+    /// it shows 1 MiB of responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Response<'a>>")]
     pub response: Option<Option<Response<'a>>>,

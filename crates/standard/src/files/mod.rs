@@ -1,5 +1,5 @@
-//! The linter for files: reads policies and services from TOML, YAML and JSON, checks them against the rules, and says where in
-//! the file each finding is.
+//! The linter for files: reads policies and services from TOML, YAML and JSON, checks them against the rules, and says
+//! where in the file each finding is.
 //!
 //! | module | its job |
 //! | --- | --- |

@@ -35,8 +35,8 @@ pub struct Location {
     pub span: Option<Range<usize>>,
 }
 
-/// The lines and columns of a part of a file. Lines and columns count from 1, columns in Unicode characters; the end column
-/// is the one after the last character.
+/// The lines and columns of a part of a file. Lines and columns count from 1, columns in Unicode characters; the end
+/// column is the one after the last character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRange {
     /// The line of the first character.
@@ -113,7 +113,8 @@ impl Source {
         self.text[start..end].trim_end_matches(['\r', '\n'])
     }
 
-    /// The lines and columns of these bytes. A span that is empty, or that would end before a line does, covers one column at least.
+    /// The lines and columns of these bytes. A span that is empty, or that would end before a line does, covers one
+    /// column at least.
     pub fn line_range(&self, span: &Range<usize>) -> LineRange {
         let (line, column) = self.line_and_column(span.start);
         let (end_line, end_column) = self.line_and_column(span.end.max(span.start));

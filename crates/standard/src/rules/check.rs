@@ -1,7 +1,8 @@
 //! The catalogue of checks, each with its rule, the gate that stops it and why it matters.
 //!
-//! Gates follow the standard's enforcement table. Checks that the table does not name follow the same pattern: a mistake in the
-//! code or the policy blocks the merge, something missing in production blocks the deploy, and a SHOULD is advice.
+//! Gates follow the standard's enforcement table. Checks that the table does not name follow the same pattern: a
+//! mistake in the code or the policy blocks the merge, something missing in production blocks the deploy, and a SHOULD
+//! is advice.
 
 use super::rule::Rule;
 

@@ -99,7 +99,8 @@ impl Finding {
         self.check.gate > Gate::Advice && !self.is_permitted()
     }
 
-    /// Where it is, as people write paths: `dependencies[0].retryBudget.ratio`; `[=404]` is the entry that is written so.
+    /// Where it is, as people write paths: `dependencies[0].retryBudget.ratio`; `[=404]` is the entry that is written
+    /// so.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for step in &self.at {

@@ -1,7 +1,7 @@
 //! The rules of the retry standard: which of them a policy breaks, or what a service declares of its retries.
 //!
-//! It checks values and knows nothing of files. A [`Finding`] gives its place as a path of field names; the reader of a file
-//! ([`crate::files`]) knows which line that is.
+//! It checks values and knows nothing of files. A [`Finding`] gives its place as a path of field names; the reader of a
+//! file ([`crate::files`]) knows which line that is.
 //!
 //! - [`Rule`]: the ten rules, R-1 to R-10, with the text that explains each.
 //! - [`Check`]: the catalogue of checks, each with its rule and the gate that stops it.

@@ -1,4 +1,5 @@
-//! Checks a policy: how it backs off (R-1, in `backoff`), how often, for how long and what it retries.
+//! Checks a policy: how it backs off (R-1, in `backoff`), how often, for how long and what it retries
+//!
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use super::classification;
 use super::finding::{Finding, Permission, PermissionState, Step};
 use super::retry_on::{RetryOn, of_status};
 
-/// The findings of a policy, in the order of the rules. It is checked for `context`, or else for its own context, or else as an
-/// event, which is what a durable task is by default.
+/// The findings of a policy, in the order of the rules. It is checked for `context`, or else for its own context, or
+/// else as an event, which is what a durable task is by default.
 ///
 /// The spec need not be valid: an invalid value is checked as it is written, as far as possible.
 pub fn check_policy(spec: &Spec, context: Option<Context>, today: Date) -> Vec<Finding> {

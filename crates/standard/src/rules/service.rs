@@ -16,8 +16,8 @@ use super::policy::check_policy;
 /// The policies that a service may name: the spec of the one with this name, if there is one.
 pub type NamedPolicies<'a> = &'a dyn Fn(&str) -> Option<Spec>;
 
-/// The findings of a service. A policy name that `policies` does not know is checked as the preset of the context; the caller reports
-/// the unknown name.
+/// The findings of a service. A policy name that `policies` does not know is checked as the preset of the context; the
+/// caller reports the unknown name.
 pub fn check_service(service: &Service, policies: NamedPolicies<'_>, today: Date) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, dependency) in service.dependencies.iter().enumerate() {
@@ -84,8 +84,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether just this has been found. The same check by other limits is another matter: what is allowed, or approved, for
-/// events may be too much for a caller who waits.
+/// Whether just this has been found. The same check by other limits is another matter: what is allowed, or approved,
+/// for events may be too much for a caller who waits.
 fn is_among(findings: &[Finding], this: &Finding) -> bool {
     findings.iter().any(|finding| finding.check == this.check && finding.wrong == this.wrong)
 }

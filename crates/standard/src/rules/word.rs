@@ -49,7 +49,8 @@ pub(super) fn plain(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The parts of a name, all small: `http.request.bodySize` is http, request, body, size; `TLSCertificate` is tls, certificate.
+/// The parts of a name, all small: `http.request.bodySize` is http, request, body, size; `TLSCertificate` is tls,
+/// certificate.
 pub(super) fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut part = String::new();

@@ -101,7 +101,8 @@ fn shortened(mut problem: Problem) -> Problem {
     problem
 }
 
-/// A problem with the members that all problems have. The details of internal errors are for the log, not for the caller.
+/// A problem with the members that all problems have. The details of internal errors are for the log, not for the
+/// caller.
 fn plain(kind: &'static Kind, detail: String) -> Problem {
     Problem {
         kind: kind.uri(),

@@ -108,7 +108,8 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let next = loop {
         let wanted = at_once.min(most - page.items());
         filter.limit = Some(wanted);
-        // Counted before it is read: thousands of callers that ask at once must not fill the memory, nor take all the time.
+        // Counted before it is read: thousands of callers that ask at once must not fill the memory, nor take all the
+        // time.
         call.exchange.charge.hold(page.bytes().saturating_add(wanted.saturating_mul(task_bytes)))?;
         let read = find_tasks(call.app(), call.caller(), filter.clone()).await?;
         let is_short = read.tasks.len() < wanted;

@@ -33,8 +33,8 @@ const NAMES: [&str; 2] = ["policyId", "name"];
 const ALIASES: [(&str, &str); 2] = [("backoff", "backoffType"), ("jitterType", "jitter")];
 
 impl Node {
-    /// The bytes of `path`: of the value if it is a single one, or of its key. If something is missing, those of the nearest value
-    /// around it; nothing if that is this node itself.
+    /// The bytes of `path`: of the value if it is a single one, or of its key. If something is missing, those of the
+    /// nearest value around it; nothing if that is this node itself.
     pub fn span_at(&self, path: &[Step]) -> Option<Range<usize>> {
         let mut node = self;
         let mut shown = None;

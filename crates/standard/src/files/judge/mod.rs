@@ -1,7 +1,7 @@
 //! Checks several files as one set: a service in one may name a policy of another.
 //!
-//! A policy or service with mistakes is checked without them, and findings that might only follow from a mistake are left out. If
-//! the context could not be read, only findings that hold in every context are reported.
+//! A policy or service with mistakes is checked without them, and findings that might only follow from a mistake are
+//! left out. If the context could not be read, only findings that hold in every context are reported.
 
 mod names;
 mod service;
@@ -254,8 +254,8 @@ const COVERED_BY_FINDINGS: [&str; 3] = ["maxAttempts", "totalBudgetMs", "attempt
 /// Fields that are checked with a valid substitute if the value is invalid: such findings are left out.
 const CHECKED_WITH_SUBSTITUTE: [&str; 4] = ["scheduleMs", "multiplier", "maxDelayMs", "jitterRatio"];
 
-/// The findings with their paths in the file, and the invalid values. Left out is what may only follow from a mistake, and what the
-/// other list describes better.
+/// The findings with their paths in the file, and the invalid values. Left out is what may only follow from a mistake,
+/// and what the other list describes better.
 fn reliable(
     findings: Vec<Finding>,
     mut invalid: Vec<InvalidValue>,

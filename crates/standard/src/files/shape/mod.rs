@@ -41,8 +41,8 @@ impl ShapeError {
     }
 }
 
-/// Reads a value as a `T`. serde stops at the first mistake, so the field that it names is removed and the rest is read again.
-/// Nothing if too little is left. `context` replaces a context that is missing or unknown.
+/// Reads a value as a `T`. serde stops at the first mistake, so the field that it names is removed and the rest is read
+/// again. Nothing if too little is left. `context` replaces a context that is missing or unknown.
 pub(crate) fn read<T: DeserializeOwned>(rest: &mut PartialValue, context: Context) -> (Option<T>, Vec<ShapeError>) {
     let mut problems: Vec<ShapeError> = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! A deserializer that does not accept a list for a table. serde reads a list as a struct, field by field, and so would accept
-//! `approval = ["a", "2027-01-31"]` as an approval.
+//! A deserializer that does not accept a list for a table. serde reads a list as a struct, field by field, and so would
+//! accept `approval = ["a", "2027-01-31"]` as an approval.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, Unexpected, Visitor};

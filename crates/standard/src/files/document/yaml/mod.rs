@@ -1,7 +1,7 @@
 //! YAML 1.2, from the parser's events to a tree.
 //!
-//! What a plain scalar means is in `scalar`. Aliases are written out, each use counted in full and in its depth, so that a few lines
-//! cannot become a mountain.
+//! What a plain scalar means is in `scalar`. Aliases are written out, each use counted in full and in its depth, so
+//! that a few lines cannot become a mountain.
 
 mod scalar;
 mod written;
