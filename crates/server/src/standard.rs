@@ -40,7 +40,7 @@ impl Standard {
 
     /// The findings of a task, or the refusal: rules that its changes of the policy break and the policy alone does
     /// not, and a missing key.
-    pub(crate) fn judge_task(self, task: &Submitting<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
+    pub(crate) fn judge_task(self, task: &CheckedTask<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
         if self == Standard::Off {
             return Ok(Vec::new());
         }
@@ -59,7 +59,7 @@ impl Standard {
 }
 
 /// A submission to check, with its policy.
-pub(crate) struct Submitting<'a> {
+pub(crate) struct CheckedTask<'a> {
     pub(crate) request: &'a Request,
     /// Whether the caller gave an idempotency key.
     pub(crate) has_key: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Submitting<'a> {
     pub(crate) policy: &'a Resolved,
 }
 
-impl Submitting<'_> {
+impl CheckedTask<'_> {
     fn changes(&self, today: Date) -> Vec<Finding> {
         let Some(overrides) = &self.request.overrides else { return Vec::new() };
         let before = rules::check_policy(&self.base.spec, None, today);

@@ -13,7 +13,7 @@ use redrive_core::{Body, PolicyId, Request};
 use crate::wire::Moment;
 
 /// The fields of a submission that are not part of the request.
-pub(crate) struct Beside<'a> {
+pub(crate) struct OtherFields<'a> {
     pub(crate) policy: &'a PolicyId,
     pub(crate) dependency: Option<&'a str>,
     pub(crate) delay_ms: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Beside<'a> {
 }
 
 /// The fingerprint of a submission.
-pub(crate) fn of(request: &Request, beside: &Beside<'_>) -> Fingerprint {
+pub(crate) fn of(request: &Request, beside: &OtherFields<'_>) -> Fingerprint {
     let mut parts = Fingerprinter::default()
         .part(request.method.as_bytes())
         .part(request.target_url.as_bytes())
@@ -86,7 +86,7 @@ mod tests {
     fn every_part_of_a_submission_counts() {
         let id = PolicyId::default_policy();
         let other = PolicyId::try_new("other").unwrap();
-        let plain = || Beside { policy: &id, dependency: None, delay_ms: None, not_before: None };
+        let plain = || OtherFields { policy: &id, dependency: None, delay_ms: None, not_before: None };
         let moment = Some(Moment(Timestamp::from_millis(0)));
         let fingerprints = [
             of(&request(), &plain()),
@@ -100,11 +100,11 @@ mod tests {
             of(&Request { body: stored(b"", 1).into(), ..request() }, &plain()),
             of(&Request { labels: [].into(), ..request() }, &plain()),
             of(&Request { overrides: Some(policy::Spec::default()), ..request() }, &plain()),
-            of(&request(), &Beside { policy: &other, ..plain() }),
-            of(&request(), &Beside { dependency: Some(""), ..plain() }),
-            of(&request(), &Beside { dependency: Some("billing"), ..plain() }),
-            of(&request(), &Beside { delay_ms: Some(0), ..plain() }),
-            of(&request(), &Beside { not_before: moment, ..plain() }),
+            of(&request(), &OtherFields { policy: &other, ..plain() }),
+            of(&request(), &OtherFields { dependency: Some(""), ..plain() }),
+            of(&request(), &OtherFields { dependency: Some("billing"), ..plain() }),
+            of(&request(), &OtherFields { delay_ms: Some(0), ..plain() }),
+            of(&request(), &OtherFields { not_before: moment, ..plain() }),
         ];
         for (at, one) in fingerprints.iter().enumerate() {
             assert!(!fingerprints[..at].contains(one), "{at}");
@@ -121,7 +121,8 @@ mod tests {
     /// Fingerprints are kept in stores: a change here would take every known request for another one.
     #[test]
     fn the_fingerprint_of_a_body_in_the_document_stays_the_same_from_release_to_release() {
-        let beside = Beside { policy: &PolicyId::default_policy(), dependency: None, delay_ms: None, not_before: None };
+        let beside =
+            OtherFields { policy: &PolicyId::default_policy(), dependency: None, delay_ms: None, not_before: None };
         let hex: String = of(&request(), &beside).0.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, "d448ae61d135be1c68b2059a17446c7247084318938e40d185384392ac4c4e66");
     }

@@ -26,7 +26,7 @@ use self::body::Content;
 use self::faults::Faults;
 use crate::app::App;
 use crate::failure::Failure;
-use crate::standard::Submitting;
+use crate::standard::CheckedTask;
 use crate::wire::{ShownFinding, Submission, Text};
 
 /// A submission that was checked.
@@ -89,7 +89,7 @@ pub(crate) async fn check(
         overrides: submission.policy.filter(|overrides| *overrides != policy::Spec::default()),
         labels,
     };
-    let beside = fingerprint::Beside {
+    let beside = fingerprint::OtherFields {
         policy: &policy_id,
         dependency: submission.dependency.as_deref(),
         delay_ms: submission.delay_ms,
@@ -100,7 +100,7 @@ pub(crate) async fn check(
     let is_found = find(app, tenant, &mut request).await?;
     let judged = match (&base, &policy) {
         (Some(base), Some(policy)) => {
-            app.standard.judge_task(&Submitting { request: &request, has_key: given_key.is_some(), base, policy }, now)
+            app.standard.judge_task(&CheckedTask { request: &request, has_key: given_key.is_some(), base, policy }, now)
         }
         _ => Ok(Vec::new()),
     };
@@ -121,7 +121,7 @@ pub(crate) async fn check(
             .or(judged.err())
             .unwrap_or_else(|| unknown_policy(&policy_id)));
     };
-    keep_apart(app, tenant, &mut request).await?;
+    store_large_body(app, tenant, &mut request).await?;
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
@@ -131,7 +131,7 @@ pub(crate) async fn check(
     Ok((Checked::New(task), summary))
 }
 
-/// What the owner of a key says to a request that could not be accepted today; nothing if nobody has the key.
+/// The answer to a request that could not be accepted today but whose key is taken; `None` if the key is free.
 async fn accepted_before(
     app: &App,
     tenant: &TenantId,
@@ -160,7 +160,7 @@ async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<boo
 }
 
 /// Stores a body that came in the document and is too large to be a part of its task.
-async fn keep_apart(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), Failure> {
+async fn store_large_body(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), Failure> {
     let (Some(bodies), Some(bytes)) = (app.engine.bodies(), request.body.inline()) else { return Ok(()) };
     if bytes.len() > app.limits.inline_body_bytes {
         let pieces = Box::pin(stream::iter([Ok(bytes.clone())]));
@@ -189,7 +189,7 @@ pub(crate) fn unknown_policy(id: &PolicyId) -> Failure {
 fn with_overrides(base: Arc<Resolved>, overrides: Option<&policy::Spec>, faults: &mut Faults) -> Option<Arc<Resolved>> {
     let Some(overrides) = overrides else { return Some(base) };
     if overrides.approval.is_some() {
-        // Whoever submits a task would approve it, too.
+        // The caller would approve its own task.
         faults.add("policy.approval", "belongs to a policy that is registered, not to one task");
         return None;
     }

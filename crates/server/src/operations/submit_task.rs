@@ -21,7 +21,7 @@ pub struct Accepted {
     pub key_generated: bool,
     /// Whether what the dependency answered was left out of `detail`.
     pub answer_left_out: bool,
-    /// What of the retry standard it breaks, where that is looked at.
+    /// The rules of the retry standard that it breaks, if the server checks them.
     pub findings: Vec<ShownFinding>,
 }
 
@@ -44,7 +44,7 @@ impl Accepted {
 /// Whether an accepted task is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is.
+    /// The task is new.
     Created,
     /// The same request had been accepted with the same key before.
     Replayed,
@@ -74,7 +74,7 @@ pub(super) fn missing_answer() -> Failure {
     Error::Corrupt("a submission was not answered".into()).into()
 }
 
-/// A store that stops answering in the middle of a commit may have made it. Whoever asked is told what to do about it.
+/// An error of the store during a commit, with advice for the caller: the commit may have been made.
 pub(super) fn in_doubt(error: Error, have_keys: bool) -> Error {
     let advice = match have_keys {
         true => "submitting it again with the same Idempotency-Key is safe",

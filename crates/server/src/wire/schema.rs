@@ -46,7 +46,7 @@ fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::NotRetryable => "FAILED, the answer or error is of a kind that is never retried",
         Reason::BodyLost => "FAILED, the stored body is gone or damaged",
-        Reason::PolicyLost => "FAILED, the policy version that it pins is gone or makes no sense",
+        Reason::PolicyLost => "FAILED, the policy version that it uses is gone or damaged",
         Reason::Attempts => "EXHAUSTED, all attempts of the run were used",
         Reason::DnsAttempts => {
             "EXHAUSTED, two attempts of the run failed because the dependency's name could not be resolved"
