@@ -14,9 +14,9 @@ pub enum OpenError {
         /// Why not.
         source: std::io::Error,
     },
-    /// A file of authorities to trust cannot be used.
+    /// Connections cannot be set up: a file of trusted certificates cannot be used.
     #[error(transparent)]
-    Trust(#[from] redrive_trust::Error),
+    Dial(#[from] redrive_dial::SetupError),
     /// The settings make no client.
     #[error("cannot set up object storage")]
     Setup(#[from] object_store::Error),

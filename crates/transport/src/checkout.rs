@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use redrive_core::ErrorType;
+use redrive_dial::Step;
 use redrive_engine::transport::SendError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::connect::{Opened, Step};
+use crate::connect::Opened;
 use crate::connect_queue::{Granted, MOST_CONNECTING, Permit};
 use crate::deadline::Deadline;
 use crate::failure;
@@ -150,7 +151,7 @@ async fn wait(mut progress: watch::Receiver<Progress>, peer: &Peer, within: Dura
         Progress::Opened => Ok(()),
         Progress::Failed { error, within: less } if less < within && is_a_matter_of_time(error.kind) => Ok(()),
         Progress::Failed { error, .. } => Err(error),
-        Progress::At(step) => Err(step.timed_out(&peer.origin, within)),
+        Progress::At(step) => Err(failure::dial(step.timed_out(&peer.origin.endpoint, within))),
     }
 }
 

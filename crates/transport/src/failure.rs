@@ -7,11 +7,11 @@ use std::error::Error as _;
 use std::io;
 
 use redrive_core::ErrorType;
+use redrive_dial::{DialError, DialErrorKind};
 use redrive_engine::bodies::BodyError;
 use redrive_engine::transport::SendError;
 
 use crate::origin::Origin;
-use crate::shortage::Shortage;
 
 /// A failure of this `kind`.
 pub(crate) fn of(kind: ErrorType, message: impl Into<String>) -> SendError {
@@ -28,9 +28,20 @@ pub(crate) fn not_sent(message: impl Into<String>) -> SendError {
     of(ErrorType::NotSent, message)
 }
 
-/// What this machine lacks for a connection to `origin`.
-pub(crate) fn short(origin: &Origin, shortage: Shortage) -> SendError {
-    not_sent(format!("could not connect to {origin}: {shortage}"))
+/// Why a connection could not be opened.
+pub(crate) fn dial(error: DialError) -> SendError {
+    let kind = match error.kind {
+        DialErrorKind::Dns => ErrorType::Dns,
+        DialErrorKind::ConnectionRefused => ErrorType::ConnectionRefused,
+        DialErrorKind::ConnectionReset => ErrorType::ConnectionReset,
+        DialErrorKind::ConnectTimeout => ErrorType::ConnectTimeout,
+        DialErrorKind::ConnectFailed => ErrorType::ConnectFailed,
+        DialErrorKind::TlsCertificate => ErrorType::TlsCertificate,
+        DialErrorKind::TlsHandshake => ErrorType::TlsHandshake,
+        DialErrorKind::TlsHandshakeTimeout => ErrorType::TlsHandshakeTimeout,
+        DialErrorKind::Shortage => ErrorType::NotSent,
+    };
+    of(kind, error.message)
 }
 
 /// Why nothing went out of a stored body.
@@ -50,29 +61,6 @@ fn body(error: &BodyError, out_of_reach: ErrorType) -> SendError {
         _ => out_of_reach,
     };
     of(kind, error.to_string())
-}
-
-/// Why the connection itself could not be made.
-pub(crate) fn connect(origin: &Origin, error: &io::Error) -> SendError {
-    let kind = match error.kind() {
-        io::ErrorKind::ConnectionRefused => ErrorType::ConnectionRefused,
-        io::ErrorKind::TimedOut => ErrorType::ConnectTimeout,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => ErrorType::ConnectionReset,
-        _ => ErrorType::ConnectFailed,
-    };
-    of(kind, format!("could not connect to {origin}: {error}"))
-}
-
-/// Why there is no TLS on a connection.
-pub(crate) fn handshake(origin: &Origin, error: &io::Error) -> SendError {
-    let attempted = format!("could not agree on tls with {origin}");
-    match tls_error(error) {
-        Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
-            of(ErrorType::TlsCertificate, format!("{attempted}: {error}"))
-        }
-        Some(error) => of(ErrorType::TlsHandshake, format!("{attempted}: {error}")),
-        None => of(ErrorType::ConnectionReset, format!("{attempted}: {error}")),
-    }
 }
 
 /// Why a connection brought no complete answer.

@@ -14,8 +14,7 @@
 //! | `pool`, `peer` | kept connections, and their bounds |
 //! | `checkout` | the way to a connection: kept, shared or new |
 //! | `connect_queue` | how many connections to one origin are opened at a time, and the sends that wait |
-//! | `connect`, `resolve`, `tls` | opening a connection: name, TCP, TLS |
-//! | `shortage` | what this machine lacks for that, which is no failure of the dependency |
+//! | `connect` | opening a connection through `redrive-dial`, and beginning the protocol on it |
 //! | `http1`, `http2`, `line` | a connection of one's own, a shared one, and either |
 //! | `turn` | polling a connection and the send that uses it together |
 //! | `body` | reading no more of an answer than is kept |
@@ -46,15 +45,13 @@ mod origin;
 mod outgoing;
 mod peer;
 mod pool;
-mod resolve;
-mod shortage;
 mod target;
-mod tls;
 mod transport;
 mod turn;
 
 #[doc(hidden)]
 pub use attempt::check;
 pub use error::Error;
-pub use options::{Options, Plain, Roots};
+pub use options::{Options, Plain};
+pub use redrive_dial::Roots;
 pub use transport::HttpTransport;

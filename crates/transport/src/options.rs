@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_core::Answer;
+use redrive_dial::Roots;
 
 /// The transport's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +31,6 @@ pub struct Options {
     /// The most bytes of an answer's body that are kept at all: what is more than fits into the task goes to where large
     /// bodies are kept, if there is such a place.
     pub kept_answer_bytes: u64,
-}
-
-/// Whether the authorities that the system trusts are trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Roots {
-    /// System authorities are trusted.
-    System,
-    /// Only the authorities in [`Options::extra_ca`] are trusted.
-    ExtraOnly,
 }
 
 /// What is spoken on connections without TLS. With TLS, both sides agree on a protocol as they connect (ALPN).

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redrive_dial::Step;
 use redrive_engine::transport::SendError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use crate::connect::Step;
 use crate::connect_queue::{ConnectQueue, Granted};
 use crate::http2::{INITIAL_STREAMS, Use};
 use crate::origin::Origin;

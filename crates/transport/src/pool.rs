@@ -167,7 +167,7 @@ async fn reap(pool: Weak<Pool>, round: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Roots;
+    use redrive_dial::Roots;
 
     fn pool() -> Arc<Pool> {
         let options = Options { roots: Roots::ExtraOnly, ..Options::default() };

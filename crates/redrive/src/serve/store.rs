@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rand::Rng;
+use redrive_dial::Authorities;
 use redrive_schedule_redis::{Schedule, Scheduled};
 use redrive_store::memory::MemoryStore;
 use redrive_store::{NodeId, Store};
 use redrive_store_postgres::PostgresStore;
 use redrive_store_sqlite::SqliteStore;
-use redrive_trust::Authorities;
 
 use crate::config::{Address, Config, Pooler, StoreKind};
 use crate::host;

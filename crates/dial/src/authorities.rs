@@ -1,9 +1,6 @@
-//! Whom to trust over TLS: the system's authorities, and those that a setting names. Everything that makes connections asks
-//! here, so that a name in one setting is trusted everywhere.
+//! The certificate authorities that are trusted over TLS: the system's, and those that a setting names.
 //!
-//! Not here: how a connection is made, and any way to turn the checks off.
-
-#![forbid(unsafe_code)]
+//! Everything that makes connections takes them from here, so that an authority named in one setting is trusted everywhere.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +10,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Why authorities cannot be trusted.
+/// Why a file of certificate authorities cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read.
+pub enum AuthorityError {
+    /// The file cannot be read.
     #[error("could not read the certificates in {}: {cause}", path.display())]
     Unreadable {
         /// The file.
@@ -24,7 +21,7 @@ pub enum Error {
         /// Why not.
         cause: std::io::Error,
     },
-    /// What is in a file is of no use.
+    /// The file holds no certificate, or one that cannot be used.
     #[error("could not use the certificates in {}: {problem}", path.display())]
     Invalid {
         /// The file.
@@ -34,19 +31,19 @@ pub enum Error {
     },
 }
 
-/// Authorities that are trusted.
+/// The certificate authorities that are trusted.
 #[derive(Debug, Clone, Default)]
 pub struct Authorities {
     certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Authorities {
-    /// Nobody.
+    /// No authority is trusted.
     pub fn none() -> Self {
         Authorities::default()
     }
 
-    /// Those of the system that can be used: systems carry old ones that nothing can.
+    /// The authorities that the system trusts. Old certificates that rustls cannot read are left out.
     pub fn of_the_system() -> Self {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
@@ -59,20 +56,20 @@ impl Authorities {
         Authorities { certificates }
     }
 
-    /// These and those of PEM files besides.
-    pub fn and(mut self, files: &[PathBuf]) -> Result<Self, Error> {
+    /// These authorities, and those in PEM files.
+    pub fn and(mut self, files: &[PathBuf]) -> Result<Self, AuthorityError> {
         for path in files {
             self.certificates.extend(read(path)?);
         }
         Ok(self)
     }
 
-    /// Whether there is nobody.
+    /// Whether no authority is trusted.
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 
-    /// What TLS is spoken with.
+    /// The TLS settings of a client that trusts these authorities.
     pub fn client(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.certificates.iter().cloned());
@@ -82,15 +79,15 @@ impl Authorities {
         Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 
-    /// All of them as PEM, for clients that take it so.
+    /// All of them as PEM, for clients that take text.
     pub fn to_pem(&self) -> String {
         self.certificates.iter().map(|certificate| pem(certificate)).collect()
     }
 }
 
-fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let invalid = |problem: String| Error::Invalid { path: path.to_owned(), problem };
-    let text = std::fs::read(path).map_err(|cause| Error::Unreadable { path: path.to_owned(), cause })?;
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
+    let invalid = |problem: String| AuthorityError::Invalid { path: path.to_owned(), problem };
+    let text = std::fs::read(path).map_err(|cause| AuthorityError::Unreadable { path: path.to_owned(), cause })?;
     let mut certificates = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| invalid(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! Names to addresses.
 //!
-//! Look-ups hold no thread and have no limit of their own: each belongs to an attempt, and those are limited by the
-//! engine's slots. Look-ups of the same name that are under way at once are one.
+//! Look-ups hold no thread and have no limit of their own: each belongs to a connection that is being opened, and
+//! callers limit those (the engine by its slots). Look-ups of the same name that are under way at once are one.
 //!
 //! | file | its job |
 //! | --- | --- |
@@ -19,13 +19,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redrive_core::ErrorType;
-use redrive_engine::transport::SendError;
 use tokio::time::Instant;
 
-use crate::error::Error;
-use crate::failure;
-use crate::origin::Origin;
+use crate::endpoint::Endpoint;
+use crate::error::{DialError, DialErrorKind, SetupError};
 use configuration::{Configuration, Source, Stamp};
 use lookup::{Lookup, Unresolved};
 use servers::Shortages;
@@ -51,48 +48,48 @@ struct Current {
 
 impl Resolver {
     /// Asks these servers, or those of the system's configuration if there are none.
-    pub(crate) fn new(servers: &[SocketAddr]) -> Result<Self, Error> {
+    pub(crate) fn new(servers: &[SocketAddr]) -> Result<Self, SetupError> {
         Resolver::from(if servers.is_empty() { Source::system() } else { Source::Servers(servers.to_vec()) })
     }
 
-    fn from(source: Source) -> Result<Self, Error> {
+    fn from(source: Source) -> Result<Self, SetupError> {
         let shortages = Shortages::default();
         let stamp = source.stamp();
         let lookup = Lookup::new(Configuration::read(&source), shortages.clone());
-        let lookup = Arc::new(lookup.map_err(|error| Error::Dns(error.into()))?);
+        let lookup = Arc::new(lookup.map_err(|error| SetupError::Dns(error.into()))?);
         Ok(Resolver { source, current: Mutex::new(Current { lookup, stamp, looked_at: None }), shortages })
     }
 
-    /// Where `origin` is; at least one address.
-    pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, SendError> {
-        if let Ok(address) = origin.host.parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(address, origin.port)]);
+    /// The addresses of `endpoint`, at least one.
+    pub(crate) async fn resolve(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, DialError> {
+        if let Ok(address) = endpoint.host().parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, endpoint.port())]);
         }
         let lookup = self.current();
         let before = self.shortages.count();
-        match lookup.addresses(&origin.host).await {
+        match lookup.addresses(endpoint.host()).await {
             Ok(addresses) => {
                 let addresses = addresses.into_iter().take(MAX_ADDRESSES);
-                Ok(addresses.map(|address| SocketAddr::new(address, origin.port)).collect())
+                Ok(addresses.map(|address| SocketAddr::new(address, endpoint.port())).collect())
             }
-            Err(error) => Err(self.failed(origin, &error, before)),
+            Err(error) => Err(self.failed(endpoint, &error, before)),
         }
     }
 
-    /// Forgets the addresses of `origin`: it could not be reached there, and may be elsewhere by now.
-    pub(crate) fn forget(&self, origin: &Origin) {
-        if origin.host.parse::<IpAddr>().is_err() {
-            self.current().forget(&origin.host);
+    /// Forgets the addresses of `endpoint`: it could not be reached there, and may have moved.
+    pub(crate) fn forget(&self, endpoint: &Endpoint) {
+        if endpoint.host().parse::<IpAddr>().is_err() {
+            self.current().forget(endpoint.host());
         }
     }
 
-    fn failed(&self, origin: &Origin, error: &Unresolved, shortages_before: u64) -> SendError {
-        let attempted = format!("could not resolve {:?} to connect to {origin}", origin.host);
+    fn failed(&self, endpoint: &Endpoint, error: &Unresolved, shortages_before: u64) -> DialError {
+        let attempted = format!("could not resolve {:?} to connect to {endpoint}", endpoint.host());
         // The resolver does not say why it could not ask a server. If this machine lacked something meanwhile, that is
         // why; an answer from a server is an answer all the same.
         match self.shortages.since(shortages_before).filter(|_| !error.is_answer()) {
-            Some(shortage) => failure::not_sent(format!("{attempted}: {shortage}")),
-            None => failure::of(ErrorType::Dns, format!("{attempted}: {error}")),
+            Some(shortage) => DialError::new(DialErrorKind::Shortage, format!("{attempted}: {shortage}")),
+            None => DialError::new(DialErrorKind::Dns, format!("{attempted}: {error}")),
         }
     }
 
@@ -120,17 +117,13 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::target::Target;
-
-    fn origin(host: &str) -> Origin {
-        Origin::parse(&Target::parse(&format!("http://{host}:80/")).unwrap()).unwrap()
-    }
 
     /// Longer than anything takes that asks no server.
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    async fn resolve(resolver: &Resolver, host: &str) -> Result<Vec<String>, SendError> {
-        let found = tokio::time::timeout(PATIENCE, resolver.resolve(&origin(host))).await.expect("a server was asked");
+    async fn resolve(resolver: &Resolver, host: &str) -> Result<Vec<String>, DialError> {
+        let endpoint = Endpoint::new(host, 80, false).unwrap();
+        let found = tokio::time::timeout(PATIENCE, resolver.resolve(&endpoint)).await.expect("a server was asked");
         Ok(found?.iter().map(ToString::to_string).collect())
     }
 
@@ -165,7 +158,7 @@ mod tests {
         let (_directory, resolver) = without_servers("");
         let long = format!("{}.test", "x".repeat(64));
         for host in [long.as_str(), "a..test"] {
-            assert_eq!(resolve(&resolver, host).await.unwrap_err().kind, ErrorType::Dns, "{host}");
+            assert_eq!(resolve(&resolver, host).await.unwrap_err().kind, DialErrorKind::Dns, "{host}");
         }
     }
 
