@@ -1,4 +1,5 @@
-//! A small HTTP/1.1 client for the server's API: one kept connection, and answers that are either JSON or a problem.
+//! A small HTTP/1.1 client for the server's API, with TLS or without: one kept connection, and answers that are either JSON or
+//! a problem document.
 //!
 //! Not here: what is done with an answer (`commands`), the transport that delivers tasks (`redrive-transport`).
 
@@ -14,6 +15,7 @@ pub use problem::Problem;
 pub use upload::Upload;
 pub use views::{Attempt, Policy, Task};
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -23,7 +25,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use redrive_dial::{DialError, DialErrorKind, Dialer, Roots};
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, exit_of};
@@ -41,10 +44,13 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
+/// The name of HTTP/1.1 in the TLS handshake (ALPN).
+const HTTP1: &[u8] = b"http/1.1";
+
 /// A client of one server.
-#[derive(Debug)]
 pub struct Client {
     address: Address,
+    dialer: Dialer,
     connection: Option<SendRequest<Sent>>,
 }
 
@@ -78,9 +84,23 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
 }
 
 impl Client {
-    /// A client of the server at `address`; connects when it has to.
-    pub fn new(address: Address) -> Self {
-        Client { address, connection: None }
+    /// A client of the server at `address`, which is trusted if the system's authorities or those in these PEM files say so.
+    /// Connects with the first request.
+    pub fn new(address: Address, extra_ca: &[PathBuf]) -> anyhow::Result<Self> {
+        // Without TLS, no certificates are read.
+        let options = match address.endpoint.is_secure() {
+            true => redrive_dial::Options {
+                extra_ca: extra_ca.to_vec(),
+                alpn: vec![HTTP1.to_vec()],
+                ..redrive_dial::Options::default()
+            },
+            false => redrive_dial::Options { roots: Roots::ExtraOnly, ..redrive_dial::Options::default() },
+        };
+        let dialer = Dialer::new(&options).map_err(|error| {
+            let message = format!("cannot connect to {address}: {:#}", anyhow::Error::new(error));
+            Failure::error(Exit::BadConfiguration, message)
+        })?;
+        Ok(Client { address, dialer, connection: None })
     }
 
     /// Reads `path`.
@@ -163,11 +183,8 @@ impl Client {
     }
 
     async fn connect(&self) -> anyhow::Result<SendRequest<Sent>> {
-        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address.authority)).await;
-        let stream = connecting
-            .map_err(|_| self.unreachable("no connection within 5 seconds"))?
-            .map_err(|error| self.unreachable(error))?;
-        stream.set_nodelay(true)?;
+        let dialed = self.dialer.dial(&self.address.endpoint, CONNECT_TIMEOUT, |_| ()).await;
+        let stream = dialed.map_err(|error| self.not_connected(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(error))?;
         // What ends the connection also ends the request under way, and is reported there.
         tokio::spawn(async move { connection.await.ok() });
@@ -178,7 +195,7 @@ impl Client {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address.prefix))
-            .header(HOST, &self.address.authority)
+            .header(HOST, self.address.endpoint.to_string())
             .header(USER_AGENT, concat!("redrive/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/json");
         if !content_type.is_empty() {
@@ -188,10 +205,28 @@ impl Client {
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> anyhow::Error {
-        let message = format!(
-            "cannot reach the server at {}: {cause}\n(is `redrive serve` running? --server or REDRIVE_SERVER name another)",
-            self.address
-        );
+        self.unreachable_with_hint(
+            cause,
+            "is `redrive serve` running? choose another server with --server or REDRIVE_SERVER",
+        )
+    }
+
+    fn not_connected(&self, error: &DialError) -> anyhow::Error {
+        match error.kind {
+            DialErrorKind::TlsCertificate => self.unreachable_with_hint(
+                error,
+                "trust the authority of its certificate with --extra-ca FILE or REDRIVE_TRANSPORT_EXTRA_CA",
+            ),
+            DialErrorKind::TlsHandshake => self.unreachable_with_hint(
+                error,
+                "does it speak TLS? `redrive serve` itself does not; a proxy in front of it may",
+            ),
+            _ => self.unreachable(error),
+        }
+    }
+
+    fn unreachable_with_hint(&self, cause: impl std::fmt::Display, hint: &str) -> anyhow::Error {
+        let message = format!("cannot reach the server at {}: {cause}\n({hint})", self.address);
         Failure::error(Exit::Unreachable, message)
     }
 }
@@ -201,17 +236,12 @@ pub fn is_unreachable(error: &anyhow::Error) -> bool {
     exit_of(error) == Exit::Unreachable
 }
 
-/// `text` as one part of a path or query: everything that could be taken for its syntax is escaped.
+/// What stands for itself in a segment of a path (RFC 3986, unreserved).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// `text` as one segment of a path: characters that could be taken for syntax are percent-encoded.
 pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            escaped.push(char::from(byte));
-        } else {
-            escaped += &format!("%{byte:02X}");
-        }
-    }
-    escaped
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 #[cfg(test)]

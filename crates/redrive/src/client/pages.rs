@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Client, escape};
+use super::Client;
 
 /// The most items that a server gives in one page.
 const PAGE: usize = 500;
@@ -73,12 +73,12 @@ impl Pages {
     }
 
     fn next_path(&self) -> String {
-        let mut path = format!("{}?limit={}", self.path, self.left.min(PAGE));
-        let cursor = self.cursor.as_ref().map(|cursor| ("cursor", cursor.clone()));
-        for (name, value) in self.query.iter().chain(&cursor) {
-            path += &format!("&{name}={}", escape(value));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &self.left.min(PAGE).to_string()).extend_pairs(&self.query);
+        if let Some(cursor) = &self.cursor {
+            query.append_pair("cursor", cursor);
         }
-        path
+        format!("{}?{}", self.path, query.finish())
     }
 }
 

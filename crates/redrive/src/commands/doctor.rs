@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 async fn examine(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let answer = client.get("/readyz").await?;
     let health: Health = answer.read()?;
     let exit = if health.set_aside.is_some() || health.clock.is_some() { Exit::Failed } else { Exit::Done };

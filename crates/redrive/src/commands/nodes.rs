@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let answer = client.get("/nodes").await?;
     if args.connection.json {
         output.json(&answer.body)?;

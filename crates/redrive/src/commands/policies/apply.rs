@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     // Every file is read before anything is changed: a mistake in the last one must not leave half of them applied.
     let policies = document::read(&args.files)?;
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let mut applied: Vec<Box<RawValue>> = Vec::new();
     for policy in &policies {
         let name = policy["policyId"].as_str().unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let answer = args.connection.client().delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
+    let answer = args.connection.client()?.delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
     match args.connection.json {
         true if answer.body.is_empty() => args.connection.output().json(b"{}")?,
         true => args.connection.output().json(&answer.body)?,

@@ -85,7 +85,7 @@ fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
 
 /// The server's policy; the preset of that name if the server has none, or is not there to be asked.
 async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
-    let error = match args.connection.client().get(&format!("/retry-policies/{}", escape(&args.name))).await {
+    let error = match args.connection.client()?.get(&format!("/retry-policies/{}", escape(&args.name))).await {
         Ok(answer) => return Ok((answer.read()?, None)),
         Err(error) => error,
     };

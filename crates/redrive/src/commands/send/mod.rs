@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let (connection, wait) = (args.connection.clone(), args.wait);
     let (mut submission, large) = submission(args)?;
     connection::run(async {
-        let mut client = connection.client();
+        let mut client = connection.client()?;
         if let Some(large) = large {
             submission.body_ref = Some(client.upload(large).await?);
         }

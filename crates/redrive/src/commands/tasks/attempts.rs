@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (task.connection.client(), task.connection.output());
+    let (mut client, output) = (task.connection.client()?, task.connection.output());
     let mut pages = Pages::new(format!("{}/attempts", task.path()), Vec::new(), "attempts", usize::MAX);
     if task.connection.json {
         print_json(output, &mut client, &mut pages, "attempts").await?;

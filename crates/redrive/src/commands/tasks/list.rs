@@ -62,7 +62,7 @@ fn limit(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let limit = if args.all { usize::MAX } else { args.limit };
     let mut pages = Pages::new("/retry-tasks".into(), query(&args), "tasks", limit);
     if args.connection.json {

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client().get(&task.path()).await?;
+    let answer = task.connection.client()?.get(&task.path()).await?;
     let output = task.connection.output();
     if task.connection.json {
         output.json(&answer.body)?;

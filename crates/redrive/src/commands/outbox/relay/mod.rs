@@ -25,8 +25,7 @@ use std::time::Duration;
 use redrive_store_postgres::connect;
 
 use super::name::TableName;
-use crate::client::Address as Server;
-use crate::commands::connection::{self, DEFAULT_SERVER, parse_server};
+use crate::commands::connection::{self, Server};
 use crate::config::{Address, LogFormat, parse_duration};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -66,8 +65,7 @@ pub(crate) struct Args {
     /// The outbox table
     #[arg(long, value_name = "SCHEMA.NAME")]
     table: TableName,
-    /// The Redrive server to hand them to
-    #[arg(long, value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
+    #[command(flatten)]
     server: Server,
     /// A name for the database, part of the keys of rows that bring none [default: the server's own identity]
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -94,7 +92,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let wrong = |why| Failure::error(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
     args.from.check_postgres().map_err(wrong)?;
     let settings = [("lock_timeout", LOCK_TIMEOUT.as_millis().to_string())];
-    let terms = connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &[], timeout: CONNECT_TIMEOUT };
+    let extra_ca = args.server.trusted_files();
+    let terms =
+        connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &extra_ca, timeout: CONNECT_TIMEOUT };
     let from = connect::Address::read(args.from.secret(), &terms);
     let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
@@ -102,9 +102,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let output = Output::standard();
         let stop = Stop::install()?;
         if !once {
-            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server))?;
+            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server.address))?;
         }
-        let mut relay = Relay::new(from, args, stop);
+        let mut relay = Relay::new(from, args, stop)?;
         let ended = relay.run().await;
         if ended.is_ok() || relay.has_moved() {
             output.line(relay.summary())?;

@@ -47,11 +47,11 @@ impl From<source::Error> for Trouble {
 }
 
 impl Relay {
-    pub(super) fn new(from: Address, args: Args, stop: Stop) -> Self {
-        Relay {
+    pub(super) fn new(from: Address, args: Args, stop: Stop) -> anyhow::Result<Self> {
+        Ok(Relay {
             from,
             stop,
-            redrive: Redrive::new(args.server.clone()),
+            redrive: Redrive::new(&args.server)?,
             size: BatchSize::new(args.batch),
             source_pauses: Pauses::default(),
             redrive_pauses: Pauses::default(),
@@ -59,7 +59,7 @@ impl Relay {
             moved: 0,
             refused: 0,
             args,
-        }
+        })
     }
 
     /// Relays until a signal comes, or with `--once` until everything is moved.
@@ -164,7 +164,7 @@ impl Relay {
                 return Ok(false);
             }
         }
-        tracing::info!(table, server = %self.args.server, "relaying");
+        tracing::info!(table, server = %self.args.server.address, "relaying");
         Ok(true)
     }
 
@@ -267,7 +267,7 @@ impl Relay {
         }
         let pause = self.redrive_pauses.next(later.asked);
         tracing::warn!(
-            server = %self.args.server,
+            server = %self.args.server.address,
             reason = later.reason,
             backoff_ms = pause.as_millis(),
             "Redrive does not take rows; trying again"

@@ -7,6 +7,7 @@ use redrive_core::{Timestamp, retry_after};
 use serde::Deserialize;
 
 use crate::client::{Address, Answer, Client, Problem};
+use crate::commands::connection::Server;
 use crate::exit::{Exit, exit_of};
 use crate::output::now_millis;
 
@@ -69,8 +70,8 @@ struct One {
 }
 
 impl Redrive {
-    pub(super) fn new(server: Address) -> Self {
-        Redrive { client: Client::new(server.clone()), server }
+    pub(super) fn new(server: &Server) -> anyhow::Result<Self> {
+        Ok(Redrive { client: server.client()?, server: server.address.clone() })
     }
 
     /// Submits these submissions in their order. Doing that again is safe: each has a key.
