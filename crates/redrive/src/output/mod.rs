@@ -5,12 +5,12 @@
 
 mod style;
 mod table;
-mod when;
+mod time;
 
 pub(crate) use redrive_core::duration::brief as duration;
 pub(crate) use style::{Colour, status_colour};
 pub(crate) use table::{Cell, Table, printable};
-pub(crate) use when::{moment, now_millis, relative, today};
+pub(crate) use time::{moment, now_millis, precise_moment, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

@@ -120,7 +120,7 @@ fn resolved(name: &str, spec: &Spec) -> anyhow::Result<Value> {
 
 fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let now = now_millis();
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     table.field("policy", policy.policy_id.as_str());
     if let Some(version) = policy.version {
         table.field("version", format!("{version}, since {}", moment(policy.created_at, now)));

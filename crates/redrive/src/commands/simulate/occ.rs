@@ -76,7 +76,7 @@ const CALLS: Of = |point| point.calls;
 const MILLIS: Of = |point| point.millis;
 
 fn table(settings: &Settings, points: &[Point], measure: Of) -> Table {
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     let names = ["clients"].into_iter().chain(Strategy::ALL.map(Strategy::as_str));
     table.row(names.map(|name| Cell::coloured(name, Colour::Faint)));
     for clients in &settings.clients {

@@ -6,7 +6,7 @@ use super::One;
 use crate::client::{Attempt, Pages};
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
-use crate::output::{Cell, Colour, Table, duration, moment, now_millis};
+use crate::output::{Cell, Colour, Table, duration, now_millis, precise_moment};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +76,7 @@ fn row(attempt: &Attempt) -> [Cell; 7] {
         attempt.response_status.map_or_else(|| "-".into(), |status| status.to_string()).into(),
         span(attempt.duration_ms).into(),
         span(attempt.backoff_ms).into(),
-        moment(attempt.started_at, now_millis()).into(),
+        precise_moment(attempt.started_at, now_millis()).into(),
         error.into(),
     ]
 }

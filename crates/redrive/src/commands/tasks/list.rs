@@ -12,7 +12,7 @@ use crate::commands::listing::print_json;
 use crate::commands::{Connection, pairs};
 use crate::config::parse_duration;
 use crate::exit::Exit;
-use crate::output::{Cell, Output, Table, moment, now_millis, relative, status_colour};
+use crate::output::{Cell, Output, Table, moment, now_millis, status_colour};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,7 +101,7 @@ fn query(args: &Args) -> Vec<(&'static str, String)> {
 /// Prints a page and says whether it had anything to print.
 fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
     let columns = ["TASK", "STATUS", "ATTEMPTS", "DEPENDENCY", "ACCEPTED", "NEXT OR END"];
-    let mut table = if header { Table::new(&columns) } else { Table::of_fields() };
+    let mut table = if header { Table::new(&columns) } else { Table::without_header() };
     let now = now_millis();
     for task in page.read::<Task>()? {
         table.row(row(&task, now));
@@ -115,8 +115,8 @@ fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
 fn row(task: &Task, now: u64) -> [Cell; 6] {
     let last = match (task.status.as_str(), task.next_attempt_at, task.ended_at) {
         ("PENDING", Some(due), _) if due <= now => "due".into(),
-        ("PENDING", Some(due), _) => relative(due, now),
-        (_, _, Some(ended)) => relative(ended, now),
+        ("PENDING", Some(due), _) => moment(due, now),
+        (_, _, Some(ended)) => moment(ended, now),
         _ => "under way".into(),
     };
     [
