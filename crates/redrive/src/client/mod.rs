@@ -68,7 +68,7 @@ pub struct Answer {
 impl Answer {
     /// The body as `T`.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
-        serde_json::from_slice(&self.body).context("the server's answer is not what a Redrive server answers")
+        serde_json::from_slice(&self.body).context("the answer is not that of a Redrive server; check --server")
     }
 }
 
@@ -201,7 +201,7 @@ impl Client {
         if !content_type.is_empty() {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        request.body(body).context("the request cannot be written down")
+        request.body(body).context("the request cannot be built")
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> anyhow::Error {

@@ -49,7 +49,7 @@ impl Pages {
         }
         let answer = client.get(&self.next_path()).await?;
         let mut rest: BTreeMap<String, Box<RawValue>> = answer.read()?;
-        let foreign = "the server's answer is not what a Redrive server answers";
+        let foreign = "the answer is not that of a Redrive server; check --server";
         let items: Vec<Box<RawValue>> = serde_json::from_str(rest.remove(self.list).context(foreign)?.get())?;
         self.cursor = match rest.remove("nextCursor") {
             Some(cursor) => serde_json::from_str(cursor.get())?,

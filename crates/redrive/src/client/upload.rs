@@ -105,7 +105,7 @@ fn read(file: &mut File, left: &mut u64) -> Result<Bytes, std::io::Error> {
     let mut piece = Vec::new();
     file.take(PIECE.min(*left)).read_to_end(&mut piece)?;
     if piece.is_empty() {
-        return Err(std::io::Error::other("the file has become shorter"));
+        return Err(std::io::Error::other("the file became shorter while it was read"));
     }
     *left -= piece.len() as u64;
     Ok(piece.into())

@@ -13,10 +13,10 @@ Examples:
   redrive nodes
   redrive nodes --json
 
-A node is SILENT once it has missed three heartbeats. Its leases run out by themselves, and the
-others take its tasks over; LEASES says how many are left.
-CLOCK says how far a node's clock is from the database's, if that is more than a second. All nodes
-work on the database's time, so it does no harm, but it should be set right.";
+A node is SILENT after three missed heartbeats. Its leases expire, and the other nodes take over
+its tasks. LEASES is the number of leases that it still holds.
+CLOCK is the difference between the node's clock and the database's, if it is more than a second.
+All nodes use the database's time, so tasks are not affected; correct the clock all the same.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -58,8 +58,10 @@ impl Environment {
         let unknown = self.variables.keys().filter(|name| !known().any(|known| known == name.as_str()));
         unknown
             .map(|name| match nearest(name, known()) {
-                Some(meant) => format!("the environment variable {name} means nothing; did you mean {meant}?"),
-                None => format!("the environment variable {name} means nothing; `redrive config` lists what there is"),
+                Some(meant) => format!("the environment variable {name} is not a setting; did you mean {meant}?"),
+                None => format!(
+                    "the environment variable {name} is not a setting; `redrive config --json` lists all variables"
+                ),
             })
             .collect()
     }
@@ -90,7 +92,7 @@ mod tests {
         .collect();
         assert_eq!(
             environment.warnings(),
-            ["the environment variable REDRIVE_LISTN means nothing; did you mean REDRIVE_LISTEN?"]
+            ["the environment variable REDRIVE_LISTN is not a setting; did you mean REDRIVE_LISTEN?"]
         );
     }
 }

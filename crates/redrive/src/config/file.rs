@@ -68,11 +68,11 @@ impl Reader<'_> {
         let other = |kind| Given::Other { kind, written: self.written(value) };
         match value.get_ref() {
             DeValue::String(text) => Given::Quoted(text.to_string()),
-            DeValue::Integer(number) => whole(number).map_or_else(|| other("a number that large"), Given::Whole),
+            DeValue::Integer(number) => whole(number).map_or_else(|| other("a number that is too large"), Given::Whole),
             DeValue::Array(items) => {
                 let texts: Option<Vec<_>> =
                     items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
-                texts.map_or_else(|| other("a list of other things"), Given::Many)
+                texts.map_or_else(|| other("a list of something else"), Given::Many)
             }
             DeValue::Float(_) => other("a fraction"),
             DeValue::Boolean(_) => other("true or false"),
@@ -112,7 +112,7 @@ fn unknown(key: &str) -> String {
         .or_else(|| nearest(key, SETTINGS.iter().map(|setting| setting.key)));
     match meant {
         Some(meant) => format!("there is no such setting; did you mean {meant}?"),
-        None => "there is no such setting; `redrive config --example` prints all that there are".into(),
+        None => "there is no such setting; `redrive config --example` lists all settings".into(),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             ("[engine]\n[engine.retention]", ""),
             (
                 "[colours]\nred = 1",
-                "r.toml:1: colours = {…}: there is no such setting; `redrive config --example` prints all that there are",
+                "r.toml:1: colours = {…}: there is no such setting; `redrive config --example` lists all settings",
             ),
         ] {
             let expected: Vec<&str> = Some(expected).filter(|text| !text.is_empty()).into_iter().collect();

@@ -31,7 +31,7 @@ impl Args for Flags {
             .long(CONFIG)
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help("The configuration file; without it none is read [env: REDRIVE_CONFIG]");
+            .help("The configuration file [default: none] [env: REDRIVE_CONFIG]");
         SETTINGS.iter().fold(command.next_help_heading("Settings").arg(config), |command, setting| {
             let (meaning, default) = (capitalised(setting.meaning), setting.readable(&defaults));
             let help = format!("{meaning} [default: {default}] [env: {}]", setting.variable);

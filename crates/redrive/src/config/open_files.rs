@@ -44,7 +44,7 @@ pub(super) fn fit(loaded: &mut Loaded, files: Option<u64>) {
     }
     let lowered: Vec<String> = lowered.iter().map(|(key, most)| format!("{key} = {most}")).collect();
     loaded.warnings.push(format!(
-        "only {files} files may be open (ulimit -n, LimitNOFILE=), and {} are needed: lowered to {}",
+        "only {files} files may be open (ulimit -n, LimitNOFILE=), but {} are needed: lowered to {}",
         connections + OTHERS,
         lowered.join(", ")
     ));
@@ -97,7 +97,7 @@ mod tests {
     fn what_was_lowered_is_named() {
         assert_eq!(
             with(Some(1_024)).warnings,
-            ["only 1024 files may be open (ulimit -n, LimitNOFILE=), and 10496 are needed: lowered to \
+            ["only 1024 files may be open (ulimit -n, LimitNOFILE=), but 10496 are needed: lowered to \
               engine.max_in_flight = 307, transport.max_idle_per_origin = 76, api.max_connections = 384"]
         );
     }

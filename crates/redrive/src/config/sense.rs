@@ -17,7 +17,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         .map(|invalid| about(loaded, &format!("engine.{}", invalid.name), invalid.problem))
         .collect();
     if config.store == StoreKind::Sqlite && config.data_dir.exists() && !config.data_dir.is_dir() {
-        problems.push(about(loaded, "data_dir", "must be a directory, but there is a file".into()));
+        problems.push(about(loaded, "data_dir", "must be a directory, but is a file".into()));
     }
     let stores = match &config.store {
         StoreKind::Postgres(address) => Some(("store", address)),
@@ -32,7 +32,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         }
     }
     if config.schedule.is_some() && !matches!(config.store, StoreKind::Postgres(_)) {
-        let wrong = "needs a store of postgres://…: a store with one owner keeps its schedule in memory";
+        let wrong = "needs a store of postgres://…: the other stores keep their schedule in memory";
         problems.push(about(loaded, "schedule", wrong.into()));
     }
     let largest = config.api.max_memory_bytes / 8;

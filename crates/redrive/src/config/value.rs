@@ -92,7 +92,7 @@ pub(super) fn limit_inline(config: &mut Config, bytes: usize) {
 
 pub(super) fn read_log_level(given: &Given) -> Result<String, Wanted> {
     let level = given.text()?.trim();
-    let wanted = "must be error, warn, info, debug, trace or off, also by part as in info,redrive_engine=debug";
+    let wanted = "must be error, warn, info, debug, trace or off, also per module as in info,redrive_engine=debug";
     // A single word that is no level would be taken for the name of a module, and nothing would be logged.
     let words = level.split(',').map(|part| part.rsplit('=').next().unwrap_or(part).trim().to_ascii_lowercase());
     let are_levels =

@@ -66,7 +66,7 @@ impl<'a> Follow<'a> {
                 view.ended(output, &task, &document)?;
                 return Ok(if task.status == "SUCCEEDED" { Exit::Done } else { Exit::NotDelivered });
             }
-            why = ran_out(self.wait) => (Exit::WaitRanOut, why),
+            why = ran_out(self.wait) => (Exit::WaitTimedOut, why),
             _ = self.interrupt.recv() => (Exit::Interrupted, "interrupted".to_owned()),
         };
         view.left(output, poll.last())?;
@@ -89,7 +89,7 @@ async fn ran_out(wait: Wait) -> String {
         Wait::UntilEnded => std::future::pending().await,
         Wait::AtMost(limit) => {
             tokio::time::sleep(limit).await;
-            format!("not ended after {}", duration(limit))
+            format!("the task has not ended after {}", duration(limit))
         }
     }
 }

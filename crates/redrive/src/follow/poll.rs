@@ -104,7 +104,7 @@ impl<'a> Poll<'a> {
         let known = self.seen.is_some() && is_unreachable(&error);
         let since = *self.unreachable_since.get_or_insert_with(|| {
             if known {
-                notice(format!("the server cannot be reached, trying again for {}s", PATIENCE.as_secs()));
+                notice(format!("the server cannot be reached; retrying for {}s", PATIENCE.as_secs()));
             }
             Instant::now()
         });

@@ -69,7 +69,7 @@ impl View {
                 format!("attempt {next}/{at_most} in {}", countdown(due - now))
             }
             ("PENDING", _) => format!("attempt {next}/{at_most} is due"),
-            _ => format!("attempt {}/{at_most} is under way", task.attempts_in_run()),
+            _ => format!("attempt {}/{at_most} is in progress", task.attempts_in_run()),
         };
         self.output().map_or_else(String::new, |output| output.paint(&text, Colour::Busy))
     }
@@ -84,7 +84,7 @@ fn attempt_line(output: Output, task: &Task, attempt: &Attempt) -> String {
         _ => Colour::Bad,
     };
     let what = match (attempt.outcome.as_str(), attempt.response_status, &attempt.error_type) {
-        ("unknown", _, _) => "cut off, outcome unknown".into(),
+        ("unknown", _, _) => "interrupted, outcome unknown".into(),
         (_, Some(code), _) => status_text(code),
         (_, None, Some(kind)) => printable(kind),
         (outcome, None, None) => printable(outcome),
@@ -169,7 +169,7 @@ mod tests {
             ),
             (
                 json!({"outcome": "unknown", "errorType": "interrupted", "errorMessage": "the process died"}),
-                "attempt 2/6: cut off, outcome unknown (the process died)",
+                "attempt 2/6: interrupted, outcome unknown (the process died)",
             ),
         ] {
             let mut document = attempt;
@@ -235,7 +235,7 @@ mod tests {
         for (fields, expected) in [
             (json!({"attemptNumber": 1, "nextAttemptAt": 9_500}), "attempt 2/6 in 9.0s"),
             (json!({"attemptNumber": 1, "nextAttemptAt": 500}), "attempt 2/6 is due"),
-            (json!({"status": "IN_FLIGHT", "attemptNumber": 1}), "attempt 1/6 is under way"),
+            (json!({"status": "IN_FLIGHT", "attemptNumber": 1}), "attempt 1/6 is in progress"),
         ] {
             assert_eq!(view.waiting(&task(fields), 500), expected);
         }

@@ -26,7 +26,7 @@ pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
 pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<Place>> {
     let Some(location) = location(config)? else { return Ok(None) };
     let opened = Blobs::open_trusting(&location, &credentials(), &config.transport.extra_ca, parts);
-    let blobs = Arc::new(opened.with_context(|| format!("cannot keep large bodies in {location}"))?);
+    let blobs = Arc::new(opened.with_context(|| format!("cannot store large bodies in {location}"))?);
     let data_dir = (config.store == StoreKind::Sqlite).then(|| config.data_dir.clone());
     Ok(Some(Place { blobs, location, is_named: config.blobs.is_some(), data_dir }))
 }

@@ -46,7 +46,7 @@ enum Step {
 /// Logs it if the machine's clock was set since the last start over this directory, and records the present one.
 pub(super) fn check(data_dir: &Path, clock: &SystemClock, newest: Option<TaskId>) {
     if let Err(error) = compare_and_record(data_dir, clock, newest) {
-        tracing::warn!(%error, "whether the machine's clock was set cannot be told: its record cannot be used");
+        tracing::warn!(%error, "cannot use the clock record: a change of the machine's clock since the last start is not noticed");
     }
 }
 
@@ -61,16 +61,16 @@ fn compare_and_record(data_dir: &Path, clock: &SystemClock, newest: Option<TaskI
     match step(before.as_ref(), &now, newest.map(TaskId::made_at)) {
         Some(Step::Forward(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock was set forward since the last start: tasks may be sent early, and end past their deadline; \
-             if the clock is wrong, stop this process, set the clock right and replay the dead letters"
+            "the machine's clock was set forward since the last start: tasks may be sent early or miss their deadline; \
+             if the clock is wrong, stop this process, correct the clock and replay the dead letters"
         ),
         Some(Step::Back(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock was set back since the last start: what waits is sent that much later"
+            "the machine's clock was set back since the last start: waiting tasks are sent later by that much"
         ),
         Some(Step::BehindBy(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock is behind the last time that the store knows: what waits is sent that much later"
+            "the machine's clock is behind the newest time in the store: waiting tasks are sent later by that much"
         ),
         None => {}
     }

@@ -91,7 +91,7 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
         ended = &mut server => {
             service.stop("the server ended", None).await;
             ended.context("the server panicked")?.context("the server ended")?;
-            anyhow::bail!("the server ended for no reason")
+            anyhow::bail!("the server ended unexpectedly")
         }
     }
 }
@@ -99,11 +99,11 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
 async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "cannot listen on {listen}: something else does (another redrive?); --listen HOST:PORT takes another address"
+            "cannot listen on {listen}: the port is in use (by another redrive?); choose another address with --listen HOST:PORT"
         ),
         _ => anyhow!("cannot listen on {listen}: {error}"),
     })?;
-    let address = listener.local_addr().context("cannot find out the port")?;
+    let address = listener.local_addr().context("cannot read the listener's address")?;
     Ok((listener, address))
 }
 
@@ -133,7 +133,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
     // A policy that is there already stays as it is: somebody may have changed it.
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
-    put.context("cannot keep the default policy")?;
+    put.context("cannot store the default policy")?;
     Ok(engine)
 }
 
@@ -206,7 +206,7 @@ impl Service {
 
     /// Ends soon, because a part of the service has died: attempts under way get a moment to finish.
     async fn die(self, dead: &str) {
-        tracing::error!(dead, "ending, so that whoever watches over this process starts it again");
+        tracing::error!(dead, "a part of the service has failed; exiting so that the supervisor restarts the process");
         self.engine.drain();
         let ending = async {
             self.engine.stop().await;
@@ -214,7 +214,7 @@ impl Service {
             self.store.close().await;
         };
         if tokio::time::timeout(DIE_WITHIN, ending).await.is_err() {
-            tracing::warn!("attempts under way are cut off; what became of them will be unknown");
+            tracing::warn!("attempts in progress are interrupted; their outcome is unknown");
         }
     }
 
@@ -226,7 +226,7 @@ impl Service {
         self.engine.drain();
         if attempts > 0 {
             let (what, grace) = (under_way(attempts), duration(self.config.engine.shutdown_grace));
-            notice(format!("stopping: {what} may take {grace} to finish; a second signal ends it at once"));
+            notice(format!("stopping: {what} may take {grace} to finish; a second signal stops it at once"));
         }
         let everything = async {
             self.engine.stop().await;
@@ -245,9 +245,9 @@ impl Service {
             return Exit::Failed;
         }
         notice(match (&self.config.store, closed) {
-            (StoreKind::Memory, _) => "stopped; what was kept in memory is gone",
+            (StoreKind::Memory, _) => "stopped; the tasks in memory are lost",
             (_, Ok(())) => "stopped; nothing was lost",
-            (_, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
+            (_, Err(_)) => "stopped; the store did not close in time, but all accepted tasks are durable",
         });
         Exit::Done
     }
@@ -258,8 +258,8 @@ async fn ended(server: Option<Server>) {
     let Some(server) = server else { return };
     match server.await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "the server did not end well"),
-        Err(error) => tracing::error!(%error, "the server did not end well"),
+        Ok(Err(error)) => tracing::error!(%error, "the server failed while it stopped"),
+        Err(error) => tracing::error!(%error, "the server failed while it stopped"),
     }
 }
 
@@ -277,5 +277,5 @@ async fn keep_saying_what_is_waited_for(engine: &Handle) {
 }
 
 fn under_way(attempts: usize) -> String {
-    if attempts == 1 { "1 attempt under way".into() } else { format!("{attempts} attempts under way") }
+    if attempts == 1 { "1 attempt in progress".into() } else { format!("{attempts} attempts in progress") }
 }

@@ -38,8 +38,8 @@ pub(super) async fn check(place: Option<&Place>, store: &dyn Store) -> anyhow::R
     match (place, recorded) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(refuse(
-            "large bodies of this store's tasks are kept apart, and this node does not know where: it needs the same \
-             --blobs as the others"
+            "the tasks of this store have large bodies in blob storage, and this node has none: start it with the same \
+             --blobs as the other nodes"
                 .into(),
         )),
         // Looked at and not marked: what is not the place should not look like one.
@@ -53,7 +53,7 @@ pub(super) async fn check(place: Option<&Place>, store: &dyn Store) -> anyhow::R
 }
 
 async fn recorded(shared: &dyn Shared, mine: Option<PlaceId>) -> anyhow::Result<Option<PlaceId>> {
-    shared.body_place(mine).await.context("cannot ask the store where large bodies are kept")
+    shared.body_place(mine).await.context("cannot read from the store where large bodies are stored")
 }
 
 impl Place {
@@ -77,7 +77,7 @@ impl Place {
             Err(error) if !self.is_named => {
                 tracing::warn!(
                     error = format!("{error:#}"),
-                    "the place of large bodies cannot be marked: it would not be noticed if it were swapped for another"
+                    "cannot write the marker of the blob storage: a replaced directory or bucket would not be noticed"
                 );
                 Ok(())
             }
@@ -95,22 +95,22 @@ impl Place {
         let Some(found) = difference(recorded, found) else { return Ok(()) };
         let (location, file) = (&self.location, self.data_dir.as_deref().map(recorded::file).unwrap_or_default());
         Err(refuse(format!(
-            "large bodies of this store's tasks are not in {location} any more: {found}, and theirs is {recorded}. Mount the \
+            "the large bodies of this store's tasks are no longer in {location}: {found}, expected {recorded}. Mount the \
              volume that has them; if they are lost for good, delete {}",
             file.display()
         )))
     }
 
     fn unusable(&self) -> String {
-        format!("cannot keep large bodies in {}", self.location)
+        format!("cannot store large bodies in {}", self.location)
     }
 
     fn must_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
         let Some(found) = difference(recorded, found) else { return Ok(()) };
         let location = &self.location;
         Err(refuse(format!(
-            "large bodies of this store's tasks are not kept in {location}: {found}, and theirs is {recorded}. Every node \
-             needs the same --blobs; bodies that were moved need their marker, the object \"place\", beside them"
+            "the large bodies of this store's tasks are not in {location}: {found}, expected {recorded}. Every node needs the \
+             same --blobs; if the bodies were moved, move their marker, the object \"place\", with them"
         )))
     }
 }
@@ -119,7 +119,7 @@ impl Place {
 fn difference(recorded: PlaceId, found: Option<PlaceId>) -> Option<String> {
     match found {
         Some(found) if found == recorded => None,
-        Some(found) => Some(format!("it is the place {found}")),
+        Some(found) => Some(format!("its marker is {found}")),
         None => Some("it has no marker \"place\"".into()),
     }
 }

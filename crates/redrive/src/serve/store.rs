@@ -69,5 +69,5 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
 fn make_node() -> anyhow::Result<NodeId> {
     let host: String = host::name().chars().take(NodeId::LIMIT - 10).collect();
     let random = rand::make_rng::<rand::rngs::SmallRng>().next_u32();
-    NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot make a name for this process")
+    NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot generate a node name")
 }

@@ -24,7 +24,8 @@ fn show_tells_all_that_is_known_of_a_task() {
         "team=pay",
         "200 OK",
         "answer 2",
-        "Z (", " ago)",
+        "Z (",
+        " ago)",
     ]);
 }
 

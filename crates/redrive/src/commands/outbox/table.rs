@@ -28,10 +28,10 @@ const ABOUT_NOTIFY: &str = "
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The table to make
+    /// The table to create
     #[arg(long, value_name = "SCHEMA.NAME", default_value = "redrive_outbox")]
     table: TableName,
-    /// Make the trigger that wakes the relay as well
+    /// Also create the trigger that wakes the relay
     #[arg(long)]
     notify: bool,
 }

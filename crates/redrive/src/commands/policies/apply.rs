@@ -25,10 +25,10 @@ A file has one policy, or several under `policies`:
   maxAttempts = 8
   initialDelayMs = 500
   maxDelayMs = 60000
-What else a file has for `redrive lint`, under `services`, is passed over.
+The section `services`, which is for `redrive lint`, is ignored.
 
-Applying the same again changes nothing. A change makes a new version; tasks that were accepted
-before keep the version that they were accepted with.";
+Applying the same policy again changes nothing. A change makes a new version; tasks keep the
+version that they were accepted with.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive policies delete webhooks
 
-It is refused while a task that has not ended needs the policy.";
+A policy that an unfinished task uses cannot be deleted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

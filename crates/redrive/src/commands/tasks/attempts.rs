@@ -12,10 +12,10 @@ const EXAMPLES: &str = "\
 Examples:
   redrive tasks attempts 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
 
-ATTEMPT counts within a run: a replay begins again at 1. IN ALL counts the attempts of all runs.
-STARTED is when the first byte went out. TOOK is the whole attempt, connecting included.
+ATTEMPT counts within a run: a replay starts again at 1. IN ALL counts the attempts of all runs.
+STARTED is when the first byte was sent. TOOK is the whole attempt, connecting included.
 Outcomes: success; retryable; overloaded (a 429 that is retried); permanent (never retried);
-unknown (cut off by a crash; delivered or not).";
+unknown (interrupted by a crash; it may have been delivered).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

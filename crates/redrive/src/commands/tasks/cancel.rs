@@ -7,9 +7,9 @@ const EXAMPLES: &str = "\
 Examples:
   redrive tasks cancel 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
 
-Only CANCELLED promises that nothing of the task is sent any more. A task that waits is CANCELLED
-at once. IN_FLIGHT (cancel requested) means that an attempt is claimed or under way: it may still
-reach the dependency, and it is the last one. The task then ends CANCELLED, or SUCCEEDED if that
+Only CANCELLED means that no further attempt is sent. A waiting task is CANCELLED at once.
+IN_FLIGHT (cancel requested) means that an attempt is claimed or in progress: it may still reach
+the dependency, and it is the last one. The task then ends CANCELLED, or SUCCEEDED if that
 attempt succeeds.";
 
 #[derive(Debug, clap::Args)]

@@ -25,17 +25,17 @@ Examples:
 pub(crate) enum Command {
     /// List tasks, newest first
     List(list::Args),
-    /// Show one task with all that is known of it
+    /// Show a task in full
     Show(show::Args),
-    /// Show the attempts that a task has made
+    /// List the attempts of a task
     Attempts(attempts::Args),
     /// Watch a task until it has ended
     Watch(watch::Args),
-    /// Cancel a task: once it is CANCELLED, nothing of it is sent any more
+    /// Cancel a task: once it is CANCELLED, no further attempt is sent
     Cancel(cancel::Args),
-    /// Bring a waiting task's next attempt forward to now
+    /// Make the next attempt of a waiting task now
     RetryNow(retry_now::Args),
-    /// Put a dead letter back to work: the same task and key, a new run
+    /// Replay a dead letter: the same task and key in a new run
     Replay(replay::Args),
 }
 

@@ -8,7 +8,7 @@ Examples:
   redrive tasks retry-now 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
 
 A task whose next attempt is already claimed, shortly before its due time, is shown as IN_FLIGHT:
-that attempt begins now.";
+that attempt starts now.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -13,7 +13,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How long to watch at most
+    /// Stop watching after this time
     #[arg(long, value_name = "DURATION", value_parser = Wait::parse)]
     timeout: Option<Wait>,
     #[command(flatten)]

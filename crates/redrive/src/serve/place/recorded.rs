@@ -35,7 +35,7 @@ pub(super) fn read(data_dir: &Path) -> anyhow::Result<Option<RecordedPlace>> {
     let recorded = text.trim_end().split_once(' ').and_then(|(identity, location)| {
         Some(RecordedPlace { location: location.to_owned(), identity: identity.parse().ok()? })
     });
-    let unknown = || format!("{} is not what Redrive wrote there: restore it, or delete it", file.display());
+    let unknown = || format!("{} is damaged: restore it, or delete it", file.display());
     recorded.with_context(unknown).map(Some)
 }
 

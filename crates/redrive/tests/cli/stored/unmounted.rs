@@ -44,7 +44,7 @@ fn the_embedded_store_does_not_start_over_an_unmounted_directory() {
     fs::rename(&blobs, &away).unwrap();
     for _ in 0..2 {
         let refused = Program::start(redrive(temporary.path(), &["serve", "--listen", "127.0.0.1:0"])).end().with(78);
-        refused.says(&["redrive-data/blobs any more: it has no marker", "Mount the volume", "redrive-data/body-place"]);
+        refused.says(&["redrive-data/blobs: it has no marker", "Mount the volume", "redrive-data/body-place"]);
     }
     // Another location is the operator's own choice.
     Service::start_in(temporary.path(), &["--blobs", &format!("file://{}", away.display())]).stop().with(0);

@@ -45,16 +45,17 @@ Examples:
   redrive outbox relay --from postgres://relay@localhost/shop --table app.outbox
   redrive outbox relay --from postgres://relay@db/shop --table app.outbox --once   # for cron
 
-An address with a password belongs into the variable REDRIVE_OUTBOX_FROM: anybody on the machine
-can see the command lines of others.
-Rows are handed over in the order of their ids and deleted once Redrive has them. One that Redrive
-refuses stays, with the reason in its column `refused`, until somebody sets that to NULL. With
---once, the code is 1 if rows were refused.
-A second relay of the same table waits until the first has ended. The session must be one: connect
-past a transaction pooler. `redrive outbox table` prints the statements that make the table.
+Put an address with a password into the variable REDRIVE_OUTBOX_FROM: other users of the machine
+can see command lines.
+Rows are submitted in the order of their ids and deleted once Redrive has stored them. A row that
+Redrive refuses stays, with the reason in its column `refused`; set that to NULL to try it again.
+With --once, the exit code is 1 if rows were refused.
+A second relay of the same table waits until the first has ended. The relay needs one database
+session: connect directly, not through a transaction pooler. `redrive outbox table` prints the
+statements that create the table.
 
 Signals:
-  SIGINT and SIGTERM end it after the batch under way. A second signal ends it at once.";
+  SIGINT and SIGTERM stop it after the current batch. A second signal stops it at once.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -67,16 +68,16 @@ pub(crate) struct Args {
     table: TableName,
     #[command(flatten)]
     server: Server,
-    /// A name for the database, part of the keys of rows that bring none [default: the server's own identity]
+    /// A name for the database: a part of the idempotency keys of rows without one [default: the database's identity]
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     source: Option<String>,
-    /// The most rows at once
+    /// The maximum number of rows in one request
     #[arg(long, value_name = "N", default_value = "100", value_parser = parse_batch)]
     batch: usize,
-    /// How often to look for rows that nobody told of
+    /// How often to poll for rows that no notification announced
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_poll)]
     poll: Duration,
-    /// Move what is there, and end; with code 1 if any of it was refused
+    /// Move the rows that are there, then exit; with code 1 if rows were refused
     #[arg(long)]
     once: bool,
     /// What is logged: error, warn, info, debug, trace

@@ -83,7 +83,7 @@ impl Relay {
                 from = %self.args.from,
                 %error,
                 backoff_ms = pause.as_millis(),
-                "the outbox cannot be used; trying again"
+                "cannot use the outbox table; retrying"
             );
             if self.stop.or(tokio::time::sleep(pause)).await.is_none() {
                 return Ok(());
@@ -153,11 +153,11 @@ impl Relay {
         let mut waits = false;
         while !source.try_lock().await? {
             if self.args.once {
-                tracing::info!(table, "another relay is at work on this table; there is nothing to do");
+                tracing::info!(table, "another relay is running for this table; nothing to do");
                 return Ok(false);
             }
             if !waits {
-                tracing::info!(table, "another relay is at work on this table; waiting for its end");
+                tracing::info!(table, "another relay is running for this table; waiting until it ends");
                 waits = true;
             }
             if self.stop.or(tokio::time::sleep(LOCK_AGAIN)).await.is_none() {
@@ -194,7 +194,7 @@ impl Relay {
                 tracing::debug!(
                     rows = submissions.len(),
                     reason,
-                    "the batch was refused as a whole; trying fewer rows"
+                    "Redrive refused the whole batch; retrying with fewer rows"
                 );
                 self.size.too_large(rows.len());
                 return Ok(());
@@ -232,7 +232,13 @@ impl Relay {
         self.delete(source, &accepted).await?;
         for (row, reason) in refused.iter().zip(&reasons) {
             let key = key(keys, row);
-            tracing::warn!(table = source.table(), id = row.id, key, reason, "Redrive refused a row; it stays");
+            tracing::warn!(
+                table = source.table(),
+                id = row.id,
+                key,
+                reason,
+                "Redrive refused a row; it stays in the table"
+            );
         }
         if !refused.is_empty() {
             self.refused += source.refuse(&refused, &reasons).await?;
@@ -255,7 +261,7 @@ impl Relay {
         tracing::debug!(table, rows = deleted, "moved");
         let changed = rows.len() as u64 - deleted;
         if changed > 0 {
-            tracing::warn!(table, rows = changed, "rows were changed while they were handed over; they are again");
+            tracing::warn!(table, rows = changed, "rows changed while they were submitted; submitting them again");
         }
         Ok(())
     }
@@ -270,7 +276,7 @@ impl Relay {
             server = %self.args.server.address,
             reason = later.reason,
             backoff_ms = pause.as_millis(),
-            "Redrive does not take rows; trying again"
+            "Redrive does not accept rows; retrying"
         );
         self.stop.or(tokio::time::sleep(pause)).await;
         Ok(())

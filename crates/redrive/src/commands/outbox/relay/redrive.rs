@@ -46,7 +46,11 @@ pub(super) enum Judgement {
 impl Judgement {
     /// Of a row that was not mentioned.
     pub(super) fn none() -> Self {
-        Judgement::Later(Later { reason: "the server did not say".to_owned(), asked: None, exit: Exit::Failed })
+        Judgement::Later(Later {
+            reason: "the server's answer has no result for this row".to_owned(),
+            asked: None,
+            exit: Exit::Failed,
+        })
     }
 }
 
@@ -95,7 +99,7 @@ fn read(server: &Address, answer: &Answer, rows: usize) -> Answered {
             Ok(Results { results }) if results.len() == rows => {
                 Answered::Each(results.into_iter().enumerate().map(|(at, one)| judge(at, one)).collect())
             }
-            _ => later(format!("what {server} answers to a batch is not what a Redrive server answers")),
+            _ => later(format!("the answer of {server} to a batch is not that of a Redrive server")),
         },
         400 | 413 | 422 => Answered::Refused(problem()),
         _ => later(problem()),
@@ -156,7 +160,7 @@ mod tests {
     fn only_what_a_redrive_server_says_counts() {
         for (status, body) in [(200, "<html>"), (200, r#"{"results":[]}"#), (201, r#"{"results":[{"status":201}]}"#)] {
             let Answered::Later(later) = read(&answer(status, body), 1) else { panic!("{status} {body}") };
-            assert!(status != 200 || later.reason.contains("what http://127.0.0.1:9 answers"), "{later:?}");
+            assert!(status != 200 || later.reason.contains("the answer of http://127.0.0.1:9 to a batch"), "{later:?}");
         }
     }
 

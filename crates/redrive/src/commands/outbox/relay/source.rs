@@ -34,13 +34,13 @@ pub(super) enum Error {
     Postgres(#[from] tokio_postgres::Error),
     #[error("no answer within {CALL_TIMEOUT:?}")]
     TimedOut,
-    #[error("there is no table {0}; `redrive outbox table` prints the statements that make one")]
+    #[error("there is no table {0}; create it with the statements of `redrive outbox table`")]
     NoTable(String),
-    #[error("this role needs SELECT, UPDATE and DELETE on it")]
+    #[error("the role needs SELECT, UPDATE and DELETE on the table")]
     Privileges,
     #[error("the column body must be of type bytea, not {0}")]
     Body(String),
-    #[error("it is a standby, from which nothing can be deleted")]
+    #[error("the server is a standby, from which rows cannot be deleted; connect to the primary")]
     Standby,
 }
 
