@@ -1,4 +1,4 @@
-//! Opens a bucket of something that speaks S3.
+//! Opens a bucket of a service with the S3 API.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -51,7 +51,7 @@ impl HttpConnector for Connector {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE)
             .build(DialService(self.dialer.clone()));
-        Ok(HttpClient::new(Hyper(client)))
+        Ok(HttpClient::new(PooledClient(client)))
     }
 }
 
@@ -84,10 +84,10 @@ fn endpoint(uri: &Uri) -> Result<Endpoint, InvalidHost> {
 }
 
 #[derive(Debug)]
-struct Hyper(Client<DialService, HttpRequestBody>);
+struct PooledClient(Client<DialService, HttpRequestBody>);
 
 #[async_trait]
-impl HttpService for Hyper {
+impl HttpService for PooledClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.0.request(request)).await;
         let answer = answer.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?;
@@ -96,23 +96,23 @@ impl HttpService for Hyper {
             HttpError::new(kind, error)
         })?;
         let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
-        Ok(answer.map(|body| HttpResponseBody::new(Steady::new(body.map_err(broken)))))
+        Ok(answer.map(|body| HttpResponseBody::new(IdleTimeoutBody::new(body.map_err(broken)))))
     }
 }
 
 /// A body that ends with an error when nothing of it comes for [`ANSWER_TIMEOUT`].
-struct Steady<B> {
+struct IdleTimeoutBody<B> {
     body: B,
     patience: Pin<Box<Sleep>>,
 }
 
-impl<B> Steady<B> {
+impl<B> IdleTimeoutBody<B> {
     fn new(body: B) -> Self {
-        Steady { body, patience: Box::pin(tokio::time::sleep(ANSWER_TIMEOUT)) }
+        IdleTimeoutBody { body, patience: Box::pin(tokio::time::sleep(ANSWER_TIMEOUT)) }
     }
 }
 
-impl<B: Body<Error = HttpError> + Unpin> Body for Steady<B> {
+impl<B: Body<Error = HttpError> + Unpin> Body for IdleTimeoutBody<B> {
     type Data = B::Data;
     type Error = HttpError;
 
@@ -150,7 +150,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_stalls_ends_with_an_error() {
         let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"a")))]);
-        let mut body = Steady::new(StreamBody::new(first.chain(stream::pending())));
+        let mut body = IdleTimeoutBody::new(StreamBody::new(first.chain(stream::pending())));
         assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
         let begun = Instant::now();
         let stalled = body.frame().await.and_then(Result::err).map(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Opening an HTTP connection: `redrive-dial` does name, TCP and TLS; the protocol begins here.
+//! OpeningGuard an HTTP connection: `redrive-dial` does name, TCP and TLS; the protocol begins here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::Error;
-use crate::options::{Options, Plain};
+use crate::options::{Options, PlainProtocol};
 use crate::origin::Origin;
 use crate::{failure, http1, http2};
 
@@ -21,7 +21,7 @@ const HTTP1: &[u8] = b"http/1.1";
 /// Opens HTTP connections.
 pub(crate) struct Connector {
     dialer: Dialer,
-    plain: Plain,
+    plain: PlainProtocol,
 }
 
 /// A connection that was just opened.
@@ -46,7 +46,7 @@ impl Connector {
 
     /// Whether it may turn out, or is known, that `origin` speaks HTTP/2.
     pub(crate) fn may_share(&self, origin: &Origin) -> bool {
-        origin.endpoint.is_secure() || self.plain == Plain::Http2
+        origin.endpoint.is_secure() || self.plain == PlainProtocol::Http2
     }
 
     /// Connects to `origin` within this time, and reports each step to `at`. A step that does not end in time is its own
@@ -61,7 +61,7 @@ impl Connector {
         let stream = self.dialer.dial(&origin.endpoint, within, at).await.map_err(failure::dial)?;
         let http2 = stream.alpn() == Some(HTTP2);
         match stream {
-            Stream::Tcp(tcp) => begin(origin, by, within, tcp, self.plain == Plain::Http2).await,
+            Stream::Tcp(tcp) => begin(origin, by, within, tcp, self.plain == PlainProtocol::Http2).await,
             Stream::Tls(tls) => begin(origin, by, within, *tls, http2).await,
         }
     }

@@ -1,4 +1,4 @@
-//! What went wrong, in the engine's terms: a kind that decides about the retry, and a sentence for people.
+//! Errors of the network as errors of the engine: a kind that decides about the retry, and a sentence for people.
 //!
 //! Sentences name host and port and what was attempted. They are made of our own words and of the names of errors,
 //! never of what the request or the answer contained.
@@ -23,7 +23,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> SendError {
     of(ErrorType::InvalidRequest, message)
 }
 
-/// Why nothing was sent, by no fault of the dependency.
+/// Nothing was sent, and the dependency is not at fault.
 pub(crate) fn not_sent(message: impl Into<String>) -> SendError {
     of(ErrorType::NotSent, message)
 }
@@ -69,7 +69,7 @@ pub(crate) fn exchange(origin: &Origin, error: &hyper::Error) -> SendError {
     of(kind, format!("no complete answer from {origin}: {reason}"))
 }
 
-/// Whether only this stream of an HTTP/2 connection failed, by the peer's own word.
+/// Whether the peer reset only this stream of an HTTP/2 connection.
 pub(crate) fn is_of_one_stream(error: &hyper::Error) -> bool {
     source::<h2::Error>(error).is_some_and(|error| error.is_reset() && error.is_remote())
 }
@@ -87,7 +87,7 @@ fn diagnose(error: &hyper::Error) -> (ErrorType, String) {
     if let Some(error) = source::<io::Error>(error) {
         return diagnose_io(error);
     }
-    // The one kind that hyper has no question for comes alone: bytes that nobody asked for, such as a banner.
+    // The one kind without a method in hyper has no source: unexpected bytes, such as a banner.
     let unexpected = error.source().is_none()
         && !(error.is_incomplete_message() || error.is_canceled() || error.is_closed() || error.is_user());
     let kind = if unexpected { ErrorType::MalformedAnswer } else { ErrorType::ConnectionReset };

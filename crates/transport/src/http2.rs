@@ -15,9 +15,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use redrive_core::Answer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::line::Unsent;
+use crate::checked_out::SendFailure;
 use crate::message::Message;
-use crate::outgoing::Outgoing;
+use crate::request_body::RequestBody;
 
 /// The most streams at once of a connection, whatever its peer allows.
 pub(crate) const MAX_STREAMS: usize = 256;
@@ -46,7 +46,7 @@ pub(crate) enum Use {
 
 /// An open HTTP/2 connection. It closes when it is dropped and its last stream has ended.
 pub(crate) struct Connection {
-    requests: http2::SendRequest<Outgoing>,
+    requests: http2::SendRequest<RequestBody>,
     driver: SharedDriver,
     streams: AtomicUsize,
     /// How often something arrived on any stream.
@@ -66,7 +66,7 @@ trait Drive: Future<Output = hyper::Result<()>> + Send + Unpin {
     fn max_streams(&self) -> usize;
 }
 
-impl<I> Drive for http2::Connection<TokioIo<I>, Outgoing, TokioExecutor>
+impl<I> Drive for http2::Connection<TokioIo<I>, RequestBody, TokioExecutor>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -155,8 +155,8 @@ impl Connection {
 
 impl Stream {
     /// Sends `message`, which must be in the form of HTTP/2, and waits for the head of the answer.
-    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, Unsent> {
-        let answer = self.connection.requests.clone().try_send_request(*message).await.map_err(Unsent::from)?;
+    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, SendFailure> {
+        let answer = self.connection.requests.clone().try_send_request(*message).await.map_err(SendFailure::from)?;
         self.note_arrival();
         Ok(answer)
     }

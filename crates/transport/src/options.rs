@@ -1,4 +1,4 @@
-//! The transport's settings, each with a bound and a reason.
+//! The settings of the transport.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,20 +22,20 @@ pub struct Options {
     pub dns_servers: Vec<SocketAddr>,
     /// Whether the authorities that the system trusts are trusted.
     pub roots: Roots,
-    /// PEM files of authorities to trust besides.
+    /// PEM files of authorities to trust in addition.
     pub extra_ca: Vec<PathBuf>,
-    /// What is spoken on connections without TLS.
-    pub plain: Plain,
+    /// The protocol of connections without TLS.
+    pub plain: PlainProtocol,
     /// The most bytes of an answer's body that are kept with its task.
     pub inline_answer_bytes: usize,
-    /// The most bytes of an answer's body that are kept at all: what is more than fits into the task goes to where large
-    /// bodies are kept, if there is such a place.
+    /// The most bytes of an answer's body that are kept at all. An answer that does not fit into its task goes to blob storage,
+    /// if there is one.
     pub kept_answer_bytes: u64,
 }
 
-/// What is spoken on connections without TLS. With TLS, both sides agree on a protocol as they connect (ALPN).
+/// The protocol of connections without TLS. With TLS, both sides agree on one in the handshake (ALPN).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plain {
+pub enum PlainProtocol {
     /// HTTP/1.1.
     Http1,
     /// HTTP/2 from the first byte ("prior knowledge"): every dependency must speak it.
@@ -53,7 +53,7 @@ impl Default for Options {
             dns_servers: Vec::new(),
             roots: Roots::System,
             extra_ca: Vec::new(),
-            plain: Plain::Http1,
+            plain: PlainProtocol::Http1,
             inline_answer_bytes: Answer::BODY_LIMIT,
             kept_answer_bytes: Answer::BODY_LIMIT as u64,
         }

@@ -1,4 +1,4 @@
-//! Whom to call: scheme, host and port, checked once and kept for every send that goes there.
+//! The origin of a URL (scheme, host and port), parsed once and kept for every send to it.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -1,4 +1,4 @@
-//! What a URL says, read without copying: whom to call and what to ask there.
+//! A URL, parsed without copying: its origin as written, its path, its credentials.
 //!
 //! Only what is not known of the origin yet is checked here; `origin` checks the rest once per origin.
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use redrive_blobs::{Blobs, Credentials, Location, Parts};
 
-use super::place::Place;
+use super::blob_identity::BlobStorage;
 use crate::config::{Config, StoreKind};
 
 /// The directory beside the embedded store's own files.
@@ -23,12 +23,12 @@ pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
 }
 
 /// The place, open. Its certificates are trusted as those of targets are.
-pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<Place>> {
+pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<BlobStorage>> {
     let Some(location) = location(config)? else { return Ok(None) };
     let opened = Blobs::open_trusting(&location, &credentials(), &config.transport.extra_ca, parts);
     let blobs = Arc::new(opened.with_context(|| format!("cannot store large bodies in {location}"))?);
     let data_dir = (config.store == StoreKind::Sqlite).then(|| config.data_dir.clone());
-    Ok(Some(Place { blobs, location, is_named: config.blobs.is_some(), data_dir }))
+    Ok(Some(BlobStorage { blobs, location, is_named: config.blobs.is_some(), data_dir }))
 }
 
 /// What other programs that speak S3 read as well.

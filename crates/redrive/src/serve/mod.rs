@@ -3,13 +3,13 @@
 //! Down goes in the order that loses nothing: no new connections and no new claims, then attempts under way finish or
 //! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
 
+mod blob_identity;
 mod blobs;
 mod clock_record;
 mod entropy;
 mod greeting;
 pub(crate) mod logging;
 mod open_files;
-mod place;
 mod signals;
 mod store;
 
@@ -116,7 +116,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
     let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
     let place = blobs::open(config, known)?;
-    place::check(place.as_ref(), &*store).await?;
+    blob_identity::check(place.as_ref(), &*store).await?;
     let blobs = place.map(|place| place.blobs);
     let parts = Parts {
         clock,

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use futures_util::future::join_all;
 use redrive_core::ErrorType;
 use redrive_engine::transport::Transport;
-use redrive_transport::{HttpTransport, Options, Plain};
+use redrive_transport::{HttpTransport, Options, PlainProtocol};
 
 use crate::call::{Call, SHORT, call, transport};
 use crate::support::behaviours::OK;
@@ -68,7 +68,8 @@ async fn a_look_up_without_an_answer_in_time_is_a_dns_error() {
 async fn a_call_that_waits_for_the_connection_of_another_fails_at_the_step_that_it_is_at() {
     let dns = DnsServer::start(|_, _| Reply::Silence);
     let server = server().await;
-    let transport = transport(Options { plain: Plain::Http2, dns_servers: vec![dns.address()], ..Options::default() });
+    let transport =
+        transport(Options { plain: PlainProtocol::Http2, dns_servers: vec![dns.address()], ..Options::default() });
     let opening = tokio::spawn(transport.send(named("a.test", &server).outbound));
     dns.wait_for(|questions| questions.len() == 2).await;
     let (kind, message) = named("a.test", &server).connect_timeout(SHORT).fails_over(&transport).await;

@@ -1,24 +1,24 @@
-//! Files and directories that only their owner can read: bodies carry whatever callers send.
+//! Makes files and directories readable for their owner only: bodies may hold secrets.
 //!
-//! The local object store makes both with the rights that the process's umask leaves. So directories are made here before
-//! it needs them, and a file is closed to others before it gets its name; until then it lies in a closed directory. The
-//! place itself keeps its rights if it was there before, because whoever made it may have had a reason.
+//! The local object store creates both with the permissions that the process's umask leaves. So directories are created here
+//! first, and the permissions of a file are set before it gets its final name; until then it is in a closed directory. A root
+//! directory that existed before keeps its permissions.
 
 use std::io;
 use std::path::Path;
 
-/// Makes a directory, and those above it that are missing, for the owner alone. What was made is made durable.
+/// Creates a directory and its missing parents, for the owner only, and syncs them to disk.
 pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| is_missing(path)).collect();
     for_the_owner().recursive(true).create(directory)?;
-    // A directory's own name is to survive, too.
+    // The entry of the new directory must be durable too.
     missing.into_iter().rev().filter_map(Path::parent).try_for_each(sync)
 }
 
-/// The same below `root`, which must be there.
+/// Like [`make_directory`], below `root`, which must exist.
 pub(crate) fn make_directory_below(root: &Path, directory: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| *path != root && !path.is_dir()).collect();
     for directory in missing.into_iter().rev() {
@@ -38,12 +38,12 @@ fn for_the_owner() -> std::fs::DirBuilder {
     builder
 }
 
-/// Closes a file to everybody but its owner.
+/// Makes a file readable for its owner only.
 pub(crate) fn close_file(file: &Path) -> io::Result<()> {
     close(file, 0o600)
 }
 
-/// Closes a directory to everybody but its owner, if it is there and is open to others.
+/// Makes a directory readable for its owner only, if it exists.
 pub(crate) fn close_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() { close(directory, 0o700) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! What uploads that broke off left behind.
+//! Deletes what interrupted uploads left behind.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,15 +11,15 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
 use crate::directory::found;
 use crate::failure;
-use crate::place::{INCOMING, Places};
+use crate::object_names::{INCOMING, ObjectNames};
 
-/// Deletes objects that have waited to be put in their place since before this moment.
+/// Deletes unfinished uploads that are older than `before`.
 pub(crate) async fn delete_objects(
     storage: &dyn ObjectStore,
-    places: &Places,
+    names: &ObjectNames,
     before: Timestamp,
 ) -> Result<usize, BodyError> {
-    let mut objects = storage.list(Some(&places.all_incoming()));
+    let mut objects = storage.list(Some(&names.all_incoming()));
     let mut deleted = 0;
     while let Some(object) = objects.try_next().await.map_err(failure::of)? {
         let is_old = u64::try_from(object.last_modified.timestamp_millis()).unwrap_or(0) < before.as_millis();
@@ -31,7 +31,7 @@ pub(crate) async fn delete_objects(
     Ok(deleted)
 }
 
-/// The same for a directory, where a file that was never finished is not listed as an object.
+/// Like [`delete_objects`], for a directory: a half-written file is not listed as an object there.
 pub(crate) fn delete_files(root: &OwnedFd, before: Timestamp) -> io::Result<usize> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Some(incoming) = found(rustix::fs::openat(root, INCOMING, flags, Mode::empty()))? else { return Ok(0) };
@@ -39,7 +39,7 @@ pub(crate) fn delete_files(root: &OwnedFd, before: Timestamp) -> io::Result<usiz
     let mut deleted = 0;
     for entry in Dir::read_from(&incoming)? {
         let entry = entry?;
-        // An upload may end, or be taken back, while this is looking.
+        // An upload may finish or be aborted meanwhile.
         let Ok(file) = rustix::fs::statat(&incoming, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
         let modified = i128::from(file.st_mtime) * 1_000 + i128::from(file.st_mtime_nsec) / 1_000_000;
         if modified < before && rustix::fs::unlinkat(&incoming, entry.file_name(), AtFlags::empty()).is_ok() {

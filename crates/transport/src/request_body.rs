@@ -1,4 +1,4 @@
-//! The body on its way out: bytes that are here, or pieces that come from where they are kept.
+//! The body of a request: bytes in memory, or a stream from blob storage.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +11,22 @@ use hyper::body::{Body, Frame, SizeHint};
 use redrive_engine::bodies::{BodyError, Pieces};
 
 /// A request's body, as hyper takes it.
-pub(crate) enum Outgoing {
-    /// All of it.
+pub(crate) enum RequestBody {
+    /// Bytes in memory.
     Whole(Full<Bytes>),
-    /// Piece by piece.
+    /// A stream from blob storage.
     Streamed(Streamed),
 }
 
-/// A stored body. It ends well only if all of its bytes came; hyper ends a message whose body fails by ending the
-/// connection or the stream, so that nobody takes a part for the whole.
+/// A stored body. It ends without an error only if all of its bytes came. If it fails, hyper closes the connection or resets
+/// the stream, so that the receiver does not take a part for the whole.
 pub(crate) struct Streamed {
     pieces: Pieces,
     left: u64,
     state: BodyState,
 }
 
-/// How the reading of a stored body stands. HTTP/2 keeps that to itself, so it is told here.
+/// The state of reading a stored body: HTTP/2 does not report it, so it is shared here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyState(Arc<State>);
 
@@ -52,40 +52,40 @@ impl BodyState {
     }
 }
 
-impl Outgoing {
+impl RequestBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Outgoing::Whole(Full::new(bytes))
+        RequestBody::Whole(Full::new(bytes))
     }
 
     /// A body of this many bytes; `state` is told how it goes.
     pub(crate) fn streamed(pieces: Pieces, length: u64, state: BodyState) -> Self {
-        Outgoing::Streamed(Streamed { pieces, left: length, state })
+        RequestBody::Streamed(Streamed { pieces, left: length, state })
     }
 
     /// How many bytes there are.
     pub(crate) fn length(&self) -> u64 {
         match self {
-            Outgoing::Whole(bytes) => bytes.size_hint().lower(),
-            Outgoing::Streamed(streamed) => streamed.left,
+            RequestBody::Whole(bytes) => bytes.size_hint().lower(),
+            RequestBody::Streamed(streamed) => streamed.left,
         }
     }
 }
 
-impl Body for Outgoing {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Outgoing::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
-            Outgoing::Streamed(streamed) => streamed.poll_piece(cx),
+            RequestBody::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
+            RequestBody::Streamed(streamed) => streamed.poll_piece(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Outgoing::Whole(bytes) => bytes.is_end_stream(),
-            Outgoing::Streamed(streamed) => streamed.left == 0,
+            RequestBody::Whole(bytes) => bytes.is_end_stream(),
+            RequestBody::Streamed(streamed) => streamed.left == 0,
         }
     }
 
@@ -105,7 +105,7 @@ impl Streamed {
                 Err(BodyError::Unavailable(format!("the stored body ended {} bytes early", self.left)))
             }
             Poll::Ready(Some(Ok(piece))) if piece.len() as u64 > self.left => {
-                Err(BodyError::Damaged("it did not end where it should".into()))
+                Err(BodyError::Damaged("it is longer than recorded".into()))
             }
             Poll::Ready(Some(piece)) => piece,
         };

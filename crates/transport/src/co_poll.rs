@@ -1,17 +1,17 @@
 //! Futures that wake each other within one task.
 //!
 //! A connection and the send that uses it are polled together, and each of them wakes the other all the time: there is
-//! a request, there is an answer, more is wanted. To the scheduler each of those is a task that wants to run again, so
-//! it queues it and rouses another thread to help, which costs more than the send. Here they only mean another round.
+//! a request, there is an answer, more is wanted. The scheduler would queue the task and wake another thread for each of
+//! those, which costs more than the send. Here a wake only means another round.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// The most rounds before the scheduler gets its turn, so that a connection with no end of work starves nobody.
+/// The most rounds before the task yields, so that a busy connection does not starve other tasks.
 const MAX_ROUNDS: usize = 8;
 
-/// Nobody waits, or rounds are under way: waking changes nothing.
+/// The task does not wait, or a round is running: waking does nothing.
 const AWAKE: u8 = 0;
 /// Woken during a round: there is to be another one.
 const AGAIN: u8 = 1;
@@ -19,7 +19,7 @@ const AGAIN: u8 = 1;
 const ASLEEP: u8 = 2;
 
 /// Polls futures that wake each other.
-pub(crate) struct Turn {
+pub(crate) struct CoPoll {
     inner: Arc<Inner>,
     waker: Waker,
 }
@@ -29,11 +29,11 @@ struct Inner {
     task: Mutex<Waker>,
 }
 
-impl Turn {
-    /// Nobody waits yet.
+impl CoPoll {
+    /// No task waits yet.
     pub(crate) fn new() -> Self {
         let inner = Arc::new(Inner { state: AtomicU8::new(AWAKE), task: Mutex::new(Waker::noop().clone()) });
-        Turn { waker: Waker::from(inner.clone()), inner }
+        CoPoll { waker: Waker::from(inner.clone()), inner }
     }
 
     /// Calls `round` until it is done or nothing woke it meanwhile. `round` must poll with the context that it is given.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_wake_during_a_round_means_another_round_and_wakes_nobody() {
-        let (turn, task) = (Turn::new(), Arc::new(Task::default()));
+        let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let mut rounds = 0;
         let done = turn.poll(&Context::from_waker(&waker), |cx| {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_wake_while_the_task_waits_wakes_it() {
-        let (turn, task) = (Turn::new(), Arc::new(Task::default()));
+        let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let mut inner = None;
         let waits = turn.poll(&Context::from_waker(&waker), |cx| {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_wake_while_nobody_waits_is_nothing() {
-        let (turn, task) = (Turn::new(), Arc::new(Task::default()));
+        let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let done = turn.poll(&Context::from_waker(&waker), |cx| Poll::Ready(cx.waker().clone()));
         let Poll::Ready(inner) = done else { panic!("not done") };
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn work_without_end_lets_others_have_their_turn() {
-        let (turn, task) = (Turn::new(), Arc::new(Task::default()));
+        let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let mut rounds = 0;
         let waits = turn.poll(&Context::from_waker(&waker), |cx| {

@@ -14,7 +14,7 @@ const FILE: &str = "body-place";
 
 /// A location and the identity of the place that was there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RecordedPlace {
+pub(super) struct RecordedStorage {
     pub(super) location: String,
     pub(super) identity: PlaceId,
 }
@@ -25,7 +25,7 @@ pub(super) fn file(data_dir: &Path) -> PathBuf {
 }
 
 /// What was recorded, if anything was.
-pub(super) fn read(data_dir: &Path) -> anyhow::Result<Option<RecordedPlace>> {
+pub(super) fn read(data_dir: &Path) -> anyhow::Result<Option<RecordedStorage>> {
     let file = file(data_dir);
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
@@ -33,14 +33,14 @@ pub(super) fn read(data_dir: &Path) -> anyhow::Result<Option<RecordedPlace>> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
     let recorded = text.trim_end().split_once(' ').and_then(|(identity, location)| {
-        Some(RecordedPlace { location: location.to_owned(), identity: identity.parse().ok()? })
+        Some(RecordedStorage { location: location.to_owned(), identity: identity.parse().ok()? })
     });
     let unknown = || format!("{} is damaged: restore it, or delete it", file.display());
     recorded.with_context(unknown).map(Some)
 }
 
 /// Records a place; it is on the disk when this answers.
-pub(super) fn write(data_dir: &Path, recorded: &RecordedPlace) -> anyhow::Result<()> {
+pub(super) fn write(data_dir: &Path, recorded: &RecordedStorage) -> anyhow::Result<()> {
     let (file, fresh) = (file(data_dir), file(data_dir).with_extension("new"));
     let write = || {
         let mut opened = std::fs::File::create(&fresh)?;
@@ -61,7 +61,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(read(directory.path()).unwrap(), None);
         for location in ["/var/lib/redrive/my bodies", "s3://bucket/prefix at http://127.0.0.1:9000"] {
-            let recorded = RecordedPlace { location: location.into(), identity: PlaceId::of(7) };
+            let recorded = RecordedStorage { location: location.into(), identity: PlaceId::of(7) };
             write(directory.path(), &recorded).unwrap();
             assert_eq!(read(directory.path()).unwrap(), Some(recorded));
         }

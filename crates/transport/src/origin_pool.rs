@@ -1,4 +1,4 @@
-//! What is kept of one tenant's connections to one origin.
+//! The kept connections of one tenant to one origin.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use redrive_engine::transport::SendError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use crate::connect_queue::{ConnectQueue, Granted};
+use crate::connect_queue::{ConnectQueue, Grant};
 use crate::http2::{INITIAL_STREAMS, Use};
 use crate::origin::Origin;
 use crate::{http1, http2};
 
 /// One tenant's connections to one origin.
-pub(crate) struct Peer {
-    /// Whom they go to.
+pub(crate) struct OriginPool {
+    /// The origin.
     pub(crate) origin: Origin,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Connections>>,
 }
 
-/// What is kept, and who waits for it.
-pub(crate) struct Kept {
+/// The kept connections, and the sends that wait for one.
+pub(crate) struct Connections {
     /// Unused HTTP/1.1 connections, the one used last at the end.
     idle: Vec<Idle>,
     /// Sends that wait for a connection of their own. While one does, none in `idle` can be used.
@@ -30,7 +30,7 @@ pub(crate) struct Kept {
     /// HTTP/2 connections. The first ones are used first, so that those which are not needed any more become idle.
     shared: Vec<Shared>,
     /// Connections that are being opened and may turn out to be ones to share.
-    openings: Vec<UnderWay>,
+    openings: Vec<PendingConnection>,
     /// The number of the next opening.
     next_opening: u64,
     /// Whether a connection may turn out to be one to share.
@@ -42,16 +42,16 @@ pub(crate) struct Kept {
 struct Idle {
     connection: http1::Connection,
     until: Instant,
-    _counted: Counted,
+    _counted: KeptCount,
 }
 
 struct Shared {
     connection: Arc<http2::Connection>,
     until: Instant,
-    _counted: Counted,
+    _counted: KeptCount,
 }
 
-struct UnderWay {
+struct PendingConnection {
     number: u64,
     progress: watch::Receiver<Progress>,
     /// How many streams of the connection are spoken for.
@@ -59,16 +59,16 @@ struct UnderWay {
 }
 
 /// Counts a kept connection for as long as it is kept.
-pub(crate) struct Counted(Arc<AtomicUsize>);
+pub(crate) struct KeptCount(Arc<AtomicUsize>);
 
-impl Counted {
+impl KeptCount {
     pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
-        Counted(count.clone())
+        KeptCount(count.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for KeptCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -90,67 +90,67 @@ pub(crate) enum Progress {
     },
 }
 
-/// The next step to a connection.
-pub(crate) enum Way<'p> {
-    /// Use this one.
+/// How a send gets a connection.
+pub(crate) enum NextStep<'p> {
+    /// Use this stream of a shared connection.
     Share(http2::Stream),
     /// One is being opened that may be shared: wait for it.
     Wait(watch::Receiver<Progress>),
     /// Open one that may be shared; others wait for it.
-    Open(Opening<'p>),
+    Open(OpeningGuard<'p>),
     /// Take an unused connection or open one.
     Own,
 }
 
 /// The right to open a connection that others wait for. Dropping it lets another send take over.
-pub(crate) struct Opening<'p> {
-    peer: &'p Peer,
+pub(crate) struct OpeningGuard<'p> {
+    origin_pool: &'p OriginPool,
     number: u64,
     progress: watch::Sender<Progress>,
 }
 
-impl Opening<'_> {
+impl OpeningGuard<'_> {
     /// Tells those who wait how far it is.
     pub(crate) fn tell(&self, progress: Progress) {
         self.progress.send_replace(progress);
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for OpeningGuard<'_> {
     fn drop(&mut self) {
-        self.peer.kept().openings.retain(|opening| opening.number != self.number);
+        self.origin_pool.kept().openings.retain(|opening| opening.number != self.number);
     }
 }
 
-impl Peer {
+impl OriginPool {
     /// No connections yet.
     pub(crate) fn new(origin: Origin, may_share: bool) -> Self {
-        Peer { origin, kept: Arc::new(Mutex::new(Kept::new(may_share))) }
+        OriginPool { origin, kept: Arc::new(Mutex::new(Connections::new(may_share))) }
     }
 
     /// The next step to a connection for this use.
-    pub(crate) fn way(&self, usage: Use) -> Way<'_> {
+    pub(crate) fn way(&self, usage: Use) -> NextStep<'_> {
         let mut kept = self.kept();
         if let Some(stream) = kept.stream(usage) {
-            return Way::Share(stream);
+            return NextStep::Share(stream);
         }
         if !kept.may_share || usage == Use::Exclusive {
-            return Way::Own;
+            return NextStep::Own;
         }
         let streams = kept.streams;
         if let Some(opening) = kept.openings.iter_mut().find(|opening| opening.expected < streams) {
             opening.expected += 1;
-            return Way::Wait(opening.progress.clone());
+            return NextStep::Wait(opening.progress.clone());
         }
         let (sender, progress) = watch::channel(Progress::At(Step::Resolve));
         let number = kept.next_opening;
         kept.next_opening += 1;
-        kept.openings.push(UnderWay { number, progress, expected: 1 });
-        Way::Open(Opening { peer: self, number, progress: sender })
+        kept.openings.push(PendingConnection { number, progress, expected: 1 });
+        NextStep::Open(OpeningGuard { origin_pool: self, number, progress: sender })
     }
 
     /// Lets others use this connection, and keeps it `until` then if it is not used.
-    pub(crate) fn share(&self, connection: Arc<http2::Connection>, until: Instant, counted: Counted) {
+    pub(crate) fn share(&self, connection: Arc<http2::Connection>, until: Instant, counted: KeptCount) {
         let mut kept = self.kept();
         kept.may_share = true;
         kept.shared.push(Shared { connection, until, _counted: counted });
@@ -182,23 +182,23 @@ impl Peer {
 
     /// The unused connection that was used last, unless its time is over by `now`; or else the right to open one, now or
     /// later.
-    pub(crate) fn idle_or_permit(&self, now: Instant) -> Result<Granted, oneshot::Receiver<Granted>> {
+    pub(crate) fn idle_or_permit(&self, now: Instant) -> Result<Grant, oneshot::Receiver<Grant>> {
         let mut kept = self.kept();
         // The time of those below the last one is over as well; closing them is left to the reaper.
         match kept.idle.pop_if(|idle| idle.until > now) {
-            Some(idle) => Ok(Granted::Connection(idle.connection)),
-            None => kept.queue.join(&self.kept).map(Granted::Permit),
+            Some(idle) => Ok(Grant::Connection(idle.connection)),
+            None => kept.queue.join(&self.kept).map(Grant::Permit),
         }
     }
 
     /// The right to open a connection, now or later; while it waits, it may be given an unused one instead.
-    pub(crate) fn permit(&self) -> Result<Granted, oneshot::Receiver<Granted>> {
-        self.kept().queue.join(&self.kept).map(Granted::Permit)
+    pub(crate) fn permit(&self) -> Result<Grant, oneshot::Receiver<Grant>> {
+        self.kept().queue.join(&self.kept).map(Grant::Permit)
     }
 
     /// Hands an unused connection to a send that waits for one. If none does it is kept `until` then, unless there are
     /// `most` already.
-    pub(crate) fn keep(&self, connection: http1::Connection, until: Instant, counted: Counted, most: usize) {
+    pub(crate) fn keep(&self, connection: http1::Connection, until: Instant, counted: KeptCount, most: usize) {
         let mut kept = self.kept();
         let Some(connection) = kept.queue.hand_over(connection) else { return };
         let idle = Idle { connection, until, _counted: counted };
@@ -225,14 +225,14 @@ impl Peer {
         kept.idle.is_empty() && kept.shared.is_empty()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Connections> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Connections {
     pub(crate) fn new(may_share: bool) -> Self {
-        Kept {
+        Connections {
             idle: Vec::new(),
             queue: ConnectQueue::default(),
             shared: Vec::new(),

@@ -14,10 +14,10 @@ use redrive_blobs::{Blobs, Location};
 use redrive_store::{PlaceId, Shared, Store};
 
 use crate::exit::{Exit, Failure};
-use recorded::RecordedPlace;
+use recorded::RecordedStorage;
 
 /// Where this node keeps large bodies.
-pub(super) struct Place {
+pub(super) struct BlobStorage {
     pub(super) blobs: Arc<Blobs>,
     pub(super) location: Location,
     /// Whether a setting names it, and not a default.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 /// Whether this is the place that the store's bodies are kept in. The first node makes it so.
-pub(super) async fn check(place: Option<&Place>, store: &dyn Store) -> anyhow::Result<()> {
+pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> anyhow::Result<()> {
     let Some(shared) = store.shared() else {
         return match place {
             Some(place) => place.check_own().await,
@@ -56,7 +56,7 @@ async fn recorded(shared: &dyn Shared, mine: Option<PlaceId>) -> anyhow::Result<
     shared.body_place(mine).await.context("cannot read from the store where large bodies are stored")
 }
 
-impl Place {
+impl BlobStorage {
     async fn identity(&self) -> anyhow::Result<Option<PlaceId>> {
         self.blobs.identity().await.with_context(|| self.unusable())
     }
@@ -88,7 +88,7 @@ impl Place {
     async fn mark_and_record(&self) -> anyhow::Result<()> {
         let identity = self.mark().await?;
         let Some(data_dir) = &self.data_dir else { return Ok(()) };
-        recorded::write(data_dir, &RecordedPlace { location: self.location.to_string(), identity })
+        recorded::write(data_dir, &RecordedStorage { location: self.location.to_string(), identity })
     }
 
     fn must_still_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
