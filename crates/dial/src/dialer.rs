@@ -40,7 +40,9 @@ impl Step {
                 (DialErrorKind::Dns, format!("could not resolve {:?} to connect to {endpoint}", endpoint.host()))
             }
             Step::Connect => (DialErrorKind::ConnectTimeout, format!("could not connect to {endpoint}")),
-            Step::Handshake => (DialErrorKind::TlsHandshakeTimeout, format!("could not agree on tls with {endpoint}")),
+            Step::Handshake => {
+                (DialErrorKind::TlsHandshakeTimeout, format!("could not complete the TLS handshake with {endpoint}"))
+            }
         };
         DialError::new(kind, format!("{attempted} within {within:?}"))
     }
@@ -82,15 +84,15 @@ impl Dialer {
     fn tls(&self) -> Result<&TlsConnector, DialError> {
         self.tls.as_ref().ok_or_else(|| {
             let message = "no certificate authority is trusted: install the system's root certificates \
-                           (ca-certificates) or name files of authorities (extra_ca)";
+                           (ca-certificates) or name files of authorities (--extra-ca)";
             DialError::new(DialErrorKind::TlsCertificate, message)
         })
     }
 }
 
-/// Tries the addresses in their order; each one gets its share of the time that is left, so that one that swallows
-/// everything does not keep the others from being tried. If one could not be tried for want of something on this machine
-/// and the others failed, nothing is known of the peer.
+/// Tries the addresses in their order. Each one gets an equal share of the remaining time, so that one that does not answer
+/// leaves time for the others. If one could not be tried because of a shortage on this machine and the others failed, the error is
+/// the shortage: it says nothing about the peer.
 async fn connect_any(
     endpoint: &Endpoint,
     addresses: &[SocketAddr],

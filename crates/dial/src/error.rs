@@ -77,7 +77,7 @@ impl DialError {
 
     /// The TLS handshake failed.
     pub(crate) fn handshake(endpoint: &Endpoint, error: &io::Error) -> Self {
-        let attempted = format!("could not agree on tls with {endpoint}");
+        let attempted = format!("could not complete the TLS handshake with {endpoint}");
         match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
             Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
                 DialError::new(DialErrorKind::TlsCertificate, format!("{attempted}: {error}"))

@@ -1,4 +1,4 @@
-//! What this machine lacks for a connection: that is no fault of the dependency.
+//! Shortages on this machine that prevent a connection: the dependency is not at fault.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use rustix::io::Errno;
 
-/// Something that this machine has no more of.
+/// A resource that this machine has run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// The process may have no further file descriptor.
@@ -30,7 +30,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// The shortage that `error` tells of, if it does.
+/// The shortage that `error` means, if it is one.
 pub(crate) fn of(error: &io::Error) -> Option<Shortage> {
     match Errno::from_io_error(error)? {
         Errno::MFILE => Some(Shortage::ProcessFiles),
@@ -41,8 +41,8 @@ pub(crate) fn of(error: &io::Error) -> Option<Shortage> {
     }
 }
 
-/// The shortage that this `error` of connecting to `address` tells of, if it does. A machine without any address of that
-/// family says the same as one without a free port; such an address cannot be reached, however long one waits.
+/// The shortage that this `error` of connecting to `address` means, if it is one. A machine without an address of that family
+/// fails with the same error as one without a free port; waiting does not help then.
 pub(crate) fn connecting(address: SocketAddr, error: &io::Error) -> Option<Shortage> {
     of(error).filter(|&shortage| shortage != Shortage::Ports || has_source_address(address))
 }
@@ -55,7 +55,7 @@ fn has_source_address(address: SocketAddr) -> bool {
     };
     match UdpSocket::bind(any).and_then(|socket| socket.connect(address)) {
         Ok(()) => true,
-        // It cannot be found out because there is even less left.
+        // Another resource is short, so this cannot be found out.
         Err(error) => of(&error).is_some_and(|shortage| shortage != Shortage::Ports),
     }
 }

@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes that scripts rely on, and the error that carries one.
+//! The exit codes, and the error that carries one.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::output::{Output, notice};
 
-/// How the program ends. The numbers are an interface: they never change their meaning.
+/// How the program exits. Scripts rely on the codes: they never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done; after a wait: delivered.
@@ -71,7 +71,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that ends the program with a code of its own.
+/// An error with an exit code.
 #[derive(Debug)]
 pub struct Failure {
     /// The code.
@@ -97,11 +97,11 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Says on standard error what went wrong, and how to end. A program that asked for JSON gets the server's problem
-/// document on standard output as well.
+/// Prints the error to standard error and returns the exit code. With `--json`, the problem document of the server is printed to
+/// standard output as well.
 pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     if error.chain().any(is_broken_pipe) {
-        // Whoever read our output has enough of it (`| head`): that is no error of ours.
+        // The reader closed the pipe (`| head`): that is not an error.
         return Exit::Done;
     }
     notice(format!("error: {error:#}"));
@@ -114,7 +114,7 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     exit_of(error)
 }
 
-/// How this error ends the program.
+/// The exit code of this error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Failure>().map_or(Exit::Failed, |failure| failure.exit)
 }

@@ -1,6 +1,6 @@
-//! Addresses that were found lately.
+//! A short-lived cache of addresses.
 //!
-//! Only what was found is kept. A name that did not resolve is asked for again: a task has only two tries.
+//! Failures are not cached: a task may fail to resolve its name only twice, so each try asks again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 /// The most names that are kept.
 const MAX_NAMES: usize = 8_192;
 
-/// The longest that addresses are kept, whatever their zone allows: a dependency may move, and one question in this time
-/// is no burden to a server.
+/// The longest that addresses are cached, even if their TTL is longer: a dependency may move, and one query in this time is
+/// cheap.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Addresses that were found lately, by host as it was written.
+/// Cached addresses, by host as it was written.
 #[derive(Default)]
 pub(super) struct Cache(Mutex<HashMap<Box<str>, Kept>>);
 

@@ -1,4 +1,4 @@
-//! Which servers to ask and how to complete a name: the system's files, or what was given.
+//! DNS servers and search list: from the system's files, or as given.
 
 use std::fs;
 use std::io;

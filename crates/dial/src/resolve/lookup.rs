@@ -28,8 +28,8 @@ const OTHER_FAMILY: Duration = Duration::from_secs(1);
 const ERRORS_RETRIED: u32 = 1;
 
 /// About how long after a question without an answer it is asked again; twice as long each time. Never at once: those who ask
-/// for the same name share an outcome, which is there until the first of them has seen it, and whoever asks for it in a loop
-/// never lets that one run.
+/// for the same name share a result, which stays until the first of them has read it. A loop without a pause would never let
+/// that one run.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// About the longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);

@@ -1,14 +1,14 @@
 //! Names to addresses.
 //!
 //! Look-ups hold no thread and have no limit of their own: each belongs to a connection that is being opened, and
-//! callers limit those (the engine by its slots). Look-ups of the same name that are under way at once are one.
+//! callers limit those (the engine by its slots). Concurrent look-ups of the same name share one query.
 //!
 //! | file | its job |
 //! | --- | --- |
-//! | `configuration` | which servers to ask and how to complete a name: the system's files, or what was given |
-//! | `cache` | addresses that were found lately |
+//! | `configuration` | DNS servers and search list: from the system's files, or as given |
+//! | `cache` | a short-lived cache of addresses |
 //! | `lookup` | the addresses of a name: the hosts file, then the servers |
-//! | `servers` | how the servers are asked |
+//! | `servers` | the connections to DNS servers |
 
 mod cache;
 mod configuration;

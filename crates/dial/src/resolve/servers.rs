@@ -1,4 +1,4 @@
-//! How the servers are asked: one socket for each question, and a note of what this machine lacked for it.
+//! The connections to DNS servers: one socket per query, and a record of shortages on this machine.
 
 use std::future::ready;
 use std::io;
@@ -98,7 +98,7 @@ impl RuntimeProvider for Sockets {
     }
 }
 
-/// What this machine lacked, and how often.
+/// The shortages so far.
 #[derive(Clone, Default)]
 pub(super) struct Shortages(Arc<Mutex<Noted>>);
 

@@ -30,7 +30,7 @@ use redrive_dial::{DialError, DialErrorKind, Dialer, Roots};
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, exit_of};
-use upload::Sent;
+use upload::RequestBody;
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ const HTTP1: &[u8] = b"http/1.1";
 pub struct Client {
     address: Address,
     dialer: Dialer,
-    connection: Option<SendRequest<Sent>>,
+    connection: Option<SendRequest<RequestBody>>,
 }
 
 /// What the server answered; a success unless it says otherwise.
@@ -118,8 +118,8 @@ impl Client {
         self.call(Method::POST, path, Some(body.into())).await
     }
 
-    /// Posts `body` to `path`, and answers whatever the server does. For what may be posted twice: over a kept connection
-    /// that the server has closed meanwhile, it is.
+    /// Posts `body` to `path` and returns the answer, whatever its status is. Only for idempotent requests: if a kept connection
+    /// turns out to be closed, the request is sent again.
     pub async fn post_again(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let kept = self.connection.is_some();
         match self.ask(Method::POST, path, Some(body.clone())).await {
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Uploads a body that a later submission refers to; says how.
+    /// Uploads a body and returns the reference for a later submission.
     pub async fn upload(&mut self, upload: Upload) -> anyhow::Result<String> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -136,7 +136,7 @@ impl Client {
             body_ref: String,
         }
         let request = self.request(Method::POST, "/blobs", "application/octet-stream", upload.into())?;
-        let answered = self.answered(upload::when_asked(request), UPLOAD_TIMEOUT).await?;
+        let answered = self.answered(upload::with_expect_continue(request), UPLOAD_TIMEOUT).await?;
         let stored: Stored = success(answered)?.read()?;
         Ok(stored.body_ref)
     }
@@ -150,21 +150,21 @@ impl Client {
         success(self.ask(method, path, body).await?)
     }
 
-    /// Whatever the server answers.
+    /// The answer, whatever its status is.
     async fn ask(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
         let content_type = if body.is_some() { "application/json" } else { "" };
-        let body = Sent::Whole(Full::new(body.unwrap_or_default()));
+        let body = RequestBody::Whole(Full::new(body.unwrap_or_default()));
         let request = self.request(method, path, content_type, body)?;
         self.answered(request, ANSWER_TIMEOUT).await
     }
 
-    async fn answered(&mut self, request: Request<Sent>, within: Duration) -> anyhow::Result<Answer> {
+    async fn answered(&mut self, request: Request<RequestBody>, within: Duration) -> anyhow::Result<Answer> {
         let answer = timeout(within, self.exchange(request)).await;
         let late = || self.unreachable(format!("no answer within {} s", within.as_secs()));
         answer.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn exchange(&mut self, request: Request<Sent>) -> anyhow::Result<Answer> {
+    async fn exchange(&mut self, request: Request<RequestBody>) -> anyhow::Result<Answer> {
         // Taken out while it is used: whatever goes wrong, a connection in an unknown state is not used again.
         let kept = match self.connection.take() {
             Some(mut kept) => kept.ready().await.is_ok().then_some(kept),
@@ -182,7 +182,7 @@ impl Client {
         Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
-    async fn connect(&self) -> anyhow::Result<SendRequest<Sent>> {
+    async fn connect(&self) -> anyhow::Result<SendRequest<RequestBody>> {
         let dialed = self.dialer.dial(&self.address.endpoint, CONNECT_TIMEOUT, |_| ()).await;
         let stream = dialed.map_err(|error| self.not_connected(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(error))?;
@@ -191,7 +191,13 @@ impl Client {
         Ok(sender)
     }
 
-    fn request(&self, method: Method, path: &str, content_type: &str, body: Sent) -> anyhow::Result<Request<Sent>> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: RequestBody,
+    ) -> anyhow::Result<Request<RequestBody>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address.prefix))

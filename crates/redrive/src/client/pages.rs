@@ -30,7 +30,7 @@ pub struct Page {
     pub items: Vec<Box<RawValue>>,
     /// The document that they came in.
     pub document: Bytes,
-    /// Whether there is no page after this one, or nobody wants it.
+    /// Whether this is the last page, or the last one that was asked for.
     pub is_last: bool,
     /// Whatever else the document says.
     pub rest: BTreeMap<String, Box<RawValue>>,

@@ -22,7 +22,7 @@ impl Address {
         Address(text.into())
     }
 
-    /// All of it, for whoever connects.
+    /// The whole address with its password, to connect with.
     pub fn secret(&self) -> &str {
         &self.0
     }

@@ -8,7 +8,7 @@ use redrive_lint::nearest;
 use rustix::process::{Resource, getrlimit};
 
 use super::given::Given;
-use super::load::{Layer, Said};
+use super::load::{GivenValue, Layer};
 use super::{Origin, Problem, SETTINGS};
 
 const PREFIX: &str = "REDRIVE_";
@@ -45,14 +45,14 @@ impl Environment {
             let Some(value) = self.variables.get(setting.variable) else { continue };
             let origin = Origin::Variable(setting.variable.to_owned());
             match value.to_str() {
-                Some(text) => layer.values.push(Said { setting, given: Given::Plain(text.to_owned()), origin }),
+                Some(text) => layer.values.push(GivenValue { setting, given: Given::Plain(text.to_owned()), origin }),
                 None => layer.problems.push(Problem { origin, about: None, wrong: "must be UTF-8".into() }),
             }
         }
         layer
     }
 
-    /// A sentence for each variable that nobody reads. Not an error: the shell may have it for another version.
+    /// A warning for each variable that is not a setting. Not an error: it may be for another version.
     pub fn warnings(&self) -> Vec<String> {
         let known = || SETTINGS.iter().map(|setting| setting.variable).chain(OTHERS);
         let unknown = self.variables.keys().filter(|name| !known().any(|known| known == name.as_str()));

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::given::Given;
-use super::load::{Layer, Said};
+use super::load::{GivenValue, Layer};
 use super::{Origin, Problem, SETTINGS, Setting};
 
 /// Reads the file at `path`, which `named_by` named; a file that cannot be read is a problem, not a missing layer.
@@ -52,7 +52,7 @@ impl Reader<'_> {
             let origin = self.at(name.span().start);
             match (Setting::find(&key), value.get_ref()) {
                 (Some(setting), _) => {
-                    self.layer.values.push(Said { setting, given: self.given(value), origin });
+                    self.layer.values.push(GivenValue { setting, given: self.given(value), origin });
                 }
                 (None, DeValue::Table(inner)) if section.is_none() && is_section(&key) => self.table(Some(&key), inner),
                 (None, _) => {
@@ -102,7 +102,7 @@ fn is_section(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.place().0 == Some(name))
 }
 
-/// What to say of a key that nobody knows, with the key that was probably meant: a slip, or the right name elsewhere.
+/// The error for an unknown key, with the key that was probably meant: a typo, or the right name in another section.
 fn unknown(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meant = SETTINGS

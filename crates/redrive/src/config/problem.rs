@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where a value came from.
+//! Problems of a configuration, and the origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The setting was not given.
     Default,
     /// The configuration file.
     File {
@@ -21,7 +21,7 @@ pub enum Origin {
     Variable(String),
     /// A flag, without its dashes.
     Flag(&'static str),
-    /// Whatever was given was too much for the limit of open files.
+    /// The value was lowered to fit the limit of open files.
     OpenFiles,
 }
 

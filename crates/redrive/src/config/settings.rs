@@ -7,7 +7,7 @@ use redrive_server::Standard;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
 
-use super::given::{Given, Wanted};
+use super::given::{Expected, Given};
 use super::value::{
     bytes, count, duration, limit_inline, name_of, path, read_blobs, read_host_name, read_listen_url, read_log_level,
     read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
@@ -29,7 +29,7 @@ pub struct Setting {
     /// Whether the flag may be given several times.
     pub repeats: bool,
     /// Puts a given value into the configuration.
-    pub(super) read: fn(&mut Config, &Given) -> Result<(), Wanted>,
+    pub(super) read: fn(&mut Config, &Given) -> Result<(), Expected>,
     /// The value in force.
     pub(super) show: fn(&Config) -> Value,
 }

@@ -25,7 +25,7 @@ use crate::output::{Output, duration, notice};
 use poll::{Poll, Progress};
 use view::View;
 
-/// Somebody's interest in a task. From when it is made, Ctrl-C no longer kills the program but ends the interest.
+/// Follows a task. As long as it exists, Ctrl-C does not kill the program but stops following.
 pub(crate) struct Follow<'a> {
     connection: &'a Connection,
     wait: Wait,

@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Tells people something on standard error. Whether anybody reads it there is not our concern.
+/// Prints a line to standard error. Errors of writing are ignored.
 pub(crate) fn notice(text: impl Display) {
     writeln!(io::stderr().lock(), "{text}").ok();
 }

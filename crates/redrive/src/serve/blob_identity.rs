@@ -42,7 +42,7 @@ pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> any
              --blobs as the other nodes"
                 .into(),
         )),
-        // Looked at and not marked: what is not the place should not look like one.
+        // Read without writing a marker: the wrong storage must not get one.
         (Some(place), Some(recorded)) => place.must_be(recorded, place.identity().await?),
         (Some(place), None) => {
             let mine = place.mark().await?;
@@ -65,15 +65,15 @@ impl BlobStorage {
         self.blobs.mark().await.with_context(|| self.unusable())
     }
 
-    /// Whether this is the place that the bodies of a store with one process are kept in. At another location it is another
-    /// place by the operator's own will, so only the same location must have the same identity.
+    /// Checks the identity of the blob storage of an embedded store. A changed location is a decision of the operator, so only the
+    /// same location must have the same identity.
     async fn check_own(&self) -> anyhow::Result<()> {
         let recorded = self.data_dir.as_deref().map(recorded::read).transpose()?.flatten();
         if let Some(recorded) = recorded.filter(|recorded| recorded.location == self.location.to_string()) {
             return self.must_still_be(recorded.identity, self.identity().await?);
         }
         match self.mark_and_record().await {
-            // The place beside the store is used without being asked for: a full disk, for example, is no reason not to start.
+            // The default directory is used without being configured: a full disk, for example, does not prevent the start.
             Err(error) if !self.is_named => {
                 tracing::warn!(
                     error = format!("{error:#}"),
@@ -115,7 +115,7 @@ impl BlobStorage {
     }
 }
 
-/// What is there in place of the one that is recorded; nothing if it is that one.
+/// How the identity that was found differs from the recorded one; nothing if it is the same.
 fn difference(recorded: PlaceId, found: Option<PlaceId>) -> Option<String> {
     match found {
         Some(found) if found == recorded => None,

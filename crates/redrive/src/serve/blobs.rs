@@ -1,4 +1,4 @@
-//! Opens the place where large bodies are kept.
+//! Opens the blob storage for large bodies.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::config::{Config, StoreKind};
 /// The directory beside the embedded store's own files.
 const DIRECTORY: &str = "blobs";
 
-/// Where the place is. A shared store has none unless one is named: a directory of this machine is not where another node
-/// would look. Every body is a part of its task then, and uploads are refused.
+/// The location of the blob storage. A shared store has none unless one is named: other nodes could not read a directory of this
+/// machine. Every body is stored in its task then, and uploads are refused.
 pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
     Ok(match (&config.blobs, &config.store) {
         (Some(text), _) => Some(Location::parse(text)?),
@@ -22,7 +22,7 @@ pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
     })
 }
 
-/// The place, open. Its certificates are trusted as those of targets are.
+/// The open blob storage. Its certificates are trusted as those of targets are.
 pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<BlobStorage>> {
     let Some(location) = location(config)? else { return Ok(None) };
     let opened = Blobs::open_trusting(&location, &credentials(), &config.transport.extra_ca, parts);

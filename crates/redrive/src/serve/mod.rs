@@ -49,7 +49,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// How long attempts under way have when a part of the service has died.
 const DIE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the store may take to close once nobody uses it.
+/// How long the store may take to close once it is not used any more.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the service until a signal stops it.
@@ -130,7 +130,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
         bodies: blobs.map(|blobs| blobs as Arc<dyn Bodies>),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
-    // A policy that is there already stays as it is: somebody may have changed it.
+    // An existing policy stays as it is: it may have been changed.
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
     put.context("cannot store the default policy")?;
@@ -176,7 +176,7 @@ fn greet(config: &Config, location: Option<&Location>, address: SocketAddr) {
     if let Some(warning) = greeting::exposure(address) {
         notice(warning);
     }
-    // A service whose output nobody reads still serves.
+    // The service runs on if its output is not read.
     if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, location, address)) {
         tracing::debug!(%error, "writing to standard output");
     }
@@ -222,7 +222,7 @@ impl Service {
     async fn stop(self, why: &str, server: Option<Server>) -> Exit {
         let attempts = self.engine.in_flight();
         tracing::info!(why, attempts, "stopping");
-        // From here on /readyz says no; whoever asks for a task, or waits for one, is still answered.
+        // From here on /readyz answers 503; other requests are still answered.
         self.engine.drain();
         if attempts > 0 {
             let (what, grace) = (under_way(attempts), duration(self.config.engine.shutdown_grace));

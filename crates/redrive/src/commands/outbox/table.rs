@@ -14,7 +14,7 @@ const NOTIFY: &str = include_str!("notify.sql");
 
 /// A table in a schema needs the schema.
 const ABOUT_SCHEMA: &str = "\
--- Needs CREATE on the database; leave it out where the schema is somebody else's to make.
+-- Needs CREATE on the database; leave it out if you may not create the schema.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 ";

@@ -2,16 +2,16 @@
 //!
 //! The model is `redrive-scenario`; here are the words of the command line, and the ways to show what came out.
 
-mod again;
 mod chart;
 mod contender;
 mod document;
 mod figures;
 mod occ;
 mod outage;
+mod parse;
 mod progress;
 mod report;
-mod words;
+mod rerun;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,17 +58,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     over: Option<Duration>,
     /// The calls per second that the dependency can serve [default: 500]
-    #[arg(long, value_name = "N", value_parser = words::capacity)]
+    #[arg(long, value_name = "N", value_parser = parse::capacity)]
     capacity: Option<u32>,
     /// The length of its queue; a call that finds it full is answered 503 [default: 500]
     #[arg(long, value_name = "N")]
     queue: Option<u32>,
     /// Its latency: constant, or a median and a 99th percentile [default: 50ms,400ms]
-    #[arg(long, value_name = "MEDIAN[,P99]", value_parser = words::latency)]
+    #[arg(long, value_name = "MEDIAN[,P99]", value_parser = parse::latency)]
     latency: Option<Latencies>,
     /// When it is down, and how: refuse (connections refused), hang (no answer until the timeout) or fail
     /// (503); may be repeated; "none" if it is never down [default: 0s..5s:refuse]
-    #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = words::outage)]
+    #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = parse::outage)]
     outages: Vec<Option<Outage>>,
     /// The Retry-After of its 503s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// When the charts end [default: when nearly all calls have been made]
-    #[arg(long, value_name = "DURATION", value_parser = words::until)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::until)]
     until: Option<Duration>,
     /// The seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::One;
+use super::TaskArgs;
 use crate::client::{Attempt, Pages};
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ unknown (interrupted by a crash; it may have been delivered).";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {

@@ -53,9 +53,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
     })
 }
 
-/// One task, by its id.
+/// TaskArgs task, by its id.
 #[derive(Debug, clap::Args)]
-struct One {
+struct TaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     id: String,
@@ -63,7 +63,7 @@ struct One {
     connection: Connection,
 }
 
-impl One {
+impl TaskArgs {
     fn path(&self) -> String {
         format!("/retry-tasks/{}", escape(&self.id))
     }

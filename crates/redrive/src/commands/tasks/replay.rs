@@ -1,6 +1,6 @@
 //! `redrive tasks replay`.
 
-use super::One;
+use super::TaskArgs;
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
@@ -16,7 +16,7 @@ earlier runs stay in the log, and attempt numbers continue.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {

@@ -1,6 +1,6 @@
 //! `redrive tasks retry-now`.
 
-use super::One;
+use super::TaskArgs;
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
@@ -14,7 +14,7 @@ that attempt starts now.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {

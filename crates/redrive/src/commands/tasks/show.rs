@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::One;
+use super::TaskArgs;
 use crate::client::Task;
 use crate::exit::Exit;
 use crate::follow::status_text;
@@ -17,7 +17,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {

@@ -1,6 +1,6 @@
 //! `redrive tasks watch`.
 
-use super::One;
+use super::TaskArgs;
 use crate::exit::Exit;
 use crate::follow::{Follow, Wait};
 
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = Wait::parse)]
     timeout: Option<Wait>,
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task, timeout }: Args) -> anyhow::Result<Exit> {

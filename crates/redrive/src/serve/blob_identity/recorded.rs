@@ -1,7 +1,7 @@
-//! The place of large bodies that the embedded store was last used with, in a file beside it.
+//! The record of the blob storage that the embedded store was last used with: a file in the data directory.
 //!
-//! It tells a volume that is not mounted at the start from a place that was never used. A shared store records the same in
-//! its own tables.
+//! It distinguishes a volume that is not mounted from a storage that was never used. A shared store has the same record in its
+//! tables.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use redrive_store::PlaceId;
 /// The file's name in the data directory.
 const FILE: &str = "body-place";
 
-/// A location and the identity of the place that was there.
+/// A location and the identity of the blob storage there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordedStorage {
     pub(super) location: String,
@@ -39,7 +39,7 @@ pub(super) fn read(data_dir: &Path) -> anyhow::Result<Option<RecordedStorage>> {
     recorded.with_context(unknown).map(Some)
 }
 
-/// Records a place; it is on the disk when this answers.
+/// Writes the record and syncs it to disk.
 pub(super) fn write(data_dir: &Path, recorded: &RecordedStorage) -> anyhow::Result<()> {
     let (file, fresh) = (file(data_dir), file(data_dir).with_extension("new"));
     let write = || {

@@ -12,7 +12,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Those of a table of a source that somebody gave a name: the same wherever the database is moved to.
+    /// The keys of a table in a source with a given name: they stay the same when the database is moved.
     pub(super) fn named(source: &str, schema: &str, table: &str) -> Self {
         Keys::of_parts(&["named", source, schema, table])
     }

@@ -2,20 +2,20 @@
 //!
 //! | file | its job |
 //! | --- | --- |
-//! | `moving` | the loop: read, hand over, delete |
+//! | `relay_loop` | the loop: read, submit, delete |
 //! | `source` | the database that the rows come from |
 //! | `row`, `key` | what a row is as a submission, and its key |
-//! | `redrive` | the server that they go to |
+//! | `server` | the server that they go to |
 //! | `pause`, `size`, `stop` | how long to wait, how much at once, when to end |
 //!
-//! A row is deleted after Redrive has acknowledged it, never before. Whatever dies in between, the row is still there, is
-//! handed over again with the same key, and Redrive answers with the task that it has.
+//! A row is deleted after Redrive has acknowledged it, never before. After a crash in between, the row is submitted again with
+//! the same key, and Redrive answers with the existing task.
 
 mod key;
-mod moving;
 mod pause;
-mod redrive;
+mod relay_loop;
 mod row;
+mod server;
 mod size;
 mod source;
 mod stop;
@@ -30,7 +30,7 @@ use crate::config::{Address, LogFormat, parse_duration};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::serve::logging;
-use moving::Relay;
+use relay_loop::Relay;
 use stop::Stop;
 
 /// What the source's server calls the session.

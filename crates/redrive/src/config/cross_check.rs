@@ -1,4 +1,4 @@
-//! What is right value by value and still makes no sense: together, or on this machine.
+//! Checks of values that are valid by themselves, but not together or not on this machine.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use redrive_transport::HttpTransport;
 
 use super::{Loaded, Problem, Setting, StoreKind};
 
-/// Everything that makes no sense.
+/// The problems of the configuration as a whole.
 pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     let config = &loaded.config;
     let mut problems: Vec<Problem> = config
@@ -25,7 +25,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     };
     let listen = config.postgres.listen_url.as_ref().map(|address| ("postgres.listen_url", address));
     for (key, address) in stores.into_iter().chain(listen) {
-        // Whatever the driver cannot read, it cannot read at any later time either.
+        // An address that the driver cannot parse now cannot be used later either.
         let terms = connect::Terms { name: "", settings: &[], extra_ca: &[], timeout: Duration::ZERO };
         if let Err(error) = connect::Address::read(address.secret(), &terms) {
             problems.push(about(loaded, key, error.to_string()));
@@ -42,7 +42,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         );
         problems.push(about(loaded, "limits.max_body_bytes", wrong));
     }
-    // Only what was named is tried: reading the system's own authorities takes a while and is not ours to judge.
+    // Only with named files: reading the system's authorities takes a while.
     if !config.transport.extra_ca.is_empty()
         && let Err(error) = HttpTransport::new(config.transport.clone())
     {

@@ -1,4 +1,4 @@
-//! The loop: read rows, hand them over, delete them.
+//! The loop of the relay: read rows, submit them, delete them.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use redrive_store_postgres::connect::Address;
 use super::Args;
 use super::key::Keys;
 use super::pause::Pauses;
-use super::redrive::{Answered, Judgement, Later, Redrive};
 use super::row::Row;
+use super::server::{BatchResult, RedriveServer, RetryLater, RowResult};
 use super::size::BatchSize;
 use super::source::{self, Source};
 use super::stop::Stop;
@@ -23,7 +23,7 @@ pub(super) struct Relay {
     from: Address,
     args: Args,
     stop: Stop,
-    redrive: Redrive,
+    redrive: RedriveServer,
     size: BatchSize,
     source_pauses: Pauses,
     redrive_pauses: Pauses,
@@ -33,16 +33,16 @@ pub(super) struct Relay {
     refused: u64,
 }
 
-/// Why a session with the source is over.
-enum Trouble {
+/// Why a session with the source ended.
+enum SessionError {
     Source(source::Error),
-    /// Only where nobody waits for it.
-    Redrive(Later),
+    /// Redrive does not accept rows; only with `--once`, which does not wait.
+    Redrive(RetryLater),
 }
 
-impl From<source::Error> for Trouble {
+impl From<source::Error> for SessionError {
     fn from(error: source::Error) -> Self {
-        Trouble::Source(error)
+        SessionError::Source(error)
     }
 }
 
@@ -51,7 +51,7 @@ impl Relay {
         Ok(Relay {
             from,
             stop,
-            redrive: Redrive::new(&args.server)?,
+            redrive: RedriveServer::new(&args.server)?,
             size: BatchSize::new(args.batch),
             source_pauses: Pauses::default(),
             redrive_pauses: Pauses::default(),
@@ -67,8 +67,8 @@ impl Relay {
         loop {
             let error = match self.relay().await {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Redrive(later)) => return Err(Failure::error(later.exit, later.reason)),
-                Err(Trouble::Source(error)) => error,
+                Err(SessionError::Redrive(later)) => return Err(Failure::error(later.exit, later.reason)),
+                Err(SessionError::Source(error)) => error,
             };
             if self.args.once || !self.has_worked && error.is_lasting() {
                 let exit = if error.is_lasting() { Exit::BadConfiguration } else { Exit::Unreachable };
@@ -101,7 +101,7 @@ impl Relay {
         self.moved + self.refused > 0
     }
 
-    /// What to tell whoever started it about the rows that were refused, if any were.
+    /// The error message about refused rows, if there are any.
     pub(super) fn refused(&self) -> Option<String> {
         let told =
             |rows: &str| format!("Redrive refused {rows}: the reason is in the column refused of {}", self.args.table);
@@ -120,7 +120,7 @@ impl Relay {
     }
 
     /// One session with the source, to its end.
-    async fn relay(&mut self) -> Result<(), Trouble> {
+    async fn relay(&mut self) -> Result<(), SessionError> {
         let stop = self.stop.clone();
         let Some(source) = stop.or(Source::open(&self.from, &self.args.table)).await else { return Ok(()) };
         let source = source?;
@@ -140,7 +140,7 @@ impl Relay {
             if rows.is_empty() && self.args.once {
                 break;
             } else if rows.is_empty() {
-                // Whether somebody told of rows or nobody did: look.
+                // Poll, whether there was a notification or not.
                 stop.or(tokio::time::timeout(self.args.poll, source.news())).await;
             }
         }
@@ -169,7 +169,7 @@ impl Relay {
     }
 
     /// Hands rows over, and does with them what the answer says.
-    async fn hand_over(&mut self, source: &Source, keys: &Keys, rows: &[Row]) -> Result<(), Trouble> {
+    async fn hand_over(&mut self, source: &Source, keys: &Keys, rows: &[Row]) -> Result<(), SessionError> {
         let mut submissions = Vec::with_capacity(rows.len());
         let mut refused_here = Vec::with_capacity(rows.len());
         for row in rows {
@@ -182,15 +182,15 @@ impl Relay {
             }
         }
         let answered = match submissions.is_empty() {
-            true => Answered::Each(Vec::new()),
+            true => BatchResult::Each(Vec::new()),
             false => self.redrive.submit(&submissions).await,
         };
         let judgements = match answered {
-            Answered::Each(judgements) => {
+            BatchResult::Each(judgements) => {
                 self.size.taken();
                 judgements
             }
-            Answered::Refused(reason) if submissions.len() > 1 => {
+            BatchResult::Refused(reason) if submissions.len() > 1 => {
                 tracing::debug!(
                     rows = submissions.len(),
                     reason,
@@ -199,13 +199,13 @@ impl Relay {
                 self.size.too_large(rows.len());
                 return Ok(());
             }
-            Answered::Refused(reason) => vec![Judgement::Refused(reason)],
-            Answered::Later(later) => return self.put_off(later).await,
+            BatchResult::Refused(reason) => vec![RowResult::Refused(reason)],
+            BatchResult::Later(later) => return self.put_off(later).await,
         };
         let mut answers = judgements.into_iter();
         let outcomes = refused_here.into_iter().map(|reason| match reason {
-            Some(reason) => Judgement::Refused(reason),
-            None => answers.next().unwrap_or_else(Judgement::none),
+            Some(reason) => RowResult::Refused(reason),
+            None => answers.next().unwrap_or_else(RowResult::none),
         });
         self.settle(source, keys, rows, &outcomes.collect::<Vec<_>>()).await
     }
@@ -216,17 +216,17 @@ impl Relay {
         source: &Source,
         keys: &Keys,
         rows: &[Row],
-        outcomes: &[Judgement],
-    ) -> Result<(), Trouble> {
+        outcomes: &[RowResult],
+    ) -> Result<(), SessionError> {
         let (mut accepted, mut refused, mut reasons, mut put_off) = (Vec::new(), Vec::new(), Vec::new(), None);
         for (row, outcome) in rows.iter().zip(outcomes) {
             match outcome {
-                Judgement::Accepted => accepted.push(row),
-                Judgement::Refused(reason) => {
+                RowResult::Accepted => accepted.push(row),
+                RowResult::Refused(reason) => {
                     refused.push(row);
                     reasons.push(reason.as_str());
                 }
-                Judgement::Later(later) => put_off = put_off.or(Some(later.clone())),
+                RowResult::Later(later) => put_off = put_off.or(Some(later.clone())),
             }
         }
         self.delete(source, &accepted).await?;
@@ -267,11 +267,11 @@ impl Relay {
     }
 
     /// Redrive takes nothing now. Nothing was deleted; everything is handed over again.
-    async fn put_off(&mut self, later: Later) -> Result<(), Trouble> {
+    async fn put_off(&mut self, later: RetryLater) -> Result<(), SessionError> {
         if self.args.once {
-            return Err(Trouble::Redrive(later));
+            return Err(SessionError::Redrive(later));
         }
-        let pause = self.redrive_pauses.next(later.asked);
+        let pause = self.redrive_pauses.next(later.retry_after);
         tracing::warn!(
             server = %self.args.server.address,
             reason = later.reason,

@@ -1,4 +1,4 @@
-//! Handing rows to Redrive, and what its answer means for them.
+//! Submits rows to Redrive, and reads the result of each.
 
 use std::time::Duration;
 
@@ -16,49 +16,49 @@ const BATCH: &str = "/retry-tasks/batch";
 const LONGEST_REASON: usize = 1_000;
 
 /// The server that takes the rows.
-pub(super) struct Redrive {
+pub(super) struct RedriveServer {
     server: Address,
     client: Client,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answered {
-    /// Each row has its own judgement, in their order.
-    Each(Vec<Judgement>),
+pub(super) enum BatchResult {
+    /// Each row has its own result, in their order.
+    Each(Vec<RowResult>),
     /// The batch as a whole is not acceptable: fewer rows may be.
     Refused(String),
-    /// Not now.
-    Later(Later),
+    /// Try again later.
+    Later(RetryLater),
 }
 
-/// What became of one row.
+/// The result of one row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Judgement {
-    /// It is a task, durably: since now or since an earlier try.
+pub(super) enum RowResult {
+    /// It is stored as a task, now or by an earlier try.
     Accepted,
-    /// It never will be one as it is.
+    /// It is not valid and will not be accepted as it is.
     Refused(String),
-    /// Not now.
-    Later(Later),
+    /// Try again later.
+    Later(RetryLater),
 }
 
-impl Judgement {
-    /// Of a row that was not mentioned.
+impl RowResult {
+    /// The result of a row that the answer does not mention.
     pub(super) fn none() -> Self {
-        Judgement::Later(Later {
+        RowResult::Later(RetryLater {
             reason: "the server's answer has no result for this row".to_owned(),
-            asked: None,
+            retry_after: None,
             exit: Exit::Failed,
         })
     }
 }
 
-/// Why the server took nothing, and how long it wants to be left alone.
+/// Why the server accepted nothing, and its Retry-After.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Later {
+pub(super) struct RetryLater {
     pub(super) reason: String,
-    pub(super) asked: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) exit: Exit,
 }
 
@@ -73,52 +73,53 @@ struct One {
     error: Option<Problem>,
 }
 
-impl Redrive {
+impl RedriveServer {
     pub(super) fn new(server: &Server) -> anyhow::Result<Self> {
-        Ok(Redrive { client: server.client()?, server: server.address.clone() })
+        Ok(RedriveServer { client: server.client()?, server: server.address.clone() })
     }
 
     /// Submits these submissions in their order. Doing that again is safe: each has a key.
-    pub(super) async fn submit(&mut self, submissions: &[String]) -> Answered {
+    pub(super) async fn submit(&mut self, submissions: &[String]) -> BatchResult {
         let document = format!("{{\"tasks\":[{}]}}", submissions.join(","));
         match self.client.post_again(BATCH, Bytes::from(document)).await {
             Ok(answer) => read(&self.server, &answer, submissions.len()),
             Err(error) => {
                 let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
-                Answered::Later(Later { reason, asked: None, exit: exit_of(&error) })
+                BatchResult::Later(RetryLater { reason, retry_after: None, exit: exit_of(&error) })
             }
         }
     }
 }
 
-fn read(server: &Address, answer: &Answer, rows: usize) -> Answered {
-    let later = |reason| Answered::Later(Later { reason, asked: asked(answer), exit: Exit::Failed });
+fn read(server: &Address, answer: &Answer, rows: usize) -> BatchResult {
+    let later =
+        |reason| BatchResult::Later(RetryLater { reason, retry_after: asked_retry_after(answer), exit: Exit::Failed });
     let problem = || shortened(&Problem::read(answer).to_string());
     match answer.status.as_u16() {
         200 => match serde_json::from_slice::<Results>(&answer.body) {
             Ok(Results { results }) if results.len() == rows => {
-                Answered::Each(results.into_iter().enumerate().map(|(at, one)| judge(at, one)).collect())
+                BatchResult::Each(results.into_iter().enumerate().map(|(at, one)| row_result(at, one)).collect())
             }
             _ => later(format!("the answer of {server} to a batch is not that of a Redrive server")),
         },
-        400 | 413 | 422 => Answered::Refused(problem()),
+        400 | 413 | 422 => BatchResult::Refused(problem()),
         _ => later(problem()),
     }
 }
 
-fn judge(at: usize, one: One) -> Judgement {
-    // The place in the batch means nothing to whoever reads the row.
+fn row_result(at: usize, one: One) -> RowResult {
+    // The index in the batch means nothing to the reader of the row.
     let place = format!("tasks[{at}].");
     let said = one.error.map(|problem| problem.to_string()).unwrap_or_else(|| format!("status {}", one.status));
     let reason = shortened(&said.replace(&place, ""));
     match one.status {
-        200..=299 => Judgement::Accepted,
-        408 | 429 | 500.. => Judgement::Later(Later { reason, asked: None, exit: Exit::Failed }),
-        _ => Judgement::Refused(reason),
+        200..=299 => RowResult::Accepted,
+        408 | 429 | 500.. => RowResult::Later(RetryLater { reason, retry_after: None, exit: Exit::Failed }),
+        _ => RowResult::Refused(reason),
     }
 }
 
-fn asked(answer: &Answer) -> Option<Duration> {
+fn asked_retry_after(answer: &Answer) -> Option<Duration> {
     let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     retry_after::parse(header("retry-after")?, header("date"), Timestamp::from_millis(now_millis()))
 }
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn read(answer: &Answer, rows: usize) -> Answered {
+    fn read(answer: &Answer, rows: usize) -> BatchResult {
         super::read(&"http://127.0.0.1:9".parse().unwrap(), answer, rows)
     }
 
@@ -150,16 +151,16 @@ mod tests {
             r#"{{"results":[{{"status":201,"task":{{}}}},{{"status":200,"task":{{}}}},
                 {{"status":422,"error":{problem}}},{{"status":503,"error":{{"title":"no"}}}}]}}"#
         );
-        let Answered::Each(judged) = read(&answer(200, &body), 4) else { panic!() };
-        let refused = Judgement::Refused("A value cannot be: targetUrl must not contain spaces".into());
-        let later = Judgement::Later(Later { reason: "no".into(), asked: None, exit: Exit::Failed });
-        assert_eq!(judged, [Judgement::Accepted, Judgement::Accepted, refused, later]);
+        let BatchResult::Each(judged) = read(&answer(200, &body), 4) else { panic!() };
+        let refused = RowResult::Refused("A value cannot be: targetUrl must not contain spaces".into());
+        let later = RowResult::Later(RetryLater { reason: "no".into(), retry_after: None, exit: Exit::Failed });
+        assert_eq!(judged, [RowResult::Accepted, RowResult::Accepted, refused, later]);
     }
 
     #[test]
     fn only_what_a_redrive_server_says_counts() {
         for (status, body) in [(200, "<html>"), (200, r#"{"results":[]}"#), (201, r#"{"results":[{"status":201}]}"#)] {
-            let Answered::Later(later) = read(&answer(status, body), 1) else { panic!("{status} {body}") };
+            let BatchResult::Later(later) = read(&answer(status, body), 1) else { panic!("{status} {body}") };
             assert!(status != 200 || later.reason.contains("the answer of http://127.0.0.1:9 to a batch"), "{later:?}");
         }
     }
@@ -168,12 +169,12 @@ mod tests {
     fn a_batch_is_refused_for_what_is_in_it_and_put_off_for_everything_else() {
         for status in [400, 413, 422] {
             let expected =
-                Answered::Refused(format!("the server answered {}: x", StatusCode::from_u16(status).unwrap()));
+                BatchResult::Refused(format!("the server answered {}: x", StatusCode::from_u16(status).unwrap()));
             assert_eq!(read(&answer(status, "x"), 1), expected);
         }
         for status in [301, 401, 403, 404, 405, 408, 415, 429, 500, 502, 503, 507] {
-            let Answered::Later(later) = read(&answer(status, "x"), 1) else { panic!("{status}") };
-            assert_eq!(later.asked, Some(Duration::from_secs(7)), "{status}");
+            let BatchResult::Later(later) = read(&answer(status, "x"), 1) else { panic!("{status}") };
+            assert_eq!(later.retry_after, Some(Duration::from_secs(7)), "{status}");
         }
     }
 }
