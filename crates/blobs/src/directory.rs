@@ -1,7 +1,7 @@
 //! A directory that holds objects.
 //!
-//! When a volume is mounted or unmounted, the same path is another directory. So the directory is held open: its marker is read
-//! and objects are looked up and deleted through that handle, whatever the path means by then.
+//! When a volume is mounted or unmounted, the same path is another directory. So the directory is held open: its marker
+//! is read and objects are looked up and deleted through that handle, whatever the path means by then.
 
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -32,14 +32,18 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory. Every write is synced to disk before the call returns. Subdirectories that an older version created
-    /// readable for others are closed.
+    /// Opens a directory. Every write is synced to disk before the call returns. Subdirectories that an older version
+    /// created readable for others are closed.
     pub(crate) fn open(path: &FilePath) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Directory { path: path.to_owned(), source };
         permissions::make_directory(path).map_err(failed)?;
         for ours in [BODIES, INCOMING].map(|name| path.join(name)) {
             if let Err(error) = permissions::close_directory(&ours) {
-                tracing::warn!(%error, directory = %ours.display(), "other users may be able to read stored bodies: cannot change the permissions of the directory");
+                tracing::warn!(
+                    %error,
+                    directory = %ours.display(),
+                    "other users may be able to read stored bodies: cannot change the permissions of the directory"
+                );
             }
         }
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -72,7 +76,8 @@ impl Directory {
         self.call(move || act(&file)).await
     }
 
-    /// Creates the directory of the object. The root is never created here: if it is missing, the volume is not mounted.
+    /// Creates the directory of the object. The root is never created here: if it is missing, the volume is not
+    /// mounted.
     pub(crate) async fn make_parent_directory(&self, object: &Path) -> io::Result<()> {
         let root = self.path.clone();
         let make = move |file: &FilePath| match file.parent() {

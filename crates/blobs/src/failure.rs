@@ -86,8 +86,8 @@ fn difference(found: Option<&PlaceId>, expected: &PlaceId) -> String {
     }
 }
 
-/// An error of object storage. That something was not found is a fault of it as well, unless a body was looked for: then
-/// ask [`is_missing`] first.
+/// An error of object storage. That something was not found is a fault of it as well, unless a body was looked for:
+/// then ask [`is_missing`] first.
 pub(crate) fn of(error: object_store::Error) -> BodyError {
     match is_full(&error) {
         true => BodyError::Store(redrive_store::Error::Full(with_reasons(&error))),
@@ -100,8 +100,8 @@ pub(crate) fn of_file(error: std::io::Error) -> BodyError {
     of(object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(error) })
 }
 
-/// Whether a read found no object of that name. S3 says so with a code: a bucket that is gone, and a proxy that knows no
-/// such path, answer 404 as well.
+/// Whether a read found no object of that name. S3 says so with a code: a bucket that is gone, and a proxy that knows
+/// no such path, answer 404 as well.
 pub(crate) fn is_missing(error: &object_store::Error) -> bool {
     let object_store::Error::NotFound { source, .. } = error else { return false };
     // The answer's type is private to the object store; its text has the status and the body.

@@ -1,7 +1,8 @@
 //! Which place this is, and whether it is still that place.
 //!
-//! Nothing is written, deleted or called missing before the place has been verified by its marker. It may be swapped right
-//! after that. So a directory stays held open and is what is looked at in the end; a bucket's marker is read once more.
+//! Nothing is written, deleted or called missing before the place has been verified by its marker. It may be swapped
+//! right after that. So a directory stays held open and is what is looked at in the end; a bucket's marker is read once
+//! more.
 
 use std::time::Duration;
 
@@ -134,8 +135,8 @@ impl Blobs {
         Ok(size)
     }
 
-    /// What it means that an object seems to be missing or to have another length: it is lost only if that is found again
-    /// in the right place.
+    /// What it means that an object seems to be missing or to have another length: it is lost only if that is found
+    /// again in the right place.
     pub(crate) async fn lost(&self, object: &Path, length: u64) -> BodyError {
         match self.size(object).await {
             Ok(None) => BodyError::Missing,
@@ -147,8 +148,8 @@ impl Blobs {
         }
     }
 
-    /// Whether a body can be taken here, for a health check. S3 that does not answer is not counted: it is the same for all
-    /// nodes, and small bodies do not need it.
+    /// Whether a body can be taken here, for a health check. S3 that does not answer is not counted: it is the same for
+    /// all nodes, and small bodies do not need it.
     pub(crate) async fn is_usable(&self) -> Result<(), BodyError> {
         let within = if self.directory.is_some() { DIRECTORY_TIMEOUT } else { BUCKET_TIMEOUT };
         let late = || StorageError::Unavailable(format!("no answer from {} within {within:?}", self.location));

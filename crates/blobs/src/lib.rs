@@ -15,8 +15,8 @@
 //! | `connector` | the HTTP client for S3 |
 //! | `failure` | errors, and what they mean to the engine |
 //!
-//! An object's name is the hash of its content and a random number. The store records that name before the object gets it;
-//! decision 0012 explains why deleting is safe because of that.
+//! An object's name is the hash of its content and a random number. The store records that name before the object gets
+//! it; decision 0012 explains why deleting is safe because of that.
 //!
 //! Not here: which bodies are still needed (`redrive-store`), when to delete the others (`redrive-engine`).
 

@@ -1,8 +1,8 @@
 //! The marker: an object with a fixed name that holds the identity of the storage.
 //!
-//! The address is not enough: a directory of the same name is another one on another machine, a volume that is not mounted
-//! leaves an empty directory, and a bucket may have been recreated. So the first process generates an identity and writes it
-//! beside the bodies. It must be moved together with them.
+//! The address is not enough: a directory of the same name is another one on another machine, a volume that is not
+//! mounted leaves an empty directory, and a bucket may have been recreated. So the first process generates an identity
+//! and writes it beside the bodies. It must be moved together with them.
 
 use bytes::Bytes;
 use object_store::path::Path;
@@ -35,14 +35,15 @@ pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, StorageError>
     identity.ok_or_else(|| StorageError::NotAMarker { name: name.to_owned() })
 }
 
-/// Makes `fresh` the identity of a storage that has none. Returns the identity that it has then: another process may have
-/// been first.
+/// Makes `fresh` the identity of a storage that has none. Returns the identity that it has then: another process may
+/// have been first.
 pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId) -> Result<PlaceId, StorageError> {
     let content = Bytes::from(format!("{fresh}\n"));
     let only_if_absent = PutOptions::from(PutMode::Create);
     match storage.put_opts(name, content.clone().into(), only_if_absent).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if not.
+        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if
+        // not.
         Err(error) if knows_no_conditions(&error) => {
             storage.put(name, content.into()).await.map_err(|error| StorageError::of(&error))?;
         }

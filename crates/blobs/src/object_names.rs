@@ -1,8 +1,8 @@
 //! The names of objects.
 //!
-//! `bodies/TENANT/ba/ba7816…-COPY` is a body, `incoming/NUMBER` an unfinished upload. A body's name is its hash and a random
-//! number (COPY), so that a name is never used again after its object was deleted. `place` is the marker: it holds the
-//! identity of the storage.
+//! `bodies/TENANT/ba/ba7816…-COPY` is a body, `incoming/NUMBER` an unfinished upload. A body's name is its hash and a
+//! random number (COPY), so that a name is never used again after its object was deleted. `place` is the marker: it
+//! holds the identity of the storage.
 
 use object_store::path::Path;
 use redrive_core::{BodyRef, TenantId};

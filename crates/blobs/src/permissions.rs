@@ -1,8 +1,8 @@
 //! Makes files and directories readable for their owner only: bodies may hold secrets.
 //!
-//! The local object store creates both with the permissions that the process's umask leaves. So directories are created here
-//! first, and the permissions of a file are set before it gets its final name; until then it is in a closed directory. A root
-//! directory that existed before keeps its permissions.
+//! The local object store creates both with the permissions that the process's umask leaves. So directories are created
+//! here first, and the permissions of a file are set before it gets its final name; until then it is in a closed
+//! directory. A root directory that existed before keeps its permissions.
 
 use std::io;
 use std::path::Path;

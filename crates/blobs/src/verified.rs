@@ -9,8 +9,8 @@ use redrive_engine::bodies::{BodyError, Pieces};
 
 use crate::failure;
 
-/// The pieces of an object that should be `body`. The hash is known only at the end, so the last piece is given out after it
-/// was checked; if it is wrong, there is an error instead.
+/// The pieces of an object that should be `body`. The hash is known only at the end, so the last piece is given out
+/// after it was checked; if it is wrong, there is an error instead.
 pub(crate) fn pieces(object: GetResult, body: BodyRef) -> Pieces {
     let pieces = object.into_stream();
     Box::pin(stream::unfold(Some((pieces, BodyHasher::default())), move |state| async move {

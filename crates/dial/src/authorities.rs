@@ -1,6 +1,7 @@
 //! The certificate authorities that are trusted over TLS: the system's, and those that a setting names.
 //!
-//! Everything that makes connections takes them from here, so that an authority named in one setting is trusted everywhere.
+//! Everything that makes connections takes them from here, so that an authority named in one setting is trusted
+//! everywhere.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

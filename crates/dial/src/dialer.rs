@@ -54,8 +54,8 @@ impl Dialer {
         Ok(Dialer { resolver: Resolver::new(&options.dns_servers)?, tls: tls::connector(options)? })
     }
 
-    /// Connects to `endpoint` within this time, and reports each step to `at`. A step that does not end in time is its own
-    /// kind of failure.
+    /// Connects to `endpoint` within this time, and reports each step to `at`. A step that does not end in time is its
+    /// own kind of failure.
     pub async fn dial(
         &self,
         endpoint: &Endpoint,
@@ -90,9 +90,9 @@ impl Dialer {
     }
 }
 
-/// Tries the addresses in their order. Each one gets an equal share of the remaining time, so that one that does not answer
-/// leaves time for the others. If one could not be tried because of a shortage on this machine and the others failed, the error is
-/// the shortage: it says nothing about the peer.
+/// Tries the addresses in their order. Each one gets an equal share of the remaining time, so that one that does not
+/// answer leaves time for the others. If one could not be tried because of a shortage on this machine and the others
+/// failed, the error is the shortage: it says nothing about the peer.
 async fn connect_any(
     endpoint: &Endpoint,
     addresses: &[SocketAddr],

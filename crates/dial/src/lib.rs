@@ -1,8 +1,8 @@
 //! Opens connections: resolves a name, connects by TCP and does the TLS handshake.
 //!
-//! Everything in Redrive that makes connections of its own does it through [`Dialer`], so that one setting for DNS servers or
-//! trusted certificates holds everywhere. Clients of others that make their own connections (PostgreSQL, Redis) take the
-//! trusted certificates from [`Authorities`].
+//! Everything in Redrive that makes connections of its own does it through [`Dialer`], so that one setting for DNS
+//! servers or trusted certificates holds everywhere. Clients of others that make their own connections (PostgreSQL,
+//! Redis) take the trusted certificates from [`Authorities`].
 //!
 //! | file | its job |
 //! | --- | --- |

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// How connections are opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The DNS servers to ask, in place of those in `/etc/resolv.conf`; its search list is not used either then. Empty for
-    /// the system's configuration.
+    /// The DNS servers to ask, in place of those in `/etc/resolv.conf`; its search list is not used either then. Empty
+    /// for the system's configuration.
     pub dns_servers: Vec<SocketAddr>,
     /// Whether the authorities that the system trusts are trusted.
     pub roots: Roots,

@@ -41,8 +41,8 @@ pub(crate) fn of(error: &io::Error) -> Option<Shortage> {
     }
 }
 
-/// The shortage that this `error` of connecting to `address` means, if it is one. A machine without an address of that family
-/// fails with the same error as one without a free port; waiting does not help then.
+/// The shortage that this `error` of connecting to `address` means, if it is one. A machine without an address of that
+/// family fails with the same error as one without a free port; waiting does not help then.
 pub(crate) fn connecting(address: SocketAddr, error: &io::Error) -> Option<Shortage> {
     of(error).filter(|&shortage| shortage != Shortage::Ports || has_source_address(address))
 }

@@ -111,8 +111,9 @@ async fn a_look_up_without_an_answer_in_time_is_a_dns_error() {
 #[test]
 fn look_ups_without_an_answer_do_not_block_the_threads() {
     const CONNECTIONS: usize = 200;
-    // They once asked again without a pause. Look-ups of the same name share an outcome, which was there at once each time
-    // until the first of them had seen it, and that one never got a thread. So this is watched from another thread.
+    // They once asked again without a pause. Look-ups of the same name share an outcome, which was there at once each
+    // time until the first of them had seen it, and that one never got a thread. So this is watched from another
+    // thread.
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -8,7 +8,8 @@ use crate::commands::{
 };
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
-const ABOUT: &str = "Redrive: a durable retry service.\n\nIt stores HTTP requests and retries them until they are delivered or their attempts or time run out.";
+const ABOUT: &str = "Redrive: a durable retry service.\n\n\
+    It stores HTTP requests and retries them until they are delivered or their attempts or time run out.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -97,8 +97,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints the error to standard error and returns the exit code. With `--json`, the problem document of the server is printed to
-/// standard output as well.
+/// Prints the error to standard error and returns the exit code. With `--json`, the problem document of the server is
+/// printed to standard output as well.
 pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     if error.chain().any(is_broken_pipe) {
         // The reader closed the pipe (`| head`): that is not an error.

@@ -1,7 +1,7 @@
 //! Reads as much of an answer as is kept.
 //!
-//! An answer that does not fit into its task is streamed to blob storage. If it cannot be stored, its beginning is kept in the
-//! task, as if there were no blob storage.
+//! An answer that does not fit into its task is streamed to blob storage. If it cannot be stored, its beginning is kept
+//! in the task, as if there were no blob storage.
 
 use std::future::poll_fn;
 use std::pin::pin;

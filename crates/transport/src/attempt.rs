@@ -24,8 +24,8 @@ use crate::pool::Pool;
 use crate::request_body::{BodyState, RequestBody};
 use crate::target::Target;
 
-/// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and many
-/// peers allow no more than 64 KiB unread on all streams together.
+/// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and
+/// many peers allow no more than 64 KiB unread on all streams together.
 const LARGE_BODY: u64 = 16 * 1024;
 
 /// Sends `outbound` over a connection of `pool`.
@@ -222,8 +222,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Retires a shared connection that failed, or on which nothing at all came in time: it may be dead, so later sends use a
-    /// new one. While other streams get answers, only this one is late.
+    /// Retires a shared connection that failed, or on which nothing at all came in time: it may be dead, so later sends
+    /// use a new one. While other streams get answers, only this one is late.
     fn doubt(&self, checked_out: &CheckedOut, error: Option<&hyper::Error>) {
         let CheckedOut::Shared(stream) = checked_out else { return };
         let doubtful = match error {

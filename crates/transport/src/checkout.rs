@@ -1,4 +1,4 @@
-//! The way to a connection: a shared one, an unused one, or a new one.
+//! How a send gets a connection: a shared one, an idle one, or a new one.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::origin_pool::{NextStep, OpeningGuard, OriginPool, Progress};
 use crate::pool::Pool;
 
 impl Pool {
-    /// A connection to `peer` for this use. OpeningGuard one may take `within`.
+    /// A connection to an origin for this use. Opening one may take `within`.
     pub(crate) async fn checkout(
         &self,
         origin_pool: &OriginPool,
@@ -37,7 +37,7 @@ impl Pool {
         }
     }
 
-    /// Opens a connection to `peer` for this use, and tells `step` what is being done.
+    /// Opens a connection to an origin for this use, and reports each step to `step`.
     pub(crate) async fn open(
         &self,
         origin_pool: &OriginPool,
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// An unused connection, or a new one as soon as this send may open one.
+    /// An idle connection, or a new one as soon as this send may open one.
     async fn own(
         &self,
         origin_pool: &OriginPool,
@@ -111,8 +111,8 @@ impl Pool {
         }
     }
 
-    /// Opens a connection. A send that has less time for it than `within`, because it waited for the permit, has not seen the
-    /// dependency fail if that is not enough.
+    /// Opens a connection. A send that has less time for it than `within`, because it waited for the permit, has not
+    /// seen the dependency fail if that is not enough.
     async fn open_with(
         &self,
         permit: Permit,
@@ -131,8 +131,8 @@ impl Pool {
         })
     }
 
-    /// Opens a connection that others wait for. If it turns out to be HTTP/1.1, this send has it and the others open their
-    /// own.
+    /// Opens a connection that others wait for. If it turns out to be HTTP/1.1, this send has it and the others open
+    /// their own.
     async fn open_for_all(
         &self,
         opening: &OpeningGuard<'_>,
@@ -149,8 +149,8 @@ impl Pool {
     }
 }
 
-/// Waits for what another send's opening comes to. If it fails, this send has failed to connect in the same way, unless
-/// more time could have helped and this send has more.
+/// Waits until another send has opened the connection. If that fails, this send fails with the same error, unless more
+/// time could have helped and this send has more.
 async fn wait(
     mut progress: watch::Receiver<Progress>,
     origin_pool: &OriginPool,

@@ -1,8 +1,8 @@
 //! Futures that wake each other within one task.
 //!
 //! A connection and the send that uses it are polled together, and each of them wakes the other all the time: there is
-//! a request, there is an answer, more is wanted. The scheduler would queue the task and wake another thread for each of
-//! those, which costs more than the send. Here a wake only means another round.
+//! a request, there is an answer, more is wanted. The scheduler would queue the task and wake another thread for each
+//! of those, which costs more than the send. Here a wake only means another round.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,8 @@ impl CoPoll {
         CoPoll { waker: Waker::from(inner.clone()), inner }
     }
 
-    /// Calls `round` until it is done or nothing woke it meanwhile. `round` must poll with the context that it is given.
+    /// Calls `round` until it is done or nothing woke it meanwhile. `round` must poll with the context that it is
+    /// given.
     pub(crate) fn poll<T>(&self, cx: &Context<'_>, mut round: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.inner.set_task(cx.waker());
         for _ in 0..MAX_ROUNDS {

@@ -1,4 +1,4 @@
-//! OpeningGuard an HTTP connection: `redrive-dial` does name, TCP and TLS; the protocol begins here.
+//! Opens HTTP connections: `redrive-dial` does name, TCP and TLS; HTTP/1.1 or HTTP/2 is started here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,8 +49,8 @@ impl Connector {
         origin.endpoint.is_secure() || self.plain == PlainProtocol::Http2
     }
 
-    /// Connects to `origin` within this time, and reports each step to `at`. A step that does not end in time is its own
-    /// kind of failure.
+    /// Connects to `origin` within this time, and reports each step to `at`. A step that does not end in time is its
+    /// own kind of failure.
     pub(crate) async fn open(
         &self,
         origin: &Origin,

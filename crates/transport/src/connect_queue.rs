@@ -1,8 +1,10 @@
-//! The queue of sends that need a connection of their own to one origin: at most [`MOST_CONNECTING`] are opened at a time.
+//! The queue of sends that need a connection of their own to one origin: at most [`MOST_CONNECTING`] are opened at a
+//! time.
 //!
-//! The number of connections is not limited here, only how many are opened at one moment. Thousands of tasks that are due
-//! together would otherwise open a connection each, the origin's listen queue (often 128) would overflow, and the kernel would
-//! retry the dropped ones after a second. A connection that becomes unused goes to the send that has waited for longest.
+//! The number of connections is not limited here, only how many are opened at one moment. Thousands of tasks that are
+//! due together would otherwise open a connection each, the origin's listen queue (often 128) would overflow, and the
+//! kernel would retry the dropped ones after a second. A connection that becomes unused goes to the send that has
+//! waited for longest.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +54,8 @@ impl ConnectQueue {
             return Ok(Permit { of: Some(of.clone()), is_late: false });
         }
         let (given, ticket) = oneshot::channel();
-        // Sends that were given up meanwhile are forgotten here: nobody else looks at those in the middle.
+        // Sends that were given up meanwhile are removed here: they are not noticed elsewhere until they are first in
+        // the queue.
         if self.waiting.len() == self.waiting.capacity() {
             self.waiting.retain(|waiting| !waiting.is_closed());
         }

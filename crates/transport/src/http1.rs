@@ -1,7 +1,8 @@
-//! An HTTP/1.1 connection, for one send at a time.
+//! An HTTP/1.1 connection, used by one send at a time.
 //!
-//! It has no task of its own: the send that uses it polls it. That saves trips through the scheduler, it tells at once whether the connection can be used again, and a send that is dropped takes its socket with it. An
-//! unused connection is not polled at all; whether the peer has closed it meanwhile is looked at before its next use.
+//! It has no task of its own: the send that uses it polls it. That saves trips through the scheduler, it tells at once
+//! whether the connection can be used again, and a send that is dropped takes its socket with it. An unused connection
+//! is not polled at all; whether the peer has closed it meanwhile is looked at before its next use.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

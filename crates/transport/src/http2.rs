@@ -1,7 +1,7 @@
 //! An HTTP/2 connection, shared by the sends of a tenant to an origin.
 //!
-//! A send takes one of its streams first. A connection whose peer allows no further stream has none to give, and the send
-//! opens another connection: it must not wait for the streams of other lanes.
+//! A send takes one of its streams first. A connection whose peer allows no further stream has none to give, and the
+//! send opens another connection: it must not wait for the streams of other lanes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +21,14 @@ use crate::request_body::RequestBody;
 
 /// The most streams at once of a connection, whatever its peer allows.
 pub(crate) const MAX_STREAMS: usize = 256;
-/// The most streams at once of a connection whose peer has not yet said how many it allows. RFC 9113 asks peers to allow
-/// at least as many.
+/// The most streams at once of a connection whose peer has not yet said how many it allows. RFC 9113 asks peers to
+/// allow at least as many.
 pub(crate) const INITIAL_STREAMS: usize = 100;
 /// What a peer may send on one stream before we read: the most that is kept of an answer, and enough above it to see
 /// that there is more.
 const STREAM_WINDOW: u32 = 2 * Answer::BODY_LIMIT as u32;
-/// What a peer may send on all streams before we read. All streams may fill their windows: an answer that is read slowly,
-/// because it goes to object storage, does not keep the others from arriving.
+/// What a peer may send on all streams before we read. All streams may fill their windows: an answer that is read
+/// slowly, because it goes to object storage, does not keep the others from arriving.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS as u32 * STREAM_WINDOW;
 /// The most bytes of an answer's head.
 const HEAD_LIMIT: u32 = 64 * 1024;

@@ -1,7 +1,7 @@
 //! Sends requests over HTTP/1.1 and HTTP/2, with TLS: the [`Transport`] of the engine.
 //!
-//! One call is one send. hyper's low-level connections are used with a pool of our own: hyper's pooled client may send a request
-//! again, and here only the engine decides about that.
+//! One call is one send. hyper's low-level connections are used with a pool of our own: hyper's pooled client may send
+//! a request again, and here only the engine decides about that.
 //!
 //! | file | its job |
 //! | --- | --- |

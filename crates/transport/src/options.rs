@@ -17,8 +17,8 @@ pub struct Options {
     pub max_idle: usize,
     /// How long an unused connection is kept.
     pub idle_timeout: Duration,
-    /// The DNS servers to ask, in place of those in `/etc/resolv.conf`; its search list is not used either then. Empty for
-    /// the system's configuration.
+    /// The DNS servers to ask, in place of those in `/etc/resolv.conf`; its search list is not used either then. Empty
+    /// for the system's configuration.
     pub dns_servers: Vec<SocketAddr>,
     /// Whether the authorities that the system trusts are trusted.
     pub roots: Roots,
@@ -28,8 +28,8 @@ pub struct Options {
     pub plain: PlainProtocol,
     /// The most bytes of an answer's body that are kept with its task.
     pub inline_answer_bytes: usize,
-    /// The most bytes of an answer's body that are kept at all. An answer that does not fit into its task goes to blob storage,
-    /// if there is one.
+    /// The most bytes of an answer's body that are kept at all. An answer that does not fit into its task goes to blob
+    /// storage, if there is one.
     pub kept_answer_bytes: u64,
 }
 
@@ -45,8 +45,8 @@ pub enum PlainProtocol {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            // Work comes in bursts, and every lane of an origin shares these: too few, and each burst connects anew. What
-            // is not needed goes after `idle_timeout`.
+            // Work comes in bursts, and every lane of an origin shares these: too few, and each burst connects anew.
+            // What is not needed goes after `idle_timeout`.
             max_idle_per_origin: 1_024,
             max_idle: 2_048,
             idle_timeout: Duration::from_secs(60),

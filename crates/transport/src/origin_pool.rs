@@ -180,8 +180,8 @@ impl OriginPool {
         drop(closed);
     }
 
-    /// The unused connection that was used last, unless its time is over by `now`; or else the right to open one, now or
-    /// later.
+    /// The unused connection that was used last, unless its time is over by `now`; or else the right to open one, now
+    /// or later.
     pub(crate) fn idle_or_permit(&self, now: Instant) -> Result<Grant, oneshot::Receiver<Grant>> {
         let mut kept = self.kept();
         // The time of those below the last one is over as well; closing them is left to the reaper.

@@ -21,7 +21,7 @@ use crate::target::Target;
 /// However short the idle timeout is, unused connections are looked for no more often than this.
 const SHORTEST_ROUND: Duration = Duration::from_millis(10);
 
-/// However long the idle timeout is, this is as good as for ever, and can be added to any moment.
+/// The longest idle timeout: long enough for all purposes, and it can be added to any moment without overflow.
 const LONGEST_IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// All kept connections.

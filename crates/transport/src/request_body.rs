@@ -18,8 +18,8 @@ pub(crate) enum RequestBody {
     Streamed(Streamed),
 }
 
-/// A stored body. It ends without an error only if all of its bytes came. If it fails, hyper closes the connection or resets
-/// the stream, so that the receiver does not take a part for the whole.
+/// A stored body. It ends without an error only if all of its bytes came. If it fails, hyper closes the connection or
+/// resets the stream, so that the receiver does not take a part for the whole.
 pub(crate) struct Streamed {
     pieces: Pieces,
     left: u64,

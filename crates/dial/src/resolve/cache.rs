@@ -12,8 +12,8 @@ use tokio::time::Instant;
 /// The most names that are kept.
 const MAX_NAMES: usize = 8_192;
 
-/// The longest that addresses are cached, even if their TTL is longer: a dependency may move, and one query in this time is
-/// cheap.
+/// The longest that addresses are cached, even if their TTL is longer: a dependency may move, and one query in this
+/// time is cheap.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Cached addresses, by host as it was written.

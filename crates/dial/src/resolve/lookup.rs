@@ -27,9 +27,9 @@ const OTHER_FAMILY: Duration = Duration::from_secs(1);
 /// How often a question is asked again that was answered with an error.
 const ERRORS_RETRIED: u32 = 1;
 
-/// About how long after a question without an answer it is asked again; twice as long each time. Never at once: those who ask
-/// for the same name share a result, which stays until the first of them has read it. A loop without a pause would never let
-/// that one run.
+/// About how long after a question without an answer it is asked again; twice as long each time. Never at once: those
+/// who ask for the same name share a result, which stays until the first of them has read it. A loop without a pause
+/// would never let that one run.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// About the longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -176,8 +176,8 @@ impl Lookup {
     }
 }
 
-/// The pause after a question that had no answer for the `times`th time, counted from zero: by half shorter or longer, as
-/// `random` says. A thousand names whose server is silent are not to be asked for at one moment, again and again.
+/// The pause after a question that had no answer for the `times`th time, counted from zero: by half shorter or longer,
+/// as `random` says. A thousand names whose server is silent are not to be asked for at one moment, again and again.
 fn pause(times: u32, random: u64) -> Duration {
     let about = ASK_AGAIN.saturating_mul(2_u32.saturating_pow(times)).min(LONGEST_PAUSE);
     about / 2 + about.mul_f64(random as f64 / u64::MAX as f64)

@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 client for the server's API, with TLS or without: one kept connection, and answers that are either JSON or
-//! a problem document.
+//! A small HTTP/1.1 client for the server's API, with TLS or without: one kept connection, and answers that are either
+//! JSON or a problem document.
 //!
 //! Not here: what is done with an answer (`commands`), the transport that delivers tasks (`redrive-transport`).
 
@@ -84,8 +84,8 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
 }
 
 impl Client {
-    /// A client of the server at `address`, which is trusted if the system's authorities or those in these PEM files say so.
-    /// Connects with the first request.
+    /// A client of the server at `address`, which is trusted if the system's authorities or those in these PEM files
+    /// say so. Connects with the first request.
     pub fn new(address: Address, extra_ca: &[PathBuf]) -> anyhow::Result<Self> {
         // Without TLS, no certificates are read.
         let options = match address.endpoint.is_secure() {
@@ -118,8 +118,8 @@ impl Client {
         self.call(Method::POST, path, Some(body.into())).await
     }
 
-    /// Posts `body` to `path` and returns the answer, whatever its status is. Only for idempotent requests: if a kept connection
-    /// turns out to be closed, the request is sent again.
+    /// Posts `body` to `path` and returns the answer, whatever its status is. Only for idempotent requests: if a kept
+    /// connection turns out to be closed, the request is sent again.
     pub async fn post_again(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let kept = self.connection.is_some();
         match self.ask(Method::POST, path, Some(body.clone())).await {

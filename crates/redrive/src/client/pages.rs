@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use super::Client;
 
-/// The most items that a server gives in one page.
+/// The largest page of the server.
 const PAGE: usize = 500;
 
-/// A walk through the pages of a list, no further than to a number of items.
+/// Iterates over the pages of a list, up to a number of items.
 #[derive(Debug)]
 pub struct Pages {
     path: String,
@@ -60,12 +60,12 @@ impl Pages {
         Ok(Some(Page { items, document: answer.body, is_last: self.over, rest }))
     }
 
-    /// Whether the list goes on behind what was wanted.
+    /// Whether there are more items than were asked for.
     pub fn has_more(&self) -> bool {
         self.cursor.is_some()
     }
 
-    /// Where the list goes on, as the server says it.
+    /// The cursor of the next page as JSON.
     pub fn cursor_json(&self) -> String {
         self.cursor
             .as_ref()

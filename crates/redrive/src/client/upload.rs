@@ -1,7 +1,7 @@
 //! The body of a request to the server: a document, or a file that is streamed.
 //!
-//! An upload is sent with `Expect: 100-continue`: the server can refuse it before its body is sent, and the client reads that
-//! answer.
+//! An upload is sent with `Expect: 100-continue`: the server can refuse it before its body is sent, and the client
+//! reads that answer.
 
 use std::fs::File;
 use std::io::Read;

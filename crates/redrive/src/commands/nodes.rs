@@ -1,4 +1,4 @@
-//! `redrive nodes`: the processes over the store.
+//! `redrive nodes`: lists the nodes of the service.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn row(node: &Node, now: u64) -> [Cell; 9] {
     ]
 }
 
-/// How far a node's clock is off; small differences are everyday.
+/// The difference of a node's clock; up to a second is shown as ok.
 fn clock(ahead_ms: i64) -> Cell {
     match ahead_ms.unsigned_abs() {
         0..=1_000 => "ok".into(),

@@ -1,4 +1,4 @@
-//! What this process runs in: the environment variables that belong to Redrive, and the limit of open files.
+//! The environment of the process: its `REDRIVE_` variables and its limit of open files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,7 +19,8 @@ const CONFIG: &str = "REDRIVE_CONFIG";
 /// Variables that are no settings of the service.
 const OTHERS: [&str; 3] = [CONFIG, "REDRIVE_OUTBOX_FROM", "REDRIVE_SERVER"];
 
-/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have it.
+/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     pub(super) variables: BTreeMap<String, OsString>,
@@ -28,7 +29,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Those of this process.
+    /// The environment of this process.
     pub fn of_this_process() -> Self {
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         Environment { open_files: getrlimit(Resource::Nofile).maximum, ..variables.collect() }

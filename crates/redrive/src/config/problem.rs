@@ -12,7 +12,7 @@ pub enum Origin {
     Default,
     /// The configuration file.
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1; nothing if it is about the file as a whole.
         line: Option<usize>,
@@ -51,10 +51,10 @@ impl Origin {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// A problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it was said.
+    /// Where the value was given.
     pub origin: Origin,
     /// Which setting, and the value that was given; nothing if the source as a whole is wrong.
     pub about: Option<(String, String)>,

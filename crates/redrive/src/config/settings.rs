@@ -77,8 +77,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_SECRET_NAMES",
         flag: "secret-names",
         value_name: "PART",
-        meaning: "parts of names of headers and URL parameters whose values are shown as ***, besides token, key, auth and the others \
-            that /docs lists (in the variable: separated by ',')",
+        meaning: "parts of names of headers and URL parameters whose values are shown as ***, besides token, key, auth and \
+            the others that /docs lists (in the variable: separated by ',')",
         repeats: true,
         read: |config, given| given.words(read_secret_name).map(|names| config.secret_names = names),
         show: |config| Value::Array(config.secret_names.iter().map(|name| text(name)).collect()),
@@ -98,7 +98,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_STORE",
         flag: "store",
         value_name: "sqlite|memory|URL",
-        meaning: "where tasks are stored: sqlite (a file), memory (lost when the process ends) or postgres://… (shared by several nodes)",
+        meaning: "where tasks are stored: sqlite (a file), memory (lost when the process ends) or postgres://… (shared by \
+            several nodes)",
         repeats: false,
         read: |config, given| read_store(given).map(|store| config.store = store),
         show: |config| show_store(&config.store),
@@ -119,7 +120,8 @@ pub static SETTINGS: [Setting; 34] = [
         flag: "blobs",
         value_name: "URL|auto",
         meaning: "where large bodies are stored: file:///DIR or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, with the keys in \
-            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; auto is the directory blobs in data_dir, or with a store of postgres://… none",
+            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; auto is the directory blobs in data_dir, or with a \
+            store of postgres://… none",
         repeats: false,
         read: |config, given| read_blobs(given).map(|blobs| config.blobs = blobs),
         show: |config| text(config.blobs.as_deref().unwrap_or("auto")),
@@ -287,7 +289,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_POSTGRES_LISTEN_URL",
         flag: "postgres-listen-url",
         value_name: "URL|same",
-        meaning: "an address of PostgreSQL that bypasses a transaction pooler, for LISTEN; without it, nodes poll for new tasks",
+        meaning: "an address of PostgreSQL that bypasses a transaction pooler, for LISTEN; without it, nodes poll for \
+            new tasks",
         repeats: false,
         read: |config, given| read_listen_url(given).map(|url| config.postgres.listen_url = url),
         show: |config| config.postgres.listen_url.as_ref().map_or_else(|| text("same"), |url| text(&url.to_string())),
@@ -307,8 +310,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",
         flag: "extra-ca",
         value_name: "FILE",
-        meaning: "PEM files of certificate authorities to trust besides the system's, for targets, PostgreSQL, Redis and object storage (in \
-            the variable: separated by ':')",
+        meaning: "PEM files of certificate authorities to trust besides the system's, for targets, PostgreSQL, Redis and \
+            object storage (in the variable: separated by ':')",
         repeats: true,
         read: |config, given| given.paths().map(|paths| config.transport.extra_ca = paths),
         show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),

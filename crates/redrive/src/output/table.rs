@@ -97,7 +97,8 @@ fn width(cell: &Cell) -> usize {
     cell.text.chars().count()
 }
 
-/// What comes from elsewhere must not move the cursor, break the line or turn the text around.
+/// Text from elsewhere with control characters replaced: it cannot move the cursor, break the line or change its
+/// direction.
 pub(crate) use redrive_lint::printable;
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn rfc3339(millis: u64, format: impl Formattable) -> String {
     at.and_then(|at| at.format(&format).ok()).unwrap_or_else(|| "after the year 9999".into())
 }
 
-/// One unit is enough to say how long ago something was.
+/// A duration in its largest unit.
 fn coarse(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis}ms"),

@@ -1,8 +1,8 @@
-//! Makes sure at the start that this node keeps large bodies where the others do, and that it can.
+//! Checks at the start that this node uses the same blob storage as the other nodes, and that it can be used.
 //!
-//! A node that looks elsewhere would find nothing and give tasks up whose bodies are there. An address does not tell: so a
-//! place has an identity of its own, and the shared store remembers the one that its bodies are in. Beside the embedded store
-//! a file does (`recorded`), so that a volume that is not mounted at the start is noticed there, too.
+//! A node with another storage would not find bodies and fail their tasks. The address is not enough to compare: so the
+//! storage has an identity, which is recorded in the shared store. An embedded store has a file for it (`recorded`), so
+//! that a volume that is not mounted is noticed.
 
 mod recorded;
 
@@ -16,17 +16,17 @@ use redrive_store::{PlaceId, Shared, Store};
 use crate::exit::{Exit, Failure};
 use recorded::RecordedStorage;
 
-/// Where this node keeps large bodies.
+/// The blob storage of this node.
 pub(super) struct BlobStorage {
     pub(super) blobs: Arc<Blobs>,
     pub(super) location: Location,
     /// Whether a setting names it, and not a default.
     pub(super) is_named: bool,
-    /// The directory of an embedded store, which has the record of its place.
+    /// The data directory of an embedded store, which has the record of the identity.
     pub(super) data_dir: Option<PathBuf>,
 }
 
-/// Whether this is the place that the store's bodies are kept in. The first node makes it so.
+/// Checks that this is the blob storage of the store. The first node records it.
 pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> anyhow::Result<()> {
     let Some(shared) = store.shared() else {
         return match place {
@@ -65,15 +65,16 @@ impl BlobStorage {
         self.blobs.mark().await.with_context(|| self.unusable())
     }
 
-    /// Checks the identity of the blob storage of an embedded store. A changed location is a decision of the operator, so only the
-    /// same location must have the same identity.
+    /// Checks the identity of the blob storage of an embedded store. A changed location is a decision of the operator,
+    /// so only the same location must have the same identity.
     async fn check_own(&self) -> anyhow::Result<()> {
         let recorded = self.data_dir.as_deref().map(recorded::read).transpose()?.flatten();
         if let Some(recorded) = recorded.filter(|recorded| recorded.location == self.location.to_string()) {
             return self.must_still_be(recorded.identity, self.identity().await?);
         }
         match self.mark_and_record().await {
-            // The default directory is used without being configured: a full disk, for example, does not prevent the start.
+            // The default directory is used without being configured: a full disk, for example, does not prevent the
+            // start.
             Err(error) if !self.is_named => {
                 tracing::warn!(
                     error = format!("{error:#}"),

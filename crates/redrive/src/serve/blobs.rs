@@ -11,8 +11,8 @@ use crate::config::{Config, StoreKind};
 /// The directory beside the embedded store's own files.
 const DIRECTORY: &str = "blobs";
 
-/// The location of the blob storage. A shared store has none unless one is named: other nodes could not read a directory of this
-/// machine. Every body is stored in its task then, and uploads are refused.
+/// The location of the blob storage. A shared store has none unless one is named: other nodes could not read a
+/// directory of this machine. Every body is stored in its task then, and uploads are refused.
 pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
     Ok(match (&config.blobs, &config.store) {
         (Some(text), _) => Some(Location::parse(text)?),

@@ -1,8 +1,8 @@
-//! Notices that the machine's clock was set between two starts over the same data directory.
+//! Detects that the machine's clock was changed between two starts with the same data directory.
 //!
-//! The record is a small file beside the embedded store. Within one boot of the machine, the difference between its wall clock
-//! and the time since boot is constant unless the clock is set, so a step is seen exactly, however long the service was down.
-//! After another boot only a clock that is behind the last known moment is noticed.
+//! The record is a small file beside the embedded store. Within one boot of the machine, the difference between its
+//! wall clock and the time since boot is constant unless the clock is set, so a step is seen exactly, however long the
+//! service was down. After another boot only a clock that is behind the last known moment is noticed.
 //!
 //! A shared store needs no record: its nodes work on the database's time.
 
@@ -21,7 +21,7 @@ use crate::output::duration;
 
 const FILE: &str = "clock.json";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Smaller steps are everyday.
+/// Smaller changes are ignored.
 const SMALL: Duration = Duration::from_secs(1);
 
 /// What the clocks showed when a service started.
@@ -34,19 +34,19 @@ struct Record {
     since_boot_ms: u64,
 }
 
-/// What happened to the machine's clock since the last start.
+/// A change of the machine's clock since the last start.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Forward(Duration),
     Back(Duration),
-    /// It was at least this much later once.
+    /// It is behind a moment that was seen before by at least this much.
     BehindBy(Duration),
 }
 
 /// Logs it if the machine's clock was set since the last start over this directory, and records the present one.
 pub(super) fn check(data_dir: &Path, clock: &SystemClock, newest: Option<TaskId>) {
     if let Err(error) = compare_and_record(data_dir, clock, newest) {
-        tracing::warn!(%error, "cannot use the clock record: a change of the machine's clock since the last start is not noticed");
+        tracing::warn!(%error, "cannot use the clock record; a change of the machine's clock is not noticed");
     }
 }
 
@@ -89,7 +89,7 @@ fn step(before: Option<&Record>, now: &Record, newest: Option<Timestamp>) -> Opt
     (behind > SMALL).then_some(Step::BehindBy(behind))
 }
 
-/// The last record; one that cannot be understood is as good as none.
+/// The last record; a damaged one is ignored.
 fn read(path: &Path) -> std::io::Result<Option<Record>> {
     match fs::read(path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -98,7 +98,7 @@ fn read(path: &Path) -> std::io::Result<Option<Record>> {
     }
 }
 
-/// In one step: a crash leaves the old record or the new one.
+/// Writes the record atomically: a crash leaves the old or the new one.
 fn write(path: &Path, record: &Record) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;

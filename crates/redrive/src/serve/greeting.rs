@@ -1,4 +1,4 @@
-//! What the service says when it is ready, and what to try first.
+//! The text that the service prints when it is ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use redrive_blobs::Location;
 
 use crate::config::{Config, StoreKind};
 
-/// The lines that tell a newcomer where it listens, where it keeps things and what to do next.
+/// Where the service listens, where it stores tasks and bodies, and commands to try.
 pub(super) fn greeting(program: &str, config: &Config, bodies: Option<&Location>, address: SocketAddr) -> String {
     let url = format!("http://{}", reachable(address));
     let kept = match &config.store {

@@ -1,7 +1,7 @@
-//! The running service: store, engine, transport and server put together, and taken down again.
+//! The running service: starts store, engine, transport and server, and stops them.
 //!
-//! Down goes in the order that loses nothing: no new connections and no new claims, then attempts under way finish or
-//! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
+//! To stop: no new connections and no new claims; attempts in progress finish or go back to the store; the store is
+//! closed. Everything is durable before that, so a second signal may end the process at any moment.
 
 mod blob_identity;
 mod blobs;
@@ -43,7 +43,7 @@ pub(crate) use entropy::ThreadEntropy;
 pub(crate) use signals::Signals;
 pub(crate) use store::postgres_options;
 
-/// How often it is said what a stop waits for.
+/// How often a stop reports what it waits for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// How long attempts under way have when a part of the service has died.
@@ -182,7 +182,7 @@ fn greet(config: &Config, location: Option<&Location>, address: SocketAddr) {
     }
 }
 
-/// What has to be taken down.
+/// The parts of the running service.
 struct Service {
     config: Config,
     store: Arc<dyn Store>,
@@ -204,7 +204,7 @@ impl Service {
         Ok((Service { config, store, engine, stop_server }, server))
     }
 
-    /// Ends soon, because a part of the service has died: attempts under way get a moment to finish.
+    /// Exits soon, because a part of the service has failed: attempts in progress get a moment to finish.
     async fn die(self, dead: &str) {
         tracing::error!(dead, "a part of the service has failed; exiting so that the supervisor restarts the process");
         self.engine.drain();
@@ -218,7 +218,7 @@ impl Service {
         }
     }
 
-    /// Takes everything down; `server` is there unless it has ended by itself.
+    /// Stops all parts; `server` is there unless it has ended by itself.
     async fn stop(self, why: &str, server: Option<Server>) -> Exit {
         let attempts = self.engine.in_flight();
         tracing::info!(why, attempts, "stopping");
@@ -253,7 +253,7 @@ impl Service {
     }
 }
 
-/// The end of the requests that are being answered.
+/// Waits until all requests are answered.
 async fn ended(server: Option<Server>) {
     let Some(server) = server else { return };
     match server.await {

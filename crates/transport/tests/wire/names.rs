@@ -1,4 +1,5 @@
-//! Calls of names, looked up at a server that does what the tests say. What the look-up does is tested in `redrive-dial`.
+//! Calls of names, looked up at a server that does what the tests say. What the look-up does is tested in
+//! `redrive-dial`.
 
 use std::net::Ipv4Addr;
 

@@ -35,8 +35,8 @@ pub(crate) struct Args {
     /// A header field; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = pairs::header)]
     headers: Vec<(String, String)>,
-    /// The body: text, @FILE for the bytes of a file, - for standard input. A body over 1 MiB is uploaded first; its content
-    /// type is the one of the header, if there is one
+    /// The body: text, @FILE for the bytes of a file, - for standard input. A body over 1 MiB is uploaded first; its
+    /// content type is the one of the header, if there is one
     #[arg(short = 'd', long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, conflicts_with = "json_body")]
     data: Option<String>,
     /// The body as JSON, sent byte for byte as written; @FILE and - as for --data

@@ -10,7 +10,8 @@ use crate::output::{Cell, Colour, Output, Table, duration, printable};
 
 /// How many columns a chart has at most.
 const COLUMNS: usize = 84;
-/// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per second.
+/// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per
+/// second.
 const SECONDS_WORTH_SHOWING: u128 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 /// What a column may be wide, in milliseconds: what people find on a clock.

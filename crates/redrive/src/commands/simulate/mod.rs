@@ -97,8 +97,8 @@ pub(crate) struct Args {
     /// Print JSON instead of a table and charts
     #[arg(long)]
     json: bool,
-    /// Write a page with plots as well, one HTML file that needs no network; "-" writes nothing but the page, to standard
-    /// output
+    /// Write a page with plots as well, one HTML file that needs no network; "-" writes nothing but the page, to
+    /// standard output
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
 }
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a table
-/// that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
+/// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a
+/// table that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
 fn show(
     args: &Args,
     target: Option<&Target>,

@@ -1,7 +1,7 @@
 //! The command line that repeats a run, for the report.
 //!
-//! It is put together from what was understood, not from what was typed, and names the seed even if it was not given. It
-//! leaves out where the result goes (`--out`, `--json`): who repeats a run should not write over a file by that.
+//! It is put together from what was understood, not from what was typed, and names the seed even if it was not given.
+//! It leaves out where the result goes (`--out`, `--json`): who repeats a run should not write over a file by that.
 
 use redrive_core::duration::duration_text;
 use redrive_scenario::{Latencies, Outage};

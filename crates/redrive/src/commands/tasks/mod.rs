@@ -1,4 +1,4 @@
-//! `redrive tasks`: looking at tasks, cancelling them, bringing them forward, replaying them.
+//! `redrive tasks`: lists, shows, cancels, retries and replays tasks.
 
 mod attempts;
 mod cancel;
@@ -53,7 +53,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
     })
 }
 
-/// TaskArgs task, by its id.
+/// The arguments of a command for one task.
 #[derive(Debug, clap::Args)]
 struct TaskArgs {
     /// The task's id

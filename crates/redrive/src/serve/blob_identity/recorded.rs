@@ -1,7 +1,7 @@
 //! The record of the blob storage that the embedded store was last used with: a file in the data directory.
 //!
-//! It distinguishes a volume that is not mounted from a storage that was never used. A shared store has the same record in its
-//! tables.
+//! It distinguishes a volume that is not mounted from a storage that was never used. A shared store has the same record
+//! in its tables.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A server that takes nothing for now, and what the relay does with the rows meanwhile. The servers here are no Redrive:
-//! they say what one says when it is in trouble.
+//! A server that takes nothing for now, and what the relay does with the rows meanwhile. The servers here are no
+//! Redrive: they say what one says when it is in trouble.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;

@@ -1,5 +1,5 @@
-//! The directory of large bodies is swapped for an empty one under the running service, as by a volume that is unmounted,
-//! and comes back.
+//! The directory of large bodies is swapped for an empty one under the running service, as by a volume that is
+//! unmounted, and comes back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,8 @@ fn takes_no_body_and_loses_none(mut service: Service, blobs: &Path) {
     is_delivered(&service, &referring_id, &target, &uploaded);
 }
 
-/// A small body needs no storage, and a large answer that cannot be stored is not a failed attempt: its beginning is kept.
+/// A small body needs no storage, and a large answer that cannot be stored is not a failed attempt: its beginning is
+/// kept.
 fn sends_small_bodies(service: &Service, submission: &Value, target: &Target) {
     let id = accepted(submit(service, "small", submission));
     is_delivered(service, &id, target, "small");

@@ -5,7 +5,8 @@ use redrive_core::request::Fingerprinter;
 /// How much of the fingerprint is in a key: 128 bits.
 const BYTES: usize = 16;
 
-/// Makes the keys of one table. They are the same after every restart, and different for different tables and databases.
+/// Makes the keys of one table. They are the same after every restart, and different for different tables and
+/// databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     prefix: String,

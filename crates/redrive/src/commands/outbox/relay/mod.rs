@@ -8,8 +8,8 @@
 //! | `server` | the server that they go to |
 //! | `pause`, `size`, `stop` | how long to wait, how much at once, when to end |
 //!
-//! A row is deleted after Redrive has acknowledged it, never before. After a crash in between, the row is submitted again with
-//! the same key, and Redrive answers with the existing task.
+//! A row is deleted after Redrive has acknowledged it, never before. After a crash in between, the row is submitted
+//! again with the same key, and Redrive answers with the existing task.
 
 mod key;
 mod pause;
