@@ -1,4 +1,4 @@
-//! What the server, the transport and the engine hold.
+//! Stores, reads and deletes bodies.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,29 +18,29 @@ use redrive_store::{Blob, PlaceId, Store};
 use crate::directory::Directory;
 use crate::failure::{self, OpenError};
 use crate::location::{Credentials, Location};
-use crate::place::Places;
+use crate::object_names::ObjectNames;
 use crate::upload::{self, Content, Received};
-use crate::{bucket, private, unfinished, verified};
+use crate::{bucket, permissions, unfinished_uploads, verified};
 
-/// Object storage, and the store that knows what is in it.
+/// Object storage for large bodies. The store records which bodies are in it.
 pub struct Blobs {
     pub(crate) storage: Arc<dyn ObjectStore>,
-    pub(crate) places: Places,
-    /// The directory, if that is what it is.
+    pub(crate) names: ObjectNames,
+    /// Only if the storage is a directory.
     pub(crate) directory: Option<Directory>,
-    /// Where it is, for people.
+    /// The location as it is shown to people.
     pub(crate) location: String,
-    /// Which place this was at the start.
+    /// The identity of the storage at the start.
     pub(crate) known: OnceLock<PlaceId>,
-    /// Whether the keys are those that the machine was given.
+    /// Whether the credentials come from the metadata service of the machine.
     pub(crate) asks_for_keys: bool,
     pub(crate) parts: Parts,
 }
 
-/// What is injected.
+/// The parts of the service that [`Blobs`] uses.
 #[derive(Clone)]
 pub struct Parts {
-    /// Knows which bodies are kept.
+    /// Records which bodies are stored.
     pub store: Arc<dyn Store>,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -49,13 +49,13 @@ pub struct Parts {
 }
 
 impl Blobs {
-    /// Opens a place; a directory is made if it is not there. Blocks for a moment. Whether what is there can be used is
-    /// known when its identity has been asked for.
+    /// Opens the storage; a directory is created if it does not exist. Blocks for a moment. It does not connect:
+    /// [`Blobs::identity`] finds out whether the storage can be used.
     pub fn open(location: &Location, credentials: &Credentials, parts: Parts) -> Result<Self, OpenError> {
         Blobs::open_trusting(location, credentials, &[], parts)
     }
 
-    /// The same, where S3 may also show a certificate of the authorities in these PEM files.
+    /// Like [`Blobs::open`]; the certificate of S3 may also be signed by an authority in these PEM files.
     pub fn open_trusting(
         location: &Location,
         credentials: &Credentials,
@@ -71,38 +71,38 @@ impl Blobs {
             Location::S3(bucket) => (Arc::new(bucket::open(bucket, credentials, extra_ca)?), &bucket.prefix, None),
         };
         let asks_for_keys = matches!(location, Location::S3(_)) && credentials.access_key_id.is_none();
-        let (places, location, known) = (Places::below(prefix), location.to_string(), OnceLock::new());
-        Ok(Blobs { storage, places, directory, location, known, asks_for_keys, parts })
+        let (names, location, known) = (ObjectNames::below(prefix), location.to_string(), OnceLock::new());
+        Ok(Blobs { storage, names, directory, location, known, asks_for_keys, parts })
     }
 
-    /// Puts a body that has come in where its name says.
-    async fn put_in_place(&self, place: &Path, content: Content, number: u64) -> Result<(), BodyError> {
+    /// Gives a received body its final name.
+    async fn publish(&self, place: &Path, content: Content, number: u64) -> Result<(), BodyError> {
         let waiting = match content {
             // One whole object at once: there is no moment at which it is half there.
-            Content::Here(bytes) if self.directory.is_none() => return self.put(place, bytes).await,
+            Content::InMemory(bytes) if self.directory.is_none() => return self.put(place, bytes).await,
             // A file that a crash leaves half written must lie where it is found again.
-            Content::Here(bytes) => {
-                let waiting = self.places.incoming(number);
+            Content::InMemory(bytes) => {
+                let waiting = self.names.incoming(number);
                 self.put(&waiting, bytes).await?;
                 waiting
             }
-            Content::Waiting(waiting) => waiting,
+            Content::Uploaded(waiting) => waiting,
         };
         self.close_file(&waiting).await?;
-        self.make_room(place).await?;
+        self.make_parent_directory(place).await?;
         self.storage.rename(&waiting, place).await.map_err(failure::of)
     }
 
-    /// Makes the directory that the object is to be in, where there are directories.
-    async fn make_room(&self, object: &Path) -> Result<(), BodyError> {
+    /// Creates the directory of the object, if the storage is a directory.
+    async fn make_parent_directory(&self, object: &Path) -> Result<(), BodyError> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        directory.make_room(object).await.map_err(failure::of_file)
+        directory.make_parent_directory(object).await.map_err(failure::of_file)
     }
 
-    /// Closes the object's file to others, where there are files.
+    /// Makes the object's file readable for its owner only, if the storage is a directory.
     pub(crate) async fn close_file(&self, object: &Path) -> Result<(), BodyError> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        directory.with_file(object, private::close_file).await.map_err(failure::of_file)
+        directory.with_file(object, permissions::close_file).await.map_err(failure::of_file)
     }
 
     async fn put(&self, place: &Path, bytes: Bytes) -> Result<(), BodyError> {
@@ -111,11 +111,11 @@ impl Blobs {
     }
 
     async fn discard(&self, content: Content) {
-        if let Content::Waiting(waiting) = content
+        if let Content::Uploaded(waiting) = content
             && let Err(error) = self.storage.delete(&waiting).await
         {
             // The collector finds it.
-            tracing::debug!(%error, "an upload that was not needed could not be deleted");
+            tracing::debug!(%error, "could not delete an upload that was not needed; the collector deletes it later");
         }
     }
 }
@@ -125,17 +125,17 @@ impl Bodies for Blobs {
     async fn keep(&self, tenant: &TenantId, pieces: Pieces, limit: u64) -> Result<BodyRef, BodyError> {
         let right = self.verify().await?;
         let number = self.parts.entropy.bits();
-        let incoming = self.places.incoming(number);
-        self.make_room(&incoming).await?;
+        let incoming = self.names.incoming(number);
+        self.make_parent_directory(&incoming).await?;
         let Received { hash, length, content } = upload::receive(&*self.storage, &incoming, pieces, limit).await?;
         let fresh = BodyRef { hash, length, copy: number };
         // The store first: an object that is in its place has always been known there.
         let body = self.parts.store.blobs().adopt(tenant.clone(), fresh, self.parts.clock.now()).await?;
-        let object = self.places.body(tenant, &body);
+        let object = self.names.body(tenant, &body);
         if body != fresh && self.size_in(&right, &object).await? == Some(body.length) {
             self.discard(content).await;
         } else {
-            self.put_in_place(&object, content, number).await?;
+            self.publish(&object, content, number).await?;
         }
         self.confirm(&right, &object, body.length).await?;
         Ok(body)
@@ -143,12 +143,12 @@ impl Bodies for Blobs {
 
     async fn find(&self, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, BodyError> {
         let Some(body) = self.parts.store.blobs().find(tenant.clone(), hash).await? else { return Ok(None) };
-        let size = self.size(&self.places.body(tenant, &body)).await?;
+        let size = self.size(&self.names.body(tenant, &body)).await?;
         Ok((size == Some(body.length)).then_some(body))
     }
 
     async fn open(&self, tenant: &TenantId, body: &BodyRef) -> Result<Pieces, BodyError> {
-        let object = self.places.body(tenant, body);
+        let object = self.names.body(tenant, body);
         match self.storage.get(&object).await {
             Ok(found) if found.meta.size == body.length => Ok(verified::pieces(found, *body)),
             Err(error) if !failure::is_missing(&error) => Err(failure::of(error)),
@@ -157,7 +157,7 @@ impl Bodies for Blobs {
     }
 
     async fn delete(&self, blob: &Blob) -> Result<(), BodyError> {
-        let object = self.places.body(&blob.tenant, &blob.body);
+        let object = self.names.body(&blob.tenant, &blob.body);
         let right = self.verify().await?;
         if let Some(directory) = &right.directory {
             return directory.delete(&object).await.map_err(failure::of_file);
@@ -172,7 +172,7 @@ impl Bodies for Blobs {
     async fn delete_unfinished(&self, before: Timestamp) -> Result<usize, BodyError> {
         match self.verify().await?.directory {
             Some(directory) => directory.delete_unfinished(before).await.map_err(failure::of_file),
-            None => unfinished::delete_objects(&*self.storage, &self.places, before).await,
+            None => unfinished_uploads::delete_objects(&*self.storage, &self.names, before).await,
         }
     }
 

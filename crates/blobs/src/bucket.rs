@@ -1,11 +1,12 @@
-//! Opens a bucket of something that speaks S3.
+//! Opens a bucket of a service with the S3 API.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::{ObjectStore, RetryConfig};
-use redrive_trust::Authorities;
+use redrive_dial::Dialer;
 
 use crate::connector::Connector;
 use crate::failure::OpenError;
@@ -22,10 +23,11 @@ pub(crate) fn open(
     extra_ca: &[PathBuf],
 ) -> Result<impl ObjectStore + use<>, OpenError> {
     let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    let options = redrive_dial::Options { extra_ca: extra_ca.to_vec(), ..redrive_dial::Options::default() };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(&bucket.name)
         .with_region(&bucket.region)
-        .with_http_connector(Connector { trusted: Authorities::of_the_system().and(extra_ca)? })
+        .with_http_connector(Connector { dialer: Arc::new(Dialer::new(&options)?) })
         .with_retry(retry);
     if let Some(endpoint) = &bucket.endpoint {
         builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));

@@ -1,7 +1,7 @@
-//! A directory that objects are kept in, and how it is told from another one at the same path.
+//! A directory that holds objects.
 //!
-//! A path leads to another directory when a volume is mounted or not, so what is done here is done with a directory that is
-//! held open: its marker is read, objects are looked at and deleted in it, whatever the path leads to by then.
+//! When a volume is mounted or unmounted, the same path is another directory. So the directory is held open: its marker
+//! is read and objects are looked up and deleted through that handle, whatever the path means by then.
 
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -16,14 +16,14 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 
-use crate::failure::{OpenError, PlaceError};
-use crate::place::{BODIES, INCOMING, MARKER};
-use crate::{marker, private, unfinished};
+use crate::failure::{OpenError, StorageError};
+use crate::object_names::{BODIES, INCOMING, MARKER};
+use crate::{marker, permissions, unfinished_uploads};
 
 /// The most calls at a time. A network file system that hangs holds a thread for each.
 const CALLS_AT_ONCE: usize = 32;
 
-/// A directory that objects are kept in.
+/// A directory that holds objects.
 pub(crate) struct Directory {
     /// As the object store below resolved it.
     path: PathBuf,
@@ -32,18 +32,22 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// A directory whose files are on the disk, under their names, when a call answers. What an older program left open to
-    /// others in it is closed.
+    /// Opens a directory. Every write is synced to disk before the call returns. Subdirectories that an older version
+    /// created readable for others are closed.
     pub(crate) fn open(path: &FilePath) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Directory { path: path.to_owned(), source };
-        private::make_directory(path).map_err(failed)?;
+        permissions::make_directory(path).map_err(failed)?;
         for ours in [BODIES, INCOMING].map(|name| path.join(name)) {
-            if let Err(error) = private::close_directory(&ours) {
-                tracing::warn!(%error, directory = %ours.display(), "others may read stored bodies: the directory is not ours to close");
+            if let Err(error) = permissions::close_directory(&ours) {
+                tracing::warn!(
+                    %error,
+                    directory = %ours.display(),
+                    "other users may be able to read stored bodies: cannot change the permissions of the directory"
+                );
             }
         }
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            // The directory's own name is to survive, too.
+            // The entry of the directory must be durable too.
             std::fs::File::open(above).and_then(|above| above.sync_all()).map_err(failed)?;
         }
         let files = Arc::new(LocalFileSystem::new_with_prefix(path)?.with_fsync(true));
@@ -51,7 +55,7 @@ impl Directory {
         Ok(Directory { path, files, calls: Arc::new(Semaphore::new(CALLS_AT_ONCE)) })
     }
 
-    /// Holds the directory that the path leads to now. `None` if it leads to none.
+    /// Opens the directory that is at the path now. `None` if there is none.
     pub(crate) async fn hold(&self) -> io::Result<Option<HeldDirectory>> {
         let path = self.path.clone();
         let opened = self.call(move || {
@@ -72,11 +76,12 @@ impl Directory {
         self.call(move || act(&file)).await
     }
 
-    /// Makes the directory that the object is to be in. The place itself is never made: one that is missing is not mounted.
-    pub(crate) async fn make_room(&self, object: &Path) -> io::Result<()> {
+    /// Creates the directory of the object. The root is never created here: if it is missing, the volume is not
+    /// mounted.
+    pub(crate) async fn make_parent_directory(&self, object: &Path) -> io::Result<()> {
         let root = self.path.clone();
         let make = move |file: &FilePath| match file.parent() {
-            Some(parent) => private::make_directory_below(&root, parent),
+            Some(parent) => permissions::make_directory_below(&root, parent),
             None => Ok(()),
         };
         self.with_file(object, make).await
@@ -95,7 +100,7 @@ pub(crate) struct HeldDirectory {
 
 impl HeldDirectory {
     /// The identity in its marker, if it has one.
-    pub(crate) async fn identity(&self) -> Result<Option<PlaceId>, PlaceError> {
+    pub(crate) async fn identity(&self) -> Result<Option<PlaceId>, StorageError> {
         let read = self.call(|directory| {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let Some(file) = found(rustix::fs::openat(directory, MARKER, flags, Mode::empty()))? else {
@@ -106,7 +111,7 @@ impl HeldDirectory {
             Ok(Some(content))
         });
         let content =
-            read.await.map_err(|error| PlaceError::Unavailable(format!("cannot read its marker: {error}")))?;
+            read.await.map_err(|error| StorageError::Unavailable(format!("cannot read its marker: {error}")))?;
         content.map(|content| marker::parse(MARKER, &content)).transpose()
     }
 
@@ -123,9 +128,9 @@ impl HeldDirectory {
         self.call(move |directory| found(rustix::fs::unlinkat(directory, &name, AtFlags::empty())).map(drop)).await
     }
 
-    /// Deletes what uploads that broke off left before this moment.
+    /// Deletes unfinished uploads that are older than `before`.
     pub(crate) async fn delete_unfinished(&self, before: Timestamp) -> io::Result<usize> {
-        self.call(move |directory| unfinished::delete_files(directory, before)).await
+        self.call(move |directory| unfinished_uploads::delete_files(directory, before)).await
     }
 
     async fn call<T: Send + 'static>(

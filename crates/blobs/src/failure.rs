@@ -1,4 +1,4 @@
-//! What went wrong, in the engine's terms.
+//! Errors, and what they mean to the engine.
 
 use redrive_engine::bodies::BodyError;
 use redrive_store::PlaceId;
@@ -6,7 +6,7 @@ use redrive_store::PlaceId;
 /// Why object storage could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory cannot be made or used.
+    /// The directory cannot be created or used.
     #[error("cannot use the directory {}", path.display())]
     Directory {
         /// The directory.
@@ -14,52 +14,52 @@ pub enum OpenError {
         /// Why not.
         source: std::io::Error,
     },
-    /// A file of authorities to trust cannot be used.
+    /// Connections cannot be set up: a file of trusted certificates cannot be used.
     #[error(transparent)]
-    Trust(#[from] redrive_trust::Error),
-    /// The settings make no client.
+    Dial(#[from] redrive_dial::SetupError),
+    /// The settings of object storage are not valid.
     #[error("cannot set up object storage")]
     Setup(#[from] object_store::Error),
 }
 
-/// Why it could not be found out which place this is.
+/// Why the identity of the storage could not be read, or is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
-    /// It cannot be reached or used.
+pub enum StorageError {
+    /// The storage cannot be reached or used.
     #[error("{0}")]
     Unavailable(String),
-    /// Nobody said with which keys to ask.
-    #[error("AWS_ACCESS_KEY_ID is not set, and the metadata service of an instance gave no keys either: {0}")]
+    /// There are no credentials.
+    #[error("AWS_ACCESS_KEY_ID is not set, and the metadata service of the machine has no credentials either: {0}")]
     NoKeys(String),
-    /// There is no bucket, or something in front of it answers in its place.
-    #[error("there is no such bucket, or a proxy answers in its place: {0}")]
+    /// There is no such bucket, or a proxy answers instead of S3.
+    #[error("there is no such bucket, or a proxy answers instead of S3: {0}")]
     NoBucket(String),
-    /// It is not where bodies are kept, by its marker.
-    #[error("{location} {}: mount the volume, or bring the bucket back, that has them", difference(.found.as_ref(), .expected))]
-    AnotherPlace {
-        /// Where bodies should be.
+    /// This is not the storage that has the bodies: its marker is missing or another one.
+    #[error("{location} {}: mount the volume, or restore the bucket, that has the bodies", difference(.found.as_ref(), .expected))]
+    WrongStorage {
+        /// The location of the storage.
         location: String,
-        /// The identity of what is there, if it has a marker.
+        /// The identity in its marker, if it has one.
         found: Option<PlaceId>,
-        /// The identity of where they are.
+        /// The identity of the storage that has the bodies.
         expected: PlaceId,
     },
-    /// Something else has the marker's name.
-    #[error("the object {name} there is not a marker of Redrive's")]
+    /// The object with the marker's name is not a marker.
+    #[error("the object {name} is not a marker of Redrive; choose another prefix or directory")]
     NotAMarker {
         /// The object's name.
         name: String,
     },
 }
 
-/// Where an instance of Amazon's is told its keys.
+/// The address of the metadata service that gives a machine its credentials.
 const METADATA_SERVICE: &str = "169.254.169.254";
 
-impl PlaceError {
-    /// What somebody who gave no keys has to know: storage itself was never asked.
+impl StorageError {
+    /// The error if no credentials were configured: storage itself was never asked.
     pub(crate) fn without_keys(self) -> Self {
         match self {
-            PlaceError::Unavailable(why) if why.contains(METADATA_SERVICE) => PlaceError::NoKeys(why),
+            StorageError::Unavailable(why) if why.contains(METADATA_SERVICE) => StorageError::NoKeys(why),
             error => error,
         }
     }
@@ -67,27 +67,27 @@ impl PlaceError {
     /// An error of object storage that says nothing about the marker.
     pub(crate) fn of(error: &object_store::Error) -> Self {
         match error {
-            object_store::Error::NotFound { .. } => PlaceError::NoBucket(with_reasons(error)),
-            error => PlaceError::Unavailable(with_reasons(error)),
+            object_store::Error::NotFound { .. } => StorageError::NoBucket(with_reasons(error)),
+            error => StorageError::Unavailable(with_reasons(error)),
         }
     }
 }
 
-impl From<PlaceError> for BodyError {
-    fn from(error: PlaceError) -> Self {
+impl From<StorageError> for BodyError {
+    fn from(error: StorageError) -> Self {
         BodyError::Unavailable(error.to_string())
     }
 }
 
 fn difference(found: Option<&PlaceId>, expected: &PlaceId) -> String {
     match found {
-        Some(found) => format!("is the place {found}, and large bodies are kept in the place {expected}"),
-        None => format!("has no marker \"place\", and large bodies are kept in the place {expected}"),
+        Some(found) => format!("has the marker {found}, expected {expected}"),
+        None => format!("has no marker \"place\", expected {expected}"),
     }
 }
 
-/// An error of object storage. That something was not found is a fault of it as well, unless a body was looked for: then
-/// ask [`is_missing`] first.
+/// An error of object storage. That something was not found is a fault of it as well, unless a body was looked for:
+/// then ask [`is_missing`] first.
 pub(crate) fn of(error: object_store::Error) -> BodyError {
     match is_full(&error) {
         true => BodyError::Store(redrive_store::Error::Full(with_reasons(&error))),
@@ -100,8 +100,8 @@ pub(crate) fn of_file(error: std::io::Error) -> BodyError {
     of(object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(error) })
 }
 
-/// Whether a read found no object of that name. S3 says so with a code: a bucket that is gone, and a proxy that knows no
-/// such path, answer 404 as well.
+/// Whether a read found no object of that name. S3 says so with a code: a bucket that is gone, and a proxy that knows
+/// no such path, answer 404 as well.
 pub(crate) fn is_missing(error: &object_store::Error) -> bool {
     let object_store::Error::NotFound { source, .. } = error else { return false };
     // The answer's type is private to the object store; its text has the status and the body.
@@ -109,7 +109,7 @@ pub(crate) fn is_missing(error: &object_store::Error) -> bool {
     !answer.contains("status code: 404") || answer.contains("<Code>NoSuchKey</Code>")
 }
 
-/// Whether the disk that bodies are kept on has no room.
+/// Whether the disk is full.
 fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut reasons = std::iter::successors(Some(error), |error| error.source());
     reasons.any(|reason| {
@@ -118,7 +118,7 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
-/// The error with all of its reasons that it does not name itself.
+/// The error with all of its sources that its own text does not name.
 fn with_reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut reason = error.source();
@@ -148,10 +148,10 @@ mod tests {
 
     #[test]
     fn who_gave_no_keys_is_told_so_if_nobody_else_did() {
-        let asked = PlaceError::Unavailable("Error performing PUT http://169.254.169.254/latest/api/token".into());
+        let asked = StorageError::Unavailable("Error performing PUT http://169.254.169.254/latest/api/token".into());
         let text = asked.without_keys().to_string();
         assert!(text.starts_with("AWS_ACCESS_KEY_ID is not set") && text.ends_with("/latest/api/token"), "{text}");
-        let refused = PlaceError::Unavailable("403 Forbidden".into());
+        let refused = StorageError::Unavailable("403 Forbidden".into());
         assert_eq!(refused.clone().without_keys(), refused);
     }
 }

@@ -1,7 +1,8 @@
 //! Which place this is, and whether it is still that place.
 //!
-//! Nothing is written, deleted or called missing before the place has been verified by its marker. It may be swapped right
-//! after that. So a directory stays held open and is what is looked at in the end; a bucket's marker is read once more.
+//! Nothing is written, deleted or called missing before the place has been verified by its marker. It may be swapped
+//! right after that. So a directory stays held open and is what is looked at in the end; a bucket's marker is read once
+//! more.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use redrive_store::PlaceId;
 
 use crate::blobs::Blobs;
 use crate::directory::{Directory, HeldDirectory};
-use crate::failure::{self, PlaceError};
+use crate::failure::{self, StorageError};
 use crate::marker;
 
 /// How long it may take at the start to find out which place this is.
@@ -22,88 +23,88 @@ const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same for a bucket. A probe that waits for a second must get its answer, because a slow bucket is not counted.
 const BUCKET_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The right place, as it was verified.
-pub(crate) struct RightPlace {
+/// Storage whose identity was verified.
+pub(crate) struct VerifiedStorage {
     /// Held open, if it is a directory.
     pub(crate) directory: Option<HeldDirectory>,
 }
 
 impl Blobs {
-    /// Which place this is, by its own word; nothing if it has never been used.
-    pub async fn identity(&self) -> Result<Option<PlaceId>, PlaceError> {
-        let found = self.in_time(marker::read(&*self.storage, &self.places.marker())).await?;
+    /// The identity of the storage; nothing if it has never been used.
+    pub async fn identity(&self) -> Result<Option<PlaceId>, StorageError> {
+        let found = self.in_time(marker::read(&*self.storage, &self.names.marker())).await?;
         if let Some(found) = found {
             self.known.get_or_init(|| found);
         }
         Ok(found)
     }
 
-    /// Which place this is; one that has never been used is marked.
-    pub async fn mark(&self) -> Result<PlaceId, PlaceError> {
+    /// The identity of the storage; one that has never been used gets one.
+    pub async fn mark(&self) -> Result<PlaceId, StorageError> {
         if let Some(found) = self.identity().await? {
             return Ok(found);
         }
         let bits = || u128::from(self.parts.entropy.bits());
         let fresh = PlaceId::of(bits() << 64 | bits());
-        let written = self.in_time(marker::write(&*self.storage, &self.places.marker(), fresh)).await?;
-        let unavailable = |error: BodyError| PlaceError::Unavailable(error.to_string());
-        self.close_file(&self.places.marker()).await.map_err(unavailable)?;
+        let written = self.in_time(marker::write(&*self.storage, &self.names.marker(), fresh)).await?;
+        let unavailable = |error: BodyError| StorageError::Unavailable(error.to_string());
+        self.close_file(&self.names.marker()).await.map_err(unavailable)?;
         self.known.get_or_init(|| written);
         Ok(written)
     }
 
     /// What a look at the marker comes to, as long as a start waits for it.
-    async fn in_time<T>(&self, looking: impl Future<Output = Result<T, PlaceError>>) -> Result<T, PlaceError> {
+    async fn in_time<T>(&self, looking: impl Future<Output = Result<T, StorageError>>) -> Result<T, StorageError> {
         match tokio::time::timeout(START_TIMEOUT, looking).await {
             Ok(Err(error)) if self.asks_for_keys => Err(error.without_keys()),
             Ok(found) => found,
-            Err(_) => Err(PlaceError::Unavailable(format!("no answer within {START_TIMEOUT:?}"))),
+            Err(_) => Err(StorageError::Unavailable(format!("no answer within {START_TIMEOUT:?}"))),
         }
     }
 
-    /// Makes sure that this is the place that it was at the start. One that was never identified is taken as it is.
-    pub(crate) async fn verify(&self) -> Result<RightPlace, PlaceError> {
+    /// Checks that this is the same storage as at the start. Storage without an identity is accepted.
+    pub(crate) async fn verify(&self) -> Result<VerifiedStorage, StorageError> {
         let directory = match &self.directory {
             Some(directory) => self.hold(directory).await?,
             None => None,
         };
-        let Some(&expected) = self.known.get() else { return Ok(RightPlace { directory }) };
+        let Some(&expected) = self.known.get() else { return Ok(VerifiedStorage { directory }) };
         let found = match (&directory, &self.directory) {
             (Some(held), _) => held.identity().await?,
             (None, Some(_)) => None,
-            (None, None) => marker::read(&*self.storage, &self.places.marker()).await?,
+            (None, None) => marker::read(&*self.storage, &self.names.marker()).await?,
         };
         if found == Some(expected) {
-            return Ok(RightPlace { directory });
+            return Ok(VerifiedStorage { directory });
         }
-        Err(PlaceError::AnotherPlace { location: self.location.clone(), found, expected })
+        Err(StorageError::WrongStorage { location: self.location.clone(), found, expected })
     }
 
     /// Holds the directory that is there now. There must be one, unless its marker, which is missing then, says enough.
-    async fn hold(&self, directory: &Directory) -> Result<Option<HeldDirectory>, PlaceError> {
+    async fn hold(&self, directory: &Directory) -> Result<Option<HeldDirectory>, StorageError> {
         let location = &self.location;
         match directory.hold().await {
             Ok(None) if self.known.get().is_none() => {
-                Err(PlaceError::Unavailable(format!("there is no directory {location}")))
+                Err(StorageError::Unavailable(format!("there is no directory {location}")))
             }
             Ok(held) => Ok(held),
-            Err(error) => Err(PlaceError::Unavailable(format!("cannot open {location}: {error}"))),
+            Err(error) => Err(StorageError::Unavailable(format!("cannot open {location}: {error}"))),
         }
     }
 
-    /// Makes sure that an object is where it was to be written, before anybody is told that it is kept.
-    pub(crate) async fn confirm(&self, right: &RightPlace, object: &Path, length: u64) -> Result<(), BodyError> {
+    /// Checks that an object was written to the verified storage, before it is acknowledged.
+    pub(crate) async fn confirm(&self, right: &VerifiedStorage, object: &Path, length: u64) -> Result<(), BodyError> {
         if right.directory.is_none() {
             return self.verify().await.map(drop).map_err(BodyError::from);
         }
         match self.size_in(right, object).await? {
             Some(size) if size == length => Ok(()),
-            _ => Err(BodyError::Unavailable(format!("{} was swapped while a body was written to it", self.location))),
+            _ => Err(BodyError::Unavailable(format!("{} was replaced while a body was written to it", self.location))),
         }
     }
 
     /// How many bytes the object has in the place that was verified, if it is there.
-    pub(crate) async fn size_in(&self, right: &RightPlace, object: &Path) -> Result<Option<u64>, BodyError> {
+    pub(crate) async fn size_in(&self, right: &VerifiedStorage, object: &Path) -> Result<Option<u64>, BodyError> {
         if let Some(directory) = &right.directory {
             return directory.size(object).await.map_err(failure::of_file);
         }
@@ -134,8 +135,8 @@ impl Blobs {
         Ok(size)
     }
 
-    /// What it means that an object seems to be missing or to have another length: it is lost only if that is found again
-    /// in the right place.
+    /// What it means that an object seems to be missing or to have another length: it is lost only if that is found
+    /// again in the right place.
     pub(crate) async fn lost(&self, object: &Path, length: u64) -> BodyError {
         match self.size(object).await {
             Ok(None) => BodyError::Missing,
@@ -147,14 +148,14 @@ impl Blobs {
         }
     }
 
-    /// Whether a body can be taken here, for a health check. S3 that does not answer is not counted: it is the same for all
-    /// nodes, and small bodies do not need it.
+    /// Whether a body can be taken here, for a health check. S3 that does not answer is not counted: it is the same for
+    /// all nodes, and small bodies do not need it.
     pub(crate) async fn is_usable(&self) -> Result<(), BodyError> {
         let within = if self.directory.is_some() { DIRECTORY_TIMEOUT } else { BUCKET_TIMEOUT };
-        let late = || PlaceError::Unavailable(format!("no answer from {} within {within:?}", self.location));
+        let late = || StorageError::Unavailable(format!("no answer from {} within {within:?}", self.location));
         match tokio::time::timeout(within, self.verify()).await.unwrap_or_else(|_| Err(late())) {
             Ok(_) => Ok(()),
-            Err(PlaceError::Unavailable(_)) if self.directory.is_none() => Ok(()),
+            Err(StorageError::Unavailable(_)) if self.directory.is_none() => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

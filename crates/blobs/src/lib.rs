@@ -1,22 +1,22 @@
-//! Large bodies, kept in object storage: a directory, or anything that speaks S3.
+//! Stores large bodies in object storage: a directory, or any service with the S3 API.
 //!
 //! | file | its job |
 //! | --- | --- |
-//! | `location` | what the setting says: which storage, and where in it |
-//! | `blobs` | [`Blobs`], what the server, the transport and the engine hold |
+//! | `location` | the setting: which storage, and where in it |
+//! | `blobs` | [`Blobs`]: stores, reads and deletes bodies for the server, the transport and the engine |
 //! | `bucket`, `directory` | the two kinds of storage |
-//! | `place` | the names of objects |
-//! | `marker` | the object that says which place this is |
-//! | `identity` | whether this is still the place that it was at the start |
-//! | `private` | files and directories that only their owner can read |
-//! | `upload` | taking a body in, piece by piece, hashed on the way |
-//! | `verified` | giving a body out, and never the last piece of a wrong one |
-//! | `unfinished` | what uploads that broke off left behind |
-//! | `connector` | the HTTP client that S3 is spoken over |
-//! | `failure` | what went wrong, in the engine's terms |
+//! | `object_names` | the names of objects |
+//! | `marker` | the object with the identity of this storage |
+//! | `identity` | checks that this is still the same storage as at the start |
+//! | `permissions` | files and directories that only their owner can read |
+//! | `upload` | receives a body piece by piece and hashes it |
+//! | `verified` | reads a body, and withholds its last piece unless its hash is right |
+//! | `unfinished_uploads` | deletes what interrupted uploads left behind |
+//! | `connector` | the HTTP client for S3 |
+//! | `failure` | errors, and what they mean to the engine |
 //!
-//! An object is named by what is in it and by a random number, and that name is known to the store before the object is in
-//! its place; decision 0012 says why that makes deleting safe.
+//! An object's name is the hash of its content and a random number. The store records that name before the object gets
+//! it; decision 0012 explains why deleting is safe because of that.
 //!
 //! Not here: which bodies are still needed (`redrive-store`), when to delete the others (`redrive-engine`).
 
@@ -30,9 +30,9 @@ mod failure;
 mod identity;
 mod location;
 mod marker;
-mod place;
-mod private;
-mod unfinished;
+mod object_names;
+mod permissions;
+mod unfinished_uploads;
 mod upload;
 mod verified;
 
@@ -41,5 +41,5 @@ mod verified;
 mod s3;
 
 pub use blobs::{Blobs, Parts};
-pub use failure::{OpenError, PlaceError};
+pub use failure::{OpenError, StorageError};
 pub use location::{Credentials, InvalidLocation, Location};

@@ -1,38 +1,38 @@
-//! Where bodies are kept, as the setting says it.
+//! The setting of where bodies are stored.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use url::Url;
 
-/// Where bodies are kept.
+/// Where bodies are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// In a directory of this machine.
     Directory(PathBuf),
-    /// In a bucket of something that speaks S3.
+    /// In a bucket of a service with the S3 API.
     S3(Bucket),
-    /// In this process's memory: gone when it ends.
+    /// In memory: lost when the process ends.
     Memory,
 }
 
-/// A place in a bucket.
+/// A bucket and a prefix in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
     /// The bucket's name.
     pub(crate) name: String,
-    /// What the names of all objects begin with.
+    /// The prefix of all object names.
     pub(crate) prefix: String,
-    /// Where the service is, unless it is Amazon's.
+    /// The URL of the service; none for Amazon S3.
     pub(crate) endpoint: Option<String>,
     /// The region.
     pub(crate) region: String,
 }
 
-/// The region that is asked for if none is named; what is not Amazon's mostly takes any.
+/// The region if none is named; most services other than Amazon S3 accept any.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// Who asks. Without them, what the machine itself was given is used (an instance's role).
+/// The credentials for S3. Without them, those of the machine are used (an instance's role).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The key's id.
@@ -49,27 +49,27 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A text that names no place.
+/// A text that is not a location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be file:///DIRECTORY, memory: or s3://BUCKET/PREFIX?endpoint=URL&region=NAME; {0}")]
 pub struct InvalidLocation(String);
 
 impl Location {
-    /// The place that this text names.
+    /// Reads a location from its text.
     pub fn parse(text: &str) -> Result<Self, InvalidLocation> {
         let url = Url::parse(text).map_err(|error| InvalidLocation(format!("this is not a URL: {error}")))?;
         match url.scheme() {
             "file" => {
-                let path = url.to_file_path().map_err(|()| InvalidLocation("this names no directory".into()))?;
+                let path = url.to_file_path().map_err(|()| InvalidLocation("this is not an absolute path".into()))?;
                 Ok(Location::Directory(path))
             }
             "memory" => Ok(Location::Memory),
             "s3" => bucket(&url).map(Location::S3),
-            other => Err(InvalidLocation(format!("this begins with {other}:"))),
+            other => Err(InvalidLocation(format!("the scheme is {other}:"))),
         }
     }
 
-    /// The directory `path`, as such a text.
+    /// The directory `path`.
     pub fn directory(path: &Path) -> Self {
         Location::Directory(path.to_owned())
     }
@@ -93,8 +93,10 @@ impl fmt::Display for Location {
 }
 
 fn bucket(url: &Url) -> Result<Bucket, InvalidLocation> {
-    let name =
-        url.host_str().filter(|name| !name.is_empty()).ok_or_else(|| InvalidLocation("a bucket is missing".into()))?;
+    let name = url
+        .host_str()
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| InvalidLocation("the bucket is missing".into()))?;
     refuse_keys(url)?;
     let prefix = url.path().trim_matches('/').to_owned();
     let mut bucket = Bucket { name: name.to_owned(), prefix, endpoint: None, region: DEFAULT_REGION.into() };
@@ -103,22 +105,22 @@ fn bucket(url: &Url) -> Result<Bucket, InvalidLocation> {
             "endpoint" => {
                 let endpoint = Url::parse(&value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
                 let Some(endpoint) = endpoint else {
-                    return Err(InvalidLocation(format!("the endpoint {value:?} is no http or https URL")));
+                    return Err(InvalidLocation(format!("the endpoint {value:?} is not an http or https URL")));
                 };
                 refuse_keys(&endpoint)?;
                 bucket.endpoint = Some(value.trim_end_matches('/').to_owned());
             }
             "region" => bucket.region = value.into_owned(),
-            other => return Err(InvalidLocation(format!("{other:?} means nothing here"))),
+            other => return Err(InvalidLocation(format!("{other:?} is not a parameter"))),
         }
     }
     Ok(bucket)
 }
 
-/// What has keys in it could not be shown, and nobody would use them.
+/// Keys in a URL are refused: they would not be used, and the URL is shown to people.
 fn refuse_keys(url: &Url) -> Result<(), InvalidLocation> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(InvalidLocation("keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".into()));
+        return Err(InvalidLocation("put keys into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".into()));
     }
     Ok(())
 }
@@ -148,12 +150,12 @@ mod tests {
     fn what_is_no_place_says_what_is_wrong() {
         for (text, wrong) in [
             ("/var/lib", "this is not a URL"),
-            ("http://x/", "this begins with http:"),
-            ("s3:///prefix", "a bucket is missing"),
+            ("http://x/", "the scheme is http:"),
+            ("s3:///prefix", "the bucket is missing"),
             ("s3://key:secret@bodies", "AWS_ACCESS_KEY_ID"),
-            ("s3://bodies?endpoint=localhost:9000", "is no http or https URL"),
+            ("s3://bodies?endpoint=localhost:9000", "is not an http or https URL"),
             ("s3://bodies?endpoint=http://key:secret@localhost:9000", "AWS_ACCESS_KEY_ID"),
-            ("s3://bodies?zone=1", "\"zone\" means nothing here"),
+            ("s3://bodies?zone=1", "\"zone\" is not a parameter"),
         ] {
             let error = Location::parse(text).unwrap_err().to_string();
             assert!(error.contains(wrong), "{text}: {error}");

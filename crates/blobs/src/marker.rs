@@ -1,53 +1,57 @@
-//! The marker of a place: an object with a fixed name that says which place this is.
+//! The marker: an object with a fixed name that holds the identity of the storage.
 //!
-//! An address does not say it. A directory of the same name is another one on another machine, a volume that is not
-//! mounted leaves an empty directory, and a bucket may have been made anew. So the first process draws an identity and
-//! writes it down among the bodies; whoever moves the bodies takes it along.
+//! The address is not enough: a directory of the same name is another one on another machine, a volume that is not
+//! mounted leaves an empty directory, and a bucket may have been recreated. So the first process generates an identity
+//! and writes it beside the bodies. It must be moved together with them.
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 use redrive_store::PlaceId;
 
-use crate::failure::{self, PlaceError};
+use crate::failure::{self, StorageError};
 
 /// The most bytes that a marker has, a line's end included.
 pub(crate) const LONGEST: u64 = 64;
 
-/// The identity of the place, if it has one.
-pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<PlaceId>, PlaceError> {
+/// The identity of the storage, if it has one.
+pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<PlaceId>, StorageError> {
     let object = match storage.get(name).await {
         Ok(object) => object,
         Err(error) if failure::is_missing(&error) => return Ok(None),
-        Err(error) => return Err(PlaceError::of(&error)),
+        Err(error) => return Err(StorageError::of(&error)),
     };
     if object.meta.size > LONGEST {
-        return Err(PlaceError::NotAMarker { name: name.to_string() });
+        return Err(StorageError::NotAMarker { name: name.to_string() });
     }
-    let bytes = object.bytes().await.map_err(|error| PlaceError::of(&error))?;
+    let bytes = object.bytes().await.map_err(|error| StorageError::of(&error))?;
     parse(name.as_ref(), &bytes).map(Some)
 }
 
-/// The identity that the object `name` says.
-pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, PlaceError> {
+/// The identity in the content of the object `name`.
+pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, StorageError> {
     let text = std::str::from_utf8(content).ok();
     let identity = text.and_then(|text| text.trim_end().parse().ok());
-    identity.ok_or_else(|| PlaceError::NotAMarker { name: name.to_owned() })
+    identity.ok_or_else(|| StorageError::NotAMarker { name: name.to_owned() })
 }
 
-/// Makes `fresh` the identity of a place that has none. Answers what it is then: somebody else may have been first.
-pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId) -> Result<PlaceId, PlaceError> {
+/// Makes `fresh` the identity of a storage that has none. Returns the identity that it has then: another process may
+/// have been first.
+pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId) -> Result<PlaceId, StorageError> {
     let content = Bytes::from(format!("{fresh}\n"));
     let only_if_absent = PutOptions::from(PutMode::Create);
     match storage.put_opts(name, content.clone().into(), only_if_absent).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if not.
+        // Then two at the same moment are told apart by the read that follows, if they are lucky, and by the store if
+        // not.
         Err(error) if knows_no_conditions(&error) => {
-            storage.put(name, content.into()).await.map_err(|error| PlaceError::of(&error))?;
+            storage.put(name, content.into()).await.map_err(|error| StorageError::of(&error))?;
         }
-        Err(error) => return Err(PlaceError::of(&error)),
+        Err(error) => return Err(StorageError::of(&error)),
     }
-    read(storage, name).await?.ok_or_else(|| PlaceError::Unavailable("what was written is not there".into()))
+    read(storage, name)
+        .await?
+        .ok_or_else(|| StorageError::Unavailable("the marker that was written is not there".into()))
 }
 
 /// Not everything that speaks S3 knows conditions; what does not either ignores them or says so.
@@ -110,7 +114,7 @@ mod tests {
             for answer in
                 [read(&storage, &name).await.map(drop), write(&storage, &name, PlaceId::of(1)).await.map(drop)]
             {
-                assert!(matches!(answer, Err(PlaceError::NotAMarker { .. })), "{content:?}: {answer:?}");
+                assert!(matches!(answer, Err(StorageError::NotAMarker { .. })), "{content:?}: {answer:?}");
             }
             let left = storage.get(&name).await.unwrap().bytes().await.unwrap();
             assert_eq!(left, content.as_bytes());

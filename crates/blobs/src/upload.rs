@@ -1,4 +1,4 @@
-//! Taking a body in, piece by piece, hashed on the way.
+//! Receives a body piece by piece, hashes it, and uploads it as it comes.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
@@ -10,25 +10,25 @@ use redrive_engine::bodies::{BodyError, Pieces};
 
 use crate::failure;
 
-/// How much is gathered before it is sent on: the least that S3 takes as a part, and all that an upload holds in memory.
+/// The size of a part: the smallest that S3 accepts, and the most memory that an upload needs.
 pub(crate) const PART: usize = 5 * 1024 * 1024;
 
-/// A body that has come in, and is not in its place yet.
+/// A body that was received and does not have its final name yet.
 pub(crate) struct Received {
     pub(crate) hash: BodyHash,
     pub(crate) length: u64,
     pub(crate) content: Content,
 }
 
-/// Where a body is that has come in.
+/// Where the bytes of a received body are.
 pub(crate) enum Content {
-    /// It is small enough to be here.
-    Here(Bytes),
-    /// In an object that waits to be put in its place.
-    Waiting(Path),
+    /// In memory: it fits into one part.
+    InMemory(Bytes),
+    /// In an object below `incoming`, which is still to be renamed.
+    Uploaded(Path),
 }
 
-/// Takes in what comes, at most `limit` bytes; what does not fit into one part goes to `path` as it comes.
+/// Receives a body of at most `limit` bytes. What does not fit into one part is uploaded to `path` as it comes.
 pub(crate) async fn receive(
     storage: &dyn ObjectStore,
     path: &Path,
@@ -57,16 +57,16 @@ pub(crate) async fn receive(
     }
     let length = hasher.length();
     let content = match upload {
-        None => Content::Here(gathered.freeze()),
+        None => Content::InMemory(gathered.freeze()),
         Some(upload) => {
             upload.finish(gathered.freeze()).await?;
-            Content::Waiting(path.clone())
+            Content::Uploaded(path.clone())
         }
     };
     Ok(Received { hash: hasher.finish(), length, content })
 }
 
-/// An object that is being written. One that is dropped half-way is taken back.
+/// A multipart upload. Dropping it before it is finished aborts it.
 struct Upload(Option<Box<dyn MultipartUpload>>);
 
 impl Upload {
@@ -104,7 +104,7 @@ impl Drop for Upload {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = upload.abort().await {
-                    tracing::debug!(%error, "an upload that broke off could not be taken back");
+                    tracing::debug!(%error, "could not abort an unfinished upload; the collector deletes it later");
                 }
             });
         }

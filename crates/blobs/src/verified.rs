@@ -1,4 +1,4 @@
-//! Giving a body out, and never the last piece of a wrong one.
+//! Reads a body, and withholds its last piece unless its hash is right.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -9,8 +9,8 @@ use redrive_engine::bodies::{BodyError, Pieces};
 
 use crate::failure;
 
-/// The pieces of an object that should be `body`. What it is can only be known at its end, so the piece that completes it
-/// comes when all is known to be right, and an error in its place if it is not.
+/// The pieces of an object that should be `body`. The hash is known only at the end, so the last piece is given out
+/// after it was checked; if it is wrong, there is an error instead.
 pub(crate) fn pieces(object: GetResult, body: BodyRef) -> Pieces {
     let pieces = object.into_stream();
     Box::pin(stream::unfold(Some((pieces, BodyHasher::default())), move |state| async move {
@@ -19,7 +19,7 @@ pub(crate) fn pieces(object: GetResult, body: BodyRef) -> Pieces {
             Some(Ok(piece)) => check(&mut hasher, piece, &body),
             Some(Err(error)) => Err(failure::of(error)),
             None if hasher.length() == body.length => return None,
-            // As many were announced: what is short is the answer, not the object.
+            // The object has the right length: the answer was cut short, not the object.
             None => {
                 let (came, all) = (hasher.length(), body.length);
                 Err(BodyError::Unavailable(format!("the answer ends after {came} of {all} bytes")))

@@ -4,7 +4,7 @@
 
 #[path = "support/s3.rs"]
 mod s3;
-#[path = "../../transport/tests/support/tls.rs"]
+#[path = "../../dial/tests/support/tls.rs"]
 #[allow(dead_code, unreachable_pub, reason = "another crate's tests use the rest of it")]
 mod tls;
 

@@ -1,4 +1,4 @@
-//! Which commands there are.
+//! The command line: the list of commands, and how each is run.
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -8,12 +8,13 @@ use crate::commands::{
 };
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
-const ABOUT: &str = "Redrive: a durable retry service.\n\nHand it a request; it sees it through.";
+const ABOUT: &str = "Redrive: a durable retry service.\n\n\
+    It stores HTTP requests and retries them until they are delivered or their attempts or time run out.";
 
 const EXAMPLES: &str = "\
 Examples:
   redrive serve                                           # start the service on 127.0.0.1:8620
-  redrive send https://example.com/hook -d hello --wait   # have a request delivered, and watch
+  redrive send https://example.com/hook -d hello --wait   # send a request, and watch it
   redrive tasks list --status FAILED --status EXHAUSTED   # what could not be delivered";
 
 /// The command line.
@@ -29,30 +30,30 @@ pub struct Cli {
 enum Command {
     /// Run the service
     Serve(serve::Args),
-    /// Hand a request over for delivery
+    /// Send a request through the service
     Send(Box<send::Args>),
-    /// Look at tasks, take them back, bring them forward
+    /// List, show, cancel, retry and replay tasks
     #[command(subcommand)]
     Tasks(tasks::Command),
-    /// Look at retry policies and change them
+    /// List, show, apply and delete retry policies
     #[command(subcommand)]
     Policies(policies::Command),
-    /// Check policies and what services declare against the retry standard
+    /// Check retry policies and service declarations against the retry standard
     Lint(lint::Args),
-    /// Show what retry policies do to a dependency that goes down, before it does
+    /// Simulate what retry policies do to a dependency during an outage
     Simulate(Box<simulate::Args>),
-    /// Look at the processes over the store
+    /// List the nodes of the service
     Nodes(nodes::Args),
-    /// Say what is wrong with a service, if anything is
+    /// Check whether a service is ready and report problems
     Doctor(doctor::Args),
     /// Move rows of an outbox table into Redrive
     #[command(subcommand)]
     Outbox(outbox::Command),
-    /// Bring the schema of a PostgreSQL store up to date
+    /// Update the schema of a PostgreSQL store
     Migrate(migrate::Args),
-    /// Show what configuration is in force and where each value came from
+    /// Show the effective configuration and where each value comes from
     Config(config::Args),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions(completions::Args),
 }
 
@@ -71,12 +72,12 @@ fn with_exit_codes(command: clap::Command) -> clap::Command {
     command.after_help(format!("{examples}{codes}")).mut_subcommands(with_exit_codes)
 }
 
-/// How this program was called, so that what it tells people to type works for them.
+/// The path that this program was started with, so that printed command lines can be copied.
 pub(crate) fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "redrive".into())
 }
 
-/// Does what the command line says, and says how to end.
+/// Runs the command that the command line names, and returns how the program exits.
 pub fn main() -> Exit {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
@@ -111,9 +112,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     }
 }
 
-/// Help and version are what was asked for; everything else is wrong usage.
+/// `--help` and `--version` succeed; everything else is a usage error.
 fn usage(error: &clap::Error) -> Exit {
-    // A closed pipe is the only way in which this fails, and then nobody reads.
+    // Fails only if the pipe is closed, and then there is no reader.
     error.print().ok();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,

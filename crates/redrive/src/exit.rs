@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes that scripts rely on, and the error that carries one.
+//! The exit codes, and the error that carries one.
 
 use std::fmt;
 use std::io;
@@ -8,19 +8,19 @@ use bytes::Bytes;
 
 use crate::output::{Output, notice};
 
-/// How the program ends. The numbers are an interface: they never change their meaning.
+/// How the program exits. Scripts rely on the codes: they never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done; after a wait: delivered.
     Done = 0,
-    /// The request failed or could not be understood.
+    /// The request failed or was refused.
     Failed = 1,
-    /// The command line could not be understood.
+    /// The command line is not valid.
     Usage = 2,
     /// The task ended FAILED, EXHAUSTED or CANCELLED.
     NotDelivered = 3,
-    /// The wait ran out before the task ended.
-    WaitRanOut = 4,
+    /// The wait timed out before the task ended.
+    WaitTimedOut = 4,
     /// There is no such task or policy.
     NotFound = 5,
     /// The server could not be reached.
@@ -34,11 +34,11 @@ pub enum Exit {
 /// The exit codes, as every `--help` lists them.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; after a wait: delivered
-  1    the request failed or could not be understood
-  2    wrong usage
+  0    success; after a wait: delivered
+  1    the request failed or was refused
+  2    usage error
   3    the task ended FAILED, EXHAUSTED or CANCELLED
-  4    the wait ran out
+  4    the wait timed out
   5    no such task or policy
   6    the server could not be reached
   78   bad configuration
@@ -46,16 +46,16 @@ Exit codes:
 
 /// The exit codes of `redrive lint`, which are those that linters have.
 pub const LINT_EXIT_CODES: &str = "\
-Exit codes, which differ from those of the other commands:
-  0    no finding that --fail-on stops
+Exit codes (not those of the other commands):
+  0    no finding at or above the gate of --fail-on
   1    findings
-  2    something could not be read: a file, a part of one, the command line";
+  2    a file, a part of one or the command line could not be read";
 
 /// The exit codes of `redrive simulate`, which asks no server.
 pub const SIMULATE_EXIT_CODES: &str = "\
 Exit codes:
   0    simulated
-  2    what was asked for cannot be simulated, or the page cannot be written there
+  2    the options are not valid, or the page cannot be written
   130  interrupted";
 
 impl Exit {
@@ -71,7 +71,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that ends the program with a code of its own.
+/// An error with an exit code.
 #[derive(Debug)]
 pub struct Failure {
     /// The code.
@@ -97,11 +97,11 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Says on standard error what went wrong, and how to end. A program that asked for JSON gets the server's problem
-/// document on standard output as well.
+/// Prints the error to standard error and returns the exit code. With `--json`, the problem document of the server is
+/// printed to standard output as well.
 pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     if error.chain().any(is_broken_pipe) {
-        // Whoever read our output has enough of it (`| head`): that is no error of ours.
+        // The reader closed the pipe (`| head`): that is not an error.
         return Exit::Done;
     }
     notice(format!("error: {error:#}"));
@@ -114,7 +114,7 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     exit_of(error)
 }
 
-/// How this error ends the program.
+/// The exit code of this error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Failure>().map_or(Exit::Failed, |failure| failure.exit)
 }

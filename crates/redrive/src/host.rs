@@ -1,4 +1,4 @@
-//! What this machine is called, and where others find what listens here.
+//! The name of this machine, and the address under which others reach it.
 
 use std::net::SocketAddr;
 
@@ -9,8 +9,8 @@ pub fn name() -> String {
     name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-')).collect()
 }
 
-/// Where others find what listens on `address`: on every address of the machine means nothing to them, so the machine is
-/// named then.
+/// Where others find what listens on `address`: on every address of the machine means nothing to them, so the machine
+/// is named then.
 pub fn reachable(address: SocketAddr) -> String {
     shown(address, &name())
 }

@@ -2,15 +2,15 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | `cli` | which commands there are |
+//! | `cli` | the list of commands |
 //! | `commands` | one file per command |
 //! | `config` | the settings of the service, and where each value came from |
-//! | `serve` | puts store, engine, transport and server together, and takes them down again |
+//! | `serve` | starts and stops store, engine, transport and server |
 //! | `client` | calls a server's API |
 //! | `follow` | waits for a task and shows its attempts as they happen |
 //! | `output` | tables, colours, moments |
 //! | `exit` | the exit codes |
-//! | `host` | what this machine is called |
+//! | `host` | the name of this machine |
 //!
 //! Not here: anything about retrying. This crate reads the environment and files; the others are handed values.
 

@@ -28,7 +28,7 @@ pub enum ConnectError {
     Tls(#[from] rustls::Error),
     /// Nobody can be trusted.
     #[error(transparent)]
-    Trust(#[from] redrive_trust::Error),
+    Trust(#[from] redrive_dial::AuthorityError),
     /// There is nobody, or somebody who says no.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),

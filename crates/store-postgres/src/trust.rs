@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use redrive_trust::{Authorities, Error};
+use redrive_dial::{Authorities, AuthorityError as Error};
 
 use crate::connect::ConnectError;
 

@@ -11,21 +11,21 @@ use redrive_core::{Answer, Body, ErrorType, TenantId};
 use redrive_engine::bodies::{Bodies, BodyError};
 use redrive_engine::transport::{Gate, Outbound, SendError, Withdrawn};
 
-use crate::body::{self, Cut, Keep};
+use crate::answer_body::{self, AnswerLimits, Incomplete};
+use crate::checked_out::{CheckedOut, SendFailure};
 use crate::deadline::Deadline;
 use crate::failure;
 use crate::http2::Use;
 use crate::informational::{self, Informational};
-use crate::line::{Line, Unsent};
 use crate::message::{self, Message};
 use crate::origin::Origin;
-use crate::outgoing::{BodyState, Outgoing};
-use crate::peer::Peer;
+use crate::origin_pool::OriginPool;
 use crate::pool::Pool;
+use crate::request_body::{BodyState, RequestBody};
 use crate::target::Target;
 
-/// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and many
-/// peers allow no more than 64 KiB unread on all streams together.
+/// A larger body has an HTTP/2 connection for itself. A peer that is slow to read it leaves no window for others, and
+/// many peers allow no more than 64 KiB unread on all streams together.
 const LARGE_BODY: u64 = 16 * 1024;
 
 /// Sends `outbound` over a connection of `pool`.
@@ -35,24 +35,24 @@ pub(crate) async fn run(
     outbound: Outbound,
 ) -> Result<Answer, SendError> {
     let target = Target::parse(&outbound.request.target_url)?;
-    let peer = pool.peer(&outbound.lane.tenant, &target)?;
+    let origin_pool = pool.origin_pool(&outbound.lane.tenant, &target)?;
     let timer = pin!(tokio::time::sleep(outbound.attempt_timeout));
     let mut deadline = Deadline::new(timer, outbound.attempt_timeout);
     let body_state = BodyState::default();
     let body = open(bodies.as_ref(), &outbound, &body_state, &mut deadline).await?;
     let usage = if body.length() > LARGE_BODY { Use::Exclusive } else { Use::Shared };
-    let message = message::build(&outbound, body, &target, &peer.origin)?;
+    let message = message::build(&outbound, body, &target, &origin_pool.origin)?;
     let attempt = Attempt {
         pool: &pool,
-        peer: &peer,
+        origin_pool: &origin_pool,
         usage,
         connect_timeout: outbound.connect_timeout,
         gate: &*outbound.gate,
         body_state,
         keep: keep(&pool, bodies.as_ref(), &outbound.lane.tenant),
     };
-    let (line, response) = attempt.send(message, &mut deadline).await?;
-    attempt.receive(line, response, &mut deadline).await
+    let (checked_out, response) = attempt.send(message, &mut deadline).await?;
+    attempt.receive(checked_out, response, &mut deadline).await
 }
 
 /// Whether this request can be put on the wire: what [`run`] finds out before it connects. For tests that what a server
@@ -60,34 +60,34 @@ pub(crate) async fn run(
 pub fn check(outbound: &Outbound) -> Result<(), SendError> {
     let target = Target::parse(&outbound.request.target_url)?;
     let origin = Origin::parse(&target)?;
-    let body = Outgoing::whole(outbound.request.body.inline().cloned().unwrap_or_default());
+    let body = RequestBody::whole(outbound.request.body.inline().cloned().unwrap_or_default());
     let mut message = message::build(outbound, body, &target, &origin)?;
     message::into_http2(&mut message, &origin)
 }
 
 /// How much of the answer is kept, and where.
-fn keep<'a>(pool: &Pool, bodies: Option<&'a Arc<dyn Bodies>>, tenant: &'a TenantId) -> Keep<'a> {
+fn keep<'a>(pool: &Pool, bodies: Option<&'a Arc<dyn Bodies>>, tenant: &'a TenantId) -> AnswerLimits<'a> {
     let most = pool.options.kept_answer_bytes;
     let inline = usize::try_from(most).unwrap_or(usize::MAX).min(pool.options.inline_answer_bytes);
-    let apart = bodies.filter(|_| most > inline as u64).map(|bodies| (bodies, most));
-    Keep { inline, apart, tenant }
+    let storage = bodies.filter(|_| most > inline as u64).map(|bodies| (bodies, most));
+    AnswerLimits { inline, storage, tenant }
 }
 
-/// The body to send. A stored one is looked for before anything is said to the dependency: if it is not there, nothing is.
+/// The body to send. A stored one is opened before the dependency is contacted.
 async fn open(
     bodies: Option<&Arc<dyn Bodies>>,
     outbound: &Outbound,
     body_state: &BodyState,
     deadline: &mut Deadline<'_>,
-) -> Result<Outgoing, SendError> {
+) -> Result<RequestBody, SendError> {
     let stored = match &outbound.request.body {
-        Body::Inline(bytes) => return Ok(Outgoing::whole(bytes.clone())),
+        Body::Inline(bytes) => return Ok(RequestBody::whole(bytes.clone())),
         Body::Stored(stored) => stored,
     };
-    let nowhere = || BodyError::Unavailable("nothing says where bodies are kept".into());
+    let nowhere = || BodyError::Unavailable("no blob storage is configured (--blobs)".into());
     let bodies = bodies.ok_or_else(|| failure::unread(&nowhere()))?;
     match deadline.limit(bodies.open(&outbound.lane.tenant, stored)).await {
-        Some(Ok(pieces)) => Ok(Outgoing::streamed(pieces, stored.length, body_state.clone())),
+        Some(Ok(pieces)) => Ok(RequestBody::streamed(pieces, stored.length, body_state.clone())),
         Some(Err(error)) => Err(failure::unread(&error)),
         None => {
             let late = format!("no answer within {:?}", deadline.timeout());
@@ -98,13 +98,13 @@ async fn open(
 
 struct Attempt<'a> {
     pool: &'a Pool,
-    peer: &'a Peer,
+    origin_pool: &'a OriginPool,
     usage: Use,
     connect_timeout: Duration,
     gate: &'a dyn Gate,
     /// Says if it is the stored body that failed, and not the dependency.
     body_state: BodyState,
-    keep: Keep<'a>,
+    keep: AnswerLimits<'a>,
 }
 
 impl Attempt<'_> {
@@ -114,60 +114,64 @@ impl Attempt<'_> {
         &self,
         message: Message,
         deadline: &mut Deadline<'_>,
-    ) -> Result<(Line, Response<Incoming>), SendError> {
-        let mut line = self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?;
-        let message = match self.try_send(&mut line, message, deadline).await? {
-            Sent::Answered(response) => return Ok((line, response)),
-            Sent::Withdrawn => return self.withdrawn(line).await,
-            Sent::HandedBack(message, _) => message,
+    ) -> Result<(CheckedOut, Response<Incoming>), SendError> {
+        let mut checked_out = self.pool.checkout(self.origin_pool, self.usage, self.connect_timeout, deadline).await?;
+        let message = match self.try_send(&mut checked_out, message, deadline).await? {
+            TryOutcome::Answered(response) => return Ok((checked_out, response)),
+            TryOutcome::Withdrawn => return self.withdrawn(checked_out).await,
+            TryOutcome::HandedBack(message, _) => message,
         };
-        line = match line {
-            Line::Own { .. } => {
-                let another = self.pool.open_another(self.peer, self.usage, self.connect_timeout, deadline);
+        checked_out = match checked_out {
+            CheckedOut::Exclusive { .. } => {
+                let another = self.pool.open_another(self.origin_pool, self.usage, self.connect_timeout, deadline);
                 Box::pin(another).await?
             }
-            Line::Shared(_) => self.pool.checkout(self.peer, self.usage, self.connect_timeout, deadline).await?,
+            CheckedOut::Shared(_) => {
+                self.pool.checkout(self.origin_pool, self.usage, self.connect_timeout, deadline).await?
+            }
         };
-        match self.try_send(&mut line, message, deadline).await? {
-            Sent::Answered(response) => Ok((line, response)),
-            Sent::Withdrawn => self.withdrawn(line).await,
-            Sent::HandedBack(_, error) => Err(failure::exchange(&self.peer.origin, &error)),
+        match self.try_send(&mut checked_out, message, deadline).await? {
+            TryOutcome::Answered(response) => Ok((checked_out, response)),
+            TryOutcome::Withdrawn => self.withdrawn(checked_out).await,
+            TryOutcome::HandedBack(_, error) => Err(failure::exchange(&self.origin_pool.origin, &error)),
         }
     }
 
     async fn try_send(
         &self,
-        line: &mut Line,
+        checked_out: &mut CheckedOut,
         mut message: Message,
         deadline: &mut Deadline<'_>,
-    ) -> Result<Sent, SendError> {
-        if let Line::Shared(_) = line {
-            message::into_http2(&mut message, &self.peer.origin)?;
+    ) -> Result<TryOutcome, SendError> {
+        if let CheckedOut::Shared(_) = checked_out {
+            message::into_http2(&mut message, &self.origin_pool.origin)?;
         }
         if let Err(Withdrawn) = self.gate.open() {
-            return Ok(Sent::Withdrawn);
+            return Ok(TryOutcome::Withdrawn);
         }
         let informational = Informational::answers_to(&mut message);
-        match deadline.limit(informational.limit(line.send(message))).await {
-            Some(Some(Ok(response))) => Ok(Sent::Answered(response)),
+        match deadline.limit(informational.limit(checked_out.send(message))).await {
+            Some(Some(Ok(response))) => Ok(TryOutcome::Answered(response)),
             Some(None) => {
-                let origin = &self.peer.origin;
+                let origin = &self.origin_pool.origin;
                 let many = format!("more than {} informational answers (1xx) from {origin}", informational::MOST);
                 Err(failure::of(ErrorType::MalformedAnswer, many))
             }
-            Some(Some(Err(Unsent { error, message }))) => {
+            Some(Some(Err(SendFailure { error, message }))) => {
                 if let Some(broken) = self.body_state.get() {
                     return Err(failure::incomplete(&broken));
                 }
-                self.doubt(line, Some(&error));
-                match (&*line, message) {
-                    (Line::Own { kept: true, .. }, Some(message)) => Ok(Sent::HandedBack(message, error)),
-                    (Line::Shared(_), Some(mut message)) => {
-                        message::back_from_http2(&mut message, &self.peer.origin);
-                        Ok(Sent::HandedBack(message, error))
+                self.doubt(checked_out, Some(&error));
+                match (&*checked_out, message) {
+                    (CheckedOut::Exclusive { kept: true, .. }, Some(message)) => {
+                        Ok(TryOutcome::HandedBack(message, error))
+                    }
+                    (CheckedOut::Shared(_), Some(mut message)) => {
+                        message::back_from_http2(&mut message, &self.origin_pool.origin);
+                        Ok(TryOutcome::HandedBack(message, error))
                     }
                     // A new connection that hands a message back was never a good one.
-                    _ => Err(failure::exchange(&self.peer.origin, &error)),
+                    _ => Err(failure::exchange(&self.origin_pool.origin, &error)),
                 }
             }
             None if self.body_state.is_waited_for() => {
@@ -175,70 +179,71 @@ impl Attempt<'_> {
                 Err(failure::incomplete(&BodyError::Unavailable(late)))
             }
             None => {
-                self.doubt(line, None);
+                self.doubt(checked_out, None);
                 Err(self.late("no answer", deadline))
             }
         }
     }
 
     /// Keeps the connection, on which nothing was written, for others.
-    async fn withdrawn<T>(&self, line: Line) -> Result<T, SendError> {
-        self.pool.put_back(self.peer, line).await;
+    async fn withdrawn<T>(&self, checked_out: CheckedOut) -> Result<T, SendError> {
+        self.pool.put_back(self.origin_pool, checked_out).await;
         Err(failure::not_sent(Withdrawn.to_string()))
     }
 
     /// The whole answer, or as much of it as is kept.
     async fn receive(
         &self,
-        mut line: Line,
+        mut checked_out: CheckedOut,
         response: Response<Incoming>,
         deadline: &mut Deadline<'_>,
     ) -> Result<Answer, SendError> {
         let (head, body) = response.into_parts();
-        match body::read(&mut line, body, deadline, self.keep).await {
+        match answer_body::read(&mut checked_out, body, deadline, self.keep).await {
             Ok(read) => {
-                // With a rest that nobody reads, the line is dropped: an own connection closes, a stream is reset.
+                // With an unread rest it is dropped: an exclusive connection closes, a stream is reset.
                 if !read.truncated {
-                    self.pool.put_back(self.peer, line).await;
+                    self.pool.put_back(self.origin_pool, checked_out).await;
                 }
                 let headers = fields(&head.headers);
                 Ok(Answer { status: head.status.as_u16(), headers, body: read.body, truncated: read.truncated })
             }
-            Err(Cut::Late) => {
-                self.doubt(&line, None);
+            Err(Incomplete::Late) => {
+                self.doubt(&checked_out, None);
                 Err(self.late("no complete answer", deadline))
             }
-            Err(Cut::Broken(error)) => {
+            Err(Incomplete::Broken(error)) => {
                 if let Some(broken) = self.body_state.get() {
                     return Err(failure::incomplete(&broken));
                 }
-                self.doubt(&line, Some(&error));
-                Err(failure::exchange(&self.peer.origin, &error))
+                self.doubt(&checked_out, Some(&error));
+                Err(failure::exchange(&self.origin_pool.origin, &error))
             }
         }
     }
 
-    /// A shared connection that failed, or on which nothing at all came in time, may be dead without knowing it: the
-    /// sends that come after this one use a new one. While other streams get answers, it is only this one that is late.
-    fn doubt(&self, line: &Line, error: Option<&hyper::Error>) {
-        let Line::Shared(stream) = line else { return };
+    /// Retires a shared connection that failed, or on which nothing at all came in time: it may be dead, so later sends
+    /// use a new one. While other streams get answers, only this one is late.
+    fn doubt(&self, checked_out: &CheckedOut, error: Option<&hyper::Error>) {
+        let CheckedOut::Shared(stream) = checked_out else { return };
         let doubtful = match error {
             Some(error) => !failure::is_of_one_stream(error),
             None => stream.is_connection_silent(),
         };
         if doubtful {
-            self.peer.retire(stream.connection());
+            self.origin_pool.retire(stream.connection());
         }
     }
 
     fn late(&self, what: &str, deadline: &Deadline<'_>) -> SendError {
-        let message = format!("{what} from {} within {:?}", self.peer.origin, deadline.timeout());
+        let message = format!("{what} from {} within {:?}", self.origin_pool.origin, deadline.timeout());
         failure::of(ErrorType::ReadTimeout, message)
     }
 }
 
-/// What a try came to.
-enum Sent {
+/// What trying to send on one connection came to.
+enum TryOutcome {
+    /// The head of the answer has come.
     Answered(Response<Incoming>),
     /// Not a byte of the message was written, because it must not go out any more.
     Withdrawn,

@@ -1,8 +1,10 @@
-//! The queue of sends that need a connection of their own to one origin: at most [`MOST_CONNECTING`] are opened at a time.
+//! The queue of sends that need a connection of their own to one origin: at most [`MOST_CONNECTING`] are opened at a
+//! time.
 //!
-//! The number of connections is not limited here, only how many are opened at one moment. Thousands of tasks that are due
-//! together would otherwise open a connection each, the origin's listen queue (often 128) would overflow, and the kernel would
-//! retry the dropped ones after a second. A connection that becomes unused goes to the send that has waited for longest.
+//! The number of connections is not limited here, only how many are opened at one moment. Thousands of tasks that are
+//! due together would otherwise open a connection each, the origin's listen queue (often 128) would overflow, and the
+//! kernel would retry the dropped ones after a second. A connection that becomes unused goes to the send that has
+//! waited for longest.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::http1;
-use crate::peer::Kept;
+use crate::origin_pool::Connections;
 
 /// The most connections of one tenant to one origin that are being opened at a time.
 pub(crate) const MOST_CONNECTING: usize = 64;
@@ -19,11 +21,11 @@ pub(crate) const MOST_CONNECTING: usize = 64;
 #[derive(Default)]
 pub(crate) struct ConnectQueue {
     opening: usize,
-    waiting: VecDeque<oneshot::Sender<Granted>>,
+    waiting: VecDeque<oneshot::Sender<Grant>>,
 }
 
 /// What a send gets after its wait for a connection.
-pub(crate) enum Granted {
+pub(crate) enum Grant {
     /// An unused connection.
     Connection(http1::Connection),
     /// The right to open one.
@@ -33,7 +35,7 @@ pub(crate) enum Granted {
 /// The right to open a connection. Dropping it passes it on.
 pub(crate) struct Permit {
     /// Where it is passed on; nothing once it has been.
-    of: Option<Arc<Mutex<Kept>>>,
+    of: Option<Arc<Mutex<Connections>>>,
     is_late: bool,
 }
 
@@ -46,13 +48,14 @@ impl Permit {
 
 impl ConnectQueue {
     /// A permit, if fewer than [`MOST_CONNECTING`] connections are being opened, or a place in the queue.
-    pub(crate) fn join(&mut self, of: &Arc<Mutex<Kept>>) -> Result<Permit, oneshot::Receiver<Granted>> {
+    pub(crate) fn join(&mut self, of: &Arc<Mutex<Connections>>) -> Result<Permit, oneshot::Receiver<Grant>> {
         if self.opening < MOST_CONNECTING {
             self.opening += 1;
             return Ok(Permit { of: Some(of.clone()), is_late: false });
         }
         let (given, ticket) = oneshot::channel();
-        // Sends that were given up meanwhile are forgotten here: nobody else looks at those in the middle.
+        // Sends that were given up meanwhile are removed here: they are not noticed elsewhere until they are first in
+        // the queue.
         if self.waiting.len() == self.waiting.capacity() {
             self.waiting.retain(|waiting| !waiting.is_closed());
         }
@@ -63,20 +66,20 @@ impl ConnectQueue {
     /// Gives an unused connection to the send that has waited for longest; answers it if none waits.
     pub(crate) fn hand_over(&mut self, mut connection: http1::Connection) -> Option<http1::Connection> {
         while let Some(waiting) = self.waiting.pop_front() {
-            match waiting.send(Granted::Connection(connection)) {
-                Err(Granted::Connection(refused)) => connection = refused,
-                Err(Granted::Permit(_)) | Ok(()) => return None,
+            match waiting.send(Grant::Connection(connection)) {
+                Err(Grant::Connection(refused)) => connection = refused,
+                Err(Grant::Permit(_)) | Ok(()) => return None,
             }
         }
         Some(connection)
     }
 
-    fn pass_on(&mut self, of: Arc<Mutex<Kept>>) {
+    fn pass_on(&mut self, of: Arc<Mutex<Connections>>) {
         let mut permit = Permit { of: Some(of), is_late: true };
         while let Some(waiting) = self.waiting.pop_front() {
-            match waiting.send(Granted::Permit(permit)) {
-                Err(Granted::Permit(refused)) => permit = refused,
-                Err(Granted::Connection(_)) | Ok(()) => return,
+            match waiting.send(Grant::Permit(permit)) {
+                Err(Grant::Permit(refused)) => permit = refused,
+                Err(Grant::Connection(_)) | Ok(()) => return,
             }
         }
         // Taken out, because dropping it whole would pass it on once more.
@@ -98,17 +101,17 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
-    fn kept() -> Arc<Mutex<Kept>> {
-        Arc::new(Mutex::new(Kept::new(false)))
+    fn kept() -> Arc<Mutex<Connections>> {
+        Arc::new(Mutex::new(Connections::new(false)))
     }
 
-    fn join(kept: &Arc<Mutex<Kept>>) -> Result<Permit, oneshot::Receiver<Granted>> {
+    fn join(kept: &Arc<Mutex<Connections>>) -> Result<Permit, oneshot::Receiver<Grant>> {
         kept.lock().unwrap().queue.join(kept)
     }
 
-    fn has_permit(ticket: &mut oneshot::Receiver<Granted>) -> Option<Permit> {
+    fn has_permit(ticket: &mut oneshot::Receiver<Grant>) -> Option<Permit> {
         match ticket.try_recv() {
-            Ok(Granted::Permit(permit)) => Some(permit),
+            Ok(Grant::Permit(permit)) => Some(permit),
             _ => None,
         }
     }

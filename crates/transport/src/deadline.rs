@@ -24,7 +24,8 @@ impl<'t> Deadline<'t> {
     pub(crate) async fn limit<W: Future>(&mut self, work: W) -> Option<W::Output> {
         let mut work = std::pin::pin!(work);
         poll_fn(|cx| {
-            // Before the work, which may use up all that a task may do in one go: then the timer would not be looked at.
+            // Before the work, which may use up all that a task may do in one go: then the timer would not be looked
+            // at.
             let is_late = self.timer.as_mut().poll(cx).is_ready();
             match work.as_mut().poll(cx) {
                 Poll::Ready(done) => Poll::Ready(Some(done)),

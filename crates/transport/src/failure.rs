@@ -1,4 +1,4 @@
-//! What went wrong, in the engine's terms: a kind that decides about the retry, and a sentence for people.
+//! Errors of the network as errors of the engine: a kind that decides about the retry, and a sentence for people.
 //!
 //! Sentences name host and port and what was attempted. They are made of our own words and of the names of errors,
 //! never of what the request or the answer contained.
@@ -7,11 +7,11 @@ use std::error::Error as _;
 use std::io;
 
 use redrive_core::ErrorType;
+use redrive_dial::{DialError, DialErrorKind};
 use redrive_engine::bodies::BodyError;
 use redrive_engine::transport::SendError;
 
 use crate::origin::Origin;
-use crate::shortage::Shortage;
 
 /// A failure of this `kind`.
 pub(crate) fn of(kind: ErrorType, message: impl Into<String>) -> SendError {
@@ -23,14 +23,25 @@ pub(crate) fn invalid(message: impl Into<String>) -> SendError {
     of(ErrorType::InvalidRequest, message)
 }
 
-/// Why nothing was sent, by no fault of the dependency.
+/// Nothing was sent, and the dependency is not at fault.
 pub(crate) fn not_sent(message: impl Into<String>) -> SendError {
     of(ErrorType::NotSent, message)
 }
 
-/// What this machine lacks for a connection to `origin`.
-pub(crate) fn short(origin: &Origin, shortage: Shortage) -> SendError {
-    not_sent(format!("could not connect to {origin}: {shortage}"))
+/// Why a connection could not be opened.
+pub(crate) fn dial(error: DialError) -> SendError {
+    let kind = match error.kind {
+        DialErrorKind::Dns => ErrorType::Dns,
+        DialErrorKind::ConnectionRefused => ErrorType::ConnectionRefused,
+        DialErrorKind::ConnectionReset => ErrorType::ConnectionReset,
+        DialErrorKind::ConnectTimeout => ErrorType::ConnectTimeout,
+        DialErrorKind::ConnectFailed => ErrorType::ConnectFailed,
+        DialErrorKind::TlsCertificate => ErrorType::TlsCertificate,
+        DialErrorKind::TlsHandshake => ErrorType::TlsHandshake,
+        DialErrorKind::TlsHandshakeTimeout => ErrorType::TlsHandshakeTimeout,
+        DialErrorKind::Shortage => ErrorType::NotSent,
+    };
+    of(kind, error.message)
 }
 
 /// Why nothing went out of a stored body.
@@ -52,36 +63,13 @@ fn body(error: &BodyError, out_of_reach: ErrorType) -> SendError {
     of(kind, error.to_string())
 }
 
-/// Why the connection itself could not be made.
-pub(crate) fn connect(origin: &Origin, error: &io::Error) -> SendError {
-    let kind = match error.kind() {
-        io::ErrorKind::ConnectionRefused => ErrorType::ConnectionRefused,
-        io::ErrorKind::TimedOut => ErrorType::ConnectTimeout,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => ErrorType::ConnectionReset,
-        _ => ErrorType::ConnectFailed,
-    };
-    of(kind, format!("could not connect to {origin}: {error}"))
-}
-
-/// Why there is no TLS on a connection.
-pub(crate) fn handshake(origin: &Origin, error: &io::Error) -> SendError {
-    let attempted = format!("could not agree on tls with {origin}");
-    match tls_error(error) {
-        Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
-            of(ErrorType::TlsCertificate, format!("{attempted}: {error}"))
-        }
-        Some(error) => of(ErrorType::TlsHandshake, format!("{attempted}: {error}")),
-        None => of(ErrorType::ConnectionReset, format!("{attempted}: {error}")),
-    }
-}
-
 /// Why a connection brought no complete answer.
 pub(crate) fn exchange(origin: &Origin, error: &hyper::Error) -> SendError {
     let (kind, reason) = diagnose(error);
     of(kind, format!("no complete answer from {origin}: {reason}"))
 }
 
-/// Whether only this stream of an HTTP/2 connection failed, by the peer's own word.
+/// Whether the peer reset only this stream of an HTTP/2 connection.
 pub(crate) fn is_of_one_stream(error: &hyper::Error) -> bool {
     source::<h2::Error>(error).is_some_and(|error| error.is_reset() && error.is_remote())
 }
@@ -99,7 +87,7 @@ fn diagnose(error: &hyper::Error) -> (ErrorType, String) {
     if let Some(error) = source::<io::Error>(error) {
         return diagnose_io(error);
     }
-    // The one kind that hyper has no question for comes alone: bytes that nobody asked for, such as a banner.
+    // The one kind without a method in hyper has no source: unexpected bytes, such as a banner.
     let unexpected = error.source().is_none()
         && !(error.is_incomplete_message() || error.is_canceled() || error.is_closed() || error.is_user());
     let kind = if unexpected { ErrorType::MalformedAnswer } else { ErrorType::ConnectionReset };

@@ -1,7 +1,8 @@
-//! An HTTP/1.1 connection, for one send at a time.
+//! An HTTP/1.1 connection, used by one send at a time.
 //!
-//! It has no task of its own: the send that uses it polls it. That saves trips through the scheduler, it tells at once whether the connection can be used again, and a send that is dropped takes its socket with it. An
-//! unused connection is not polled at all; whether the peer has closed it meanwhile is looked at before its next use.
+//! It has no task of its own: the send that uses it polls it. That saves trips through the scheduler, it tells at once
+//! whether the connection can be used again, and a send that is dropped takes its socket with it. An unused connection
+//! is not polled at all; whether the peer has closed it meanwhile is looked at before its next use.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,20 +14,20 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::line::Unsent;
+use crate::checked_out::SendFailure;
+use crate::co_poll::CoPoll;
 use crate::message::Message;
-use crate::outgoing::Outgoing;
-use crate::turn::Turn;
+use crate::request_body::RequestBody;
 
 /// The most bytes of an answer's head, and of anything else that is buffered for a connection.
 const BUFFER_LIMIT: usize = 64 * 1024;
 
 /// An open HTTP/1.1 connection.
 pub(crate) struct Connection {
-    requests: http1::SendRequest<Outgoing>,
+    requests: http1::SendRequest<RequestBody>,
     /// Moves the bytes; gone once the connection is closed.
     driver: Option<Driver>,
-    turn: Turn,
+    turn: CoPoll,
 }
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -38,13 +39,13 @@ impl Connection {
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (requests, driver) = http1::Builder::new().max_buf_size(BUFFER_LIMIT).handshake(TokioIo::new(io)).await?;
-        Ok(Connection { requests, driver: Some(Box::pin(driver)), turn: Turn::new() })
+        Ok(Connection { requests, driver: Some(Box::pin(driver)), turn: CoPoll::new() })
     }
 
     /// Sends `message` and waits for the head of the answer.
-    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, Unsent> {
+    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, SendFailure> {
         let sent = self.requests.try_send_request(*message);
-        self.drive(sent).await.map_err(Unsent::from)
+        self.drive(sent).await.map_err(SendFailure::from)
     }
 
     /// Moves bytes until `work`, which waits for them, is done.
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn message() -> Message {
-        let mut message = Message::new(http::Request::new(Outgoing::whole(Bytes::from_static(b"body"))));
+        let mut message = Message::new(http::Request::new(RequestBody::whole(Bytes::from_static(b"body"))));
         *message.method_mut() = http::Method::POST;
         message
     }

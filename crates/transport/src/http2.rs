@@ -1,7 +1,7 @@
 //! An HTTP/2 connection, shared by the sends of a tenant to an origin.
 //!
-//! A send takes one of its streams first. A connection whose peer allows no further stream has none to give, and the send
-//! opens another connection: it must not wait for the streams of other lanes.
+//! A send takes one of its streams first. A connection whose peer allows no further stream has none to give, and the
+//! send opens another connection: it must not wait for the streams of other lanes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,20 +15,20 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use redrive_core::Answer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::line::Unsent;
+use crate::checked_out::SendFailure;
 use crate::message::Message;
-use crate::outgoing::Outgoing;
+use crate::request_body::RequestBody;
 
 /// The most streams at once of a connection, whatever its peer allows.
 pub(crate) const MAX_STREAMS: usize = 256;
-/// The most streams at once of a connection whose peer has not yet said how many it allows. RFC 9113 asks peers to allow
-/// at least as many.
+/// The most streams at once of a connection whose peer has not yet said how many it allows. RFC 9113 asks peers to
+/// allow at least as many.
 pub(crate) const INITIAL_STREAMS: usize = 100;
 /// What a peer may send on one stream before we read: the most that is kept of an answer, and enough above it to see
 /// that there is more.
 const STREAM_WINDOW: u32 = 2 * Answer::BODY_LIMIT as u32;
-/// What a peer may send on all streams before we read. All streams may fill their windows: an answer that is read slowly,
-/// because it goes to object storage, does not keep the others from arriving.
+/// What a peer may send on all streams before we read. All streams may fill their windows: an answer that is read
+/// slowly, because it goes to object storage, does not keep the others from arriving.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS as u32 * STREAM_WINDOW;
 /// The most bytes of an answer's head.
 const HEAD_LIMIT: u32 = 64 * 1024;
@@ -46,7 +46,7 @@ pub(crate) enum Use {
 
 /// An open HTTP/2 connection. It closes when it is dropped and its last stream has ended.
 pub(crate) struct Connection {
-    requests: http2::SendRequest<Outgoing>,
+    requests: http2::SendRequest<RequestBody>,
     driver: SharedDriver,
     streams: AtomicUsize,
     /// How often something arrived on any stream.
@@ -66,7 +66,7 @@ trait Drive: Future<Output = hyper::Result<()>> + Send + Unpin {
     fn max_streams(&self) -> usize;
 }
 
-impl<I> Drive for http2::Connection<TokioIo<I>, Outgoing, TokioExecutor>
+impl<I> Drive for http2::Connection<TokioIo<I>, RequestBody, TokioExecutor>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -155,8 +155,8 @@ impl Connection {
 
 impl Stream {
     /// Sends `message`, which must be in the form of HTTP/2, and waits for the head of the answer.
-    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, Unsent> {
-        let answer = self.connection.requests.clone().try_send_request(*message).await.map_err(Unsent::from)?;
+    pub(crate) async fn send(&mut self, message: Message) -> Result<Response<Incoming>, SendFailure> {
+        let answer = self.connection.requests.clone().try_send_request(*message).await.map_err(SendFailure::from)?;
         self.note_arrival();
         Ok(answer)
     }

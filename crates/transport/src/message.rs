@@ -10,13 +10,13 @@ use redrive_engine::transport::{Outbound, SendError};
 
 use crate::failure;
 use crate::origin::Origin;
-use crate::outgoing::Outgoing;
+use crate::request_body::RequestBody;
 use crate::target::Target;
 
 /// A request, ready for hyper. It is built in the form of HTTP/1.1: the path alone, and a `host` field.
 ///
 /// Boxed, because it is handed on often before it is sent, and is as large as all the rest of a send.
-pub(crate) type Message = Box<Request<Outgoing>>;
+pub(crate) type Message = Box<Request<RequestBody>>;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TASK_ID: HeaderName = HeaderName::from_static("redrive-task-id");
@@ -29,7 +29,7 @@ const ADDED_FIELDS: usize = 7;
 /// The request that `outbound` asks for, with `body`, as `target` and its `origin` need it.
 pub(crate) fn build(
     outbound: &Outbound,
-    body: Outgoing,
+    body: RequestBody,
     target: &Target<'_>,
     origin: &Origin,
 ) -> Result<Message, SendError> {
@@ -169,7 +169,7 @@ mod tests {
     fn built(outbound: &Outbound) -> Result<(Message, Origin), SendError> {
         let target = Target::parse(&outbound.request.target_url)?;
         let origin = Origin::parse(&target)?;
-        let body = Outgoing::whole(outbound.request.body.inline().unwrap().clone());
+        let body = RequestBody::whole(outbound.request.body.inline().unwrap().clone());
         Ok((build(outbound, body, &target, &origin)?, origin))
     }
 

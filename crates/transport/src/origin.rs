@@ -1,31 +1,26 @@
-//! Whom to call: scheme, host and port, checked once and kept for every send that goes there.
+//! The origin of a URL (scheme, host and port), parsed once and kept for every send to it.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use http::HeaderValue;
 use http::uri::{Authority, Scheme};
+use redrive_dial::Endpoint;
 use redrive_engine::transport::SendError;
-use rustls::pki_types::ServerName;
 
 use crate::failure;
 use crate::target::Target;
 
 /// Scheme, host and port, in every form that a send needs.
 pub(crate) struct Origin {
-    /// The host without brackets, for name resolution.
-    pub(crate) host: String,
-    /// The port, the scheme's own one if none was given.
-    pub(crate) port: u16,
-    /// Whom the certificate must name; only with TLS.
-    pub(crate) server_name: Option<ServerName<'static>>,
+    /// The host and port to connect to; the scheme's own port if none was given.
+    pub(crate) endpoint: Endpoint,
     /// The `host` field of HTTP/1.1.
     pub(crate) host_field: HeaderValue,
     /// The scheme of an HTTP/2 request.
     pub(crate) scheme: Scheme,
     /// The authority of an HTTP/2 request.
     pub(crate) authority: Authority,
-    shown: String,
 }
 
 impl Origin {
@@ -34,24 +29,20 @@ impl Origin {
         let (bracketed, port) = host_and_port(target.authority)?;
         let default_port = if target.secure { 443 } else { 80 };
         let port = port.unwrap_or(default_port);
-        let host = bracketed.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let shown = format!("{bracketed}:{port}");
+        let endpoint = Endpoint::new(bracketed, port, target.secure).map_err(|_| invalid_host())?;
+        let shown = endpoint.to_string();
         // A default port is left out, as every browser does and some servers expect.
         let written = if port == default_port { bracketed } else { shown.as_str() };
         let authority = Authority::try_from(written).map_err(|_| invalid_host())?;
         let host_field = HeaderValue::try_from(written).map_err(|_| invalid_host())?;
-        let server_name = match target.secure {
-            true => Some(ServerName::try_from(host.clone()).map_err(|_| invalid_host())?),
-            false => None,
-        };
         let scheme = if target.secure { Scheme::HTTPS } else { Scheme::HTTP };
-        Ok(Origin { host, port, server_name, host_field, scheme, authority, shown })
+        Ok(Origin { endpoint, host_field, scheme, authority })
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        self.endpoint.fmt(f)
     }
 }
 
@@ -105,11 +96,11 @@ mod tests {
             ("http://user:secret@a.test/", "a.test", 80, "a.test", "a.test:80"),
         ] {
             let origin = origin(url).unwrap();
-            assert_eq!((origin.host.as_str(), origin.port), (host, port), "{url}");
+            assert_eq!((origin.endpoint.host(), origin.endpoint.port()), (host, port), "{url}");
             assert_eq!(origin.host_field, field, "{url}");
             assert_eq!(origin.authority, field, "{url}");
             assert_eq!(origin.to_string(), shown, "{url}");
-            assert_eq!(origin.server_name.is_some(), url.starts_with("https"), "{url}");
+            assert_eq!(origin.endpoint.is_secure(), url.starts_with("https"), "{url}");
         }
     }
 

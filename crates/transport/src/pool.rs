@@ -11,32 +11,32 @@ use redrive_core::TenantId;
 use redrive_engine::transport::SendError;
 use tokio::time::Instant;
 
+use crate::checked_out::CheckedOut;
 use crate::connect::Connector;
-use crate::line::Line;
 use crate::options::Options;
 use crate::origin::Origin;
-use crate::peer::{Counted, Peer, Unused};
+use crate::origin_pool::{KeptCount, OriginPool, Unused};
 use crate::target::Target;
 
 /// However short the idle timeout is, unused connections are looked for no more often than this.
 const SHORTEST_ROUND: Duration = Duration::from_millis(10);
 
-/// However long the idle timeout is, this is as good as for ever, and can be added to any moment.
+/// The longest idle timeout: long enough for all purposes, and it can be added to any moment without overflow.
 const LONGEST_IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// All kept connections.
 pub(crate) struct Pool {
     pub(crate) options: Options,
     pub(crate) connector: Connector,
-    peers: Mutex<Peers>,
+    origin_pools: Mutex<OriginPools>,
     kept: Arc<AtomicUsize>,
     /// How many connections are too many. It is above `max_idle` only while connections in use leave nothing to close.
     crowded_at: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Peers {
-    by_tenant: HashMap<TenantId, HashMap<Box<str>, Arc<Peer>>>,
+struct OriginPools {
+    by_tenant: HashMap<TenantId, HashMap<Box<str>, Arc<OriginPool>>>,
     reaper_runs: bool,
 }
 
@@ -44,44 +44,50 @@ impl Pool {
     /// An empty pool.
     pub(crate) fn new(options: Options, connector: Connector) -> Self {
         let crowded_at = AtomicUsize::new(options.max_idle);
-        Pool { options, connector, peers: Mutex::default(), kept: Arc::default(), crowded_at }
+        Pool { options, connector, origin_pools: Mutex::default(), kept: Arc::default(), crowded_at }
     }
 
     /// The connections of `tenant` to what `target` names. They are the same for all its lanes.
-    pub(crate) fn peer(self: &Arc<Self>, tenant: &TenantId, target: &Target<'_>) -> Result<Arc<Peer>, SendError> {
+    pub(crate) fn origin_pool(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        target: &Target<'_>,
+    ) -> Result<Arc<OriginPool>, SendError> {
         let spelling = target.origin();
-        let mut peers = self.peers();
-        if let Some(peer) = peers.by_tenant.get(tenant).and_then(|by_origin| by_origin.get(spelling.as_ref())) {
-            return Ok(peer.clone());
+        let mut origin_pools = self.origin_pools();
+        if let Some(origin_pool) =
+            origin_pools.by_tenant.get(tenant).and_then(|by_origin| by_origin.get(spelling.as_ref()))
+        {
+            return Ok(origin_pool.clone());
         }
         let origin = Origin::parse(target)?;
         let may_share = self.connector.may_share(&origin);
-        let peer = Arc::new(Peer::new(origin, may_share));
-        peers.by_tenant.entry(tenant.clone()).or_default().insert(spelling.into(), peer.clone());
-        if !peers.reaper_runs {
-            peers.reaper_runs = true;
+        let origin_pool = Arc::new(OriginPool::new(origin, may_share));
+        origin_pools.by_tenant.entry(tenant.clone()).or_default().insert(spelling.into(), origin_pool.clone());
+        if !origin_pools.reaper_runs {
+            origin_pools.reaper_runs = true;
             tokio::spawn(reap(Arc::downgrade(self), (self.options.idle_timeout / 2).max(SHORTEST_ROUND)));
         }
-        Ok(peer)
+        Ok(origin_pool)
     }
 
     /// Counts a connection that is kept from now on.
-    pub(crate) fn count(&self) -> Counted {
-        Counted::new(&self.kept)
+    pub(crate) fn count(&self) -> KeptCount {
+        KeptCount::new(&self.kept)
     }
 
     /// Takes a connection back after a complete exchange, or unused.
-    pub(crate) async fn put_back(&self, peer: &Peer, line: Line) {
+    pub(crate) async fn put_back(&self, origin_pool: &OriginPool, checked_out: CheckedOut) {
         let most = self.options.max_idle_per_origin;
-        match line {
-            Line::Shared(stream) => {
+        match checked_out {
+            CheckedOut::Shared(stream) => {
                 let connection = stream.connection().clone();
                 drop(stream);
-                peer.used(&connection, self.kept_until(), most);
+                origin_pool.used(&connection, self.kept_until(), most);
             }
-            Line::Own { mut connection, .. } => {
+            CheckedOut::Exclusive { mut connection, .. } => {
                 if connection.is_free().await {
-                    peer.keep(connection, self.kept_until(), self.count(), most);
+                    origin_pool.keep(connection, self.kept_until(), self.count(), most);
                 }
             }
         }
@@ -97,25 +103,25 @@ impl Pool {
 
     /// Closes what is unused, and forgets the rest: it closes with the sends that use it.
     pub(crate) fn close(&self) {
-        let by_tenant = std::mem::take(&mut self.peers().by_tenant);
+        let by_tenant = std::mem::take(&mut self.origin_pools().by_tenant);
         let mut unused = Unused::default();
-        for peer in by_tenant.values().flat_map(HashMap::values) {
-            peer.take_unused(self.kept_until(), &mut unused);
+        for origin_pool in by_tenant.values().flat_map(HashMap::values) {
+            origin_pool.take_unused(self.kept_until(), &mut unused);
         }
     }
 
     /// Closes the quarter of the unused connections that was used least recently.
     fn make_room(&self) {
         let mut unused_until = Vec::new();
-        let mut peers = self.peers();
-        for peer in peers.by_tenant.values().flat_map(HashMap::values) {
-            peer.unused_until(&mut unused_until);
+        let mut origin_pools = self.origin_pools();
+        for origin_pool in origin_pools.by_tenant.values().flat_map(HashMap::values) {
+            origin_pool.unused_until(&mut unused_until);
         }
         let quarter = unused_until.len().div_ceil(4);
         if quarter > 0 {
             let (_, &mut until, _) = unused_until.select_nth_unstable(quarter - 1);
-            let unused = peers.take_unused(until);
-            drop(peers);
+            let unused = origin_pools.take_unused(until);
+            drop(origin_pools);
             drop(unused);
         }
         let left = self.kept.load(Ordering::Relaxed);
@@ -125,29 +131,31 @@ impl Pool {
 
     /// Closes what was not used for too long. Says whether there is anything left to look after.
     fn reap(&self) -> bool {
-        let mut peers = self.peers();
-        let unused = peers.take_unused(Instant::now());
-        let runs_on = !peers.by_tenant.is_empty();
-        peers.reaper_runs = runs_on;
-        drop(peers);
+        let mut origin_pools = self.origin_pools();
+        let unused = origin_pools.take_unused(Instant::now());
+        let runs_on = !origin_pools.by_tenant.is_empty();
+        origin_pools.reaper_runs = runs_on;
+        drop(origin_pools);
         drop(unused);
         self.crowded_at.store(self.options.max_idle, Ordering::Relaxed);
         runs_on
     }
 
-    fn peers(&self) -> MutexGuard<'_, Peers> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn origin_pools(&self) -> MutexGuard<'_, OriginPools> {
+        self.origin_pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Peers {
+impl OriginPools {
     /// Takes out what is unused and kept no longer than `until` then, and forgets peers of which nothing is left. The
     /// result is to be dropped after the lock: closing sockets takes longer than it should be held.
     fn take_unused(&mut self, until: Instant) -> Unused {
         let mut unused = Unused::default();
         self.by_tenant.retain(|_, by_origin| {
             // A peer that a send holds is counted twice, and sends get hold of one only under the lock.
-            by_origin.retain(|_, peer| !peer.take_unused(until, &mut unused) || Arc::strong_count(peer) > 1);
+            by_origin.retain(|_, origin_pool| {
+                !origin_pool.take_unused(until, &mut unused) || Arc::strong_count(origin_pool) > 1
+            });
             !by_origin.is_empty()
         });
         unused
@@ -167,7 +175,7 @@ async fn reap(pool: Weak<Pool>, round: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Roots;
+    use redrive_dial::Roots;
 
     fn pool() -> Arc<Pool> {
         let options = Options { roots: Roots::ExtraOnly, ..Options::default() };
@@ -183,31 +191,32 @@ mod tests {
     async fn peers_that_are_not_used_are_forgotten_and_the_reaper_ends() {
         let pool = pool();
         let round = pool.options.idle_timeout / 2;
-        let peer = |number| pool.peer(&tenant(number), &Target::parse("http://a.test/").unwrap()).unwrap();
+        let origin_pool =
+            |number| pool.origin_pool(&tenant(number), &Target::parse("http://a.test/").unwrap()).unwrap();
         for _ in 0..2 {
-            let in_use = peer(0);
+            let in_use = origin_pool(0);
             for number in 0..100 {
-                peer(number);
+                origin_pool(number);
             }
-            assert_eq!(pool.peers().by_tenant.len(), 100);
+            assert_eq!(pool.origin_pools().by_tenant.len(), 100);
             tokio::time::sleep(round * 2).await;
-            assert_eq!(pool.peers().by_tenant.len(), 1);
-            assert!(pool.peers().reaper_runs);
+            assert_eq!(pool.origin_pools().by_tenant.len(), 1);
+            assert!(pool.origin_pools().reaper_runs);
             drop(in_use);
             tokio::time::sleep(round * 2).await;
-            assert!(pool.peers().by_tenant.is_empty());
-            assert!(!pool.peers().reaper_runs);
+            assert!(pool.origin_pools().by_tenant.is_empty());
+            assert!(!pool.origin_pools().reaper_runs);
         }
     }
 
     #[tokio::test]
     async fn the_same_spelling_of_an_origin_is_the_same_peer_and_a_password_makes_no_difference() {
         let pool = pool();
-        let peer = |number, url| pool.peer(&tenant(number), &Target::parse(url).unwrap()).unwrap();
-        let first = peer(0, "http://a.test/x");
-        assert!(Arc::ptr_eq(&first, &peer(0, "http://a.test?y")));
-        assert!(Arc::ptr_eq(&first, &peer(0, "http://user:secret@a.test/z")));
-        assert!(!Arc::ptr_eq(&first, &peer(0, "https://a.test/x")));
-        assert!(!Arc::ptr_eq(&first, &peer(1, "http://a.test/x")));
+        let origin_pool = |number, url| pool.origin_pool(&tenant(number), &Target::parse(url).unwrap()).unwrap();
+        let first = origin_pool(0, "http://a.test/x");
+        assert!(Arc::ptr_eq(&first, &origin_pool(0, "http://a.test?y")));
+        assert!(Arc::ptr_eq(&first, &origin_pool(0, "http://user:secret@a.test/z")));
+        assert!(!Arc::ptr_eq(&first, &origin_pool(0, "https://a.test/x")));
+        assert!(!Arc::ptr_eq(&first, &origin_pool(1, "http://a.test/x")));
     }
 }

@@ -1,4 +1,4 @@
-//! What a URL says, read without copying: whom to call and what to ask there.
+//! A URL, parsed without copying: its origin as written, its path, its credentials.
 //!
 //! Only what is not known of the origin yet is checked here; `origin` checks the rest once per origin.
 
@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use http::uri::PathAndQuery;
+use percent_encoding::percent_decode_str;
 use redrive_engine::transport::SendError;
 
 use crate::failure;
@@ -59,9 +60,7 @@ impl<'u> Target<'u> {
             "" => return None,
             credentials => credentials.split_once(':').unwrap_or((credentials, "")),
         };
-        let mut pair = percent_decoded(user);
-        pair.push(b':');
-        pair.extend(percent_decoded(password));
+        let pair: Vec<u8> = percent_decode_str(user).chain([b':']).chain(percent_decode_str(password)).collect();
         let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
         Some(value.map_err(|_| failure::invalid("the url's user and password cannot be sent")).map(|mut value| {
             value.set_sensitive(true);
@@ -78,25 +77,6 @@ fn scheme(url: &str) -> Result<(bool, usize), SendError> {
         }
     }
     Err(failure::invalid("the url must begin with http:// or https://"))
-}
-
-/// `text` with its `%XX` read as bytes; what is no such escape stands for itself.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = match (first, after) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(high, low)| high << 4 | low),
-            _ => None,
-        };
-        bytes.push(escaped.unwrap_or(first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    bytes
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]

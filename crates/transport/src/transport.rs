@@ -1,4 +1,4 @@
-//! What the engine holds.
+//! The transport of the engine.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl HttpTransport {
         Ok(HttpTransport { pool: Arc::new(Pool::new(options, connector)), bodies: None })
     }
 
-    /// This transport with a place where large bodies are kept.
+    /// This transport with blob storage for large bodies.
     #[must_use]
     pub fn with_bodies(mut self, bodies: Arc<dyn Bodies>) -> Self {
         self.bodies = Some(bodies);

@@ -53,8 +53,8 @@ impl S3 {
         format!("s3://{BUCKET}/redrive?endpoint=http://{}", self.address)
     }
 
-    /// From now on, a request of this method for this path gets what `choose` says, or the server's own answer. It is asked
-    /// before each request is carried out.
+    /// From now on, a request of this method for this path gets what `choose` says, or the server's own answer. It is
+    /// asked before each request is carried out.
     pub fn fail(&self, choose: impl Fn(&str, &str) -> Option<Fault> + Send + 'static) {
         self.faults.set(choose);
     }

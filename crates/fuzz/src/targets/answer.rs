@@ -10,7 +10,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use redrive_core::{Answer, Dependency, ErrorType, IdempotencyKey, Lane, Policy, Request, TaskId, TenantId, classify};
 use redrive_engine::transport::{AlwaysOpen, Outbound, SendError, Transport as _};
-use redrive_transport::{HttpTransport, Options, Plain, Roots};
+use redrive_transport::{HttpTransport, Options, PlainProtocol, Roots};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -173,7 +173,7 @@ async fn exchange(how: u8, bytes: Vec<u8>, piece: usize) -> Result<Answer, SendE
             tokio::spawn(serve(stream, how & HTTP2 != 0, bytes.clone(), piece.max(1)));
         }
     });
-    let plain = if how & HTTP2 == 0 { Plain::Http1 } else { Plain::Http2 };
+    let plain = if how & HTTP2 == 0 { PlainProtocol::Http1 } else { PlainProtocol::Http2 };
     let transport = HttpTransport::new(Options { roots: Roots::ExtraOnly, plain, ..Options::default() });
     transport.expect("a transport").send(outbound(address, if how & HEAD == 0 { "POST" } else { "HEAD" })).await
 }

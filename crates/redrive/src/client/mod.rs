@@ -1,4 +1,5 @@
-//! A small HTTP/1.1 client for the server's API: one kept connection, and answers that are either JSON or a problem.
+//! A small HTTP/1.1 client for the server's API, with TLS or without: one kept connection, and answers that are either
+//! JSON or a problem document.
 //!
 //! Not here: what is done with an answer (`commands`), the transport that delivers tasks (`redrive-transport`).
 
@@ -14,6 +15,7 @@ pub use problem::Problem;
 pub use upload::Upload;
 pub use views::{Attempt, Policy, Task};
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -23,11 +25,12 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use redrive_dial::{DialError, DialErrorKind, Dialer, Roots};
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, exit_of};
-use upload::Sent;
+use upload::RequestBody;
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,11 +44,14 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
+/// The name of HTTP/1.1 in the TLS handshake (ALPN).
+const HTTP1: &[u8] = b"http/1.1";
+
 /// A client of one server.
-#[derive(Debug)]
 pub struct Client {
     address: Address,
-    connection: Option<SendRequest<Sent>>,
+    dialer: Dialer,
+    connection: Option<SendRequest<RequestBody>>,
 }
 
 /// What the server answered; a success unless it says otherwise.
@@ -62,7 +68,7 @@ pub struct Answer {
 impl Answer {
     /// The body as `T`.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
-        serde_json::from_slice(&self.body).context("the server's answer is not what a Redrive server answers")
+        serde_json::from_slice(&self.body).context("the answer is not that of a Redrive server; check --server")
     }
 }
 
@@ -78,9 +84,23 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
 }
 
 impl Client {
-    /// A client of the server at `address`; connects when it has to.
-    pub fn new(address: Address) -> Self {
-        Client { address, connection: None }
+    /// A client of the server at `address`, which is trusted if the system's authorities or those in these PEM files
+    /// say so. Connects with the first request.
+    pub fn new(address: Address, extra_ca: &[PathBuf]) -> anyhow::Result<Self> {
+        // Without TLS, no certificates are read.
+        let options = match address.endpoint.is_secure() {
+            true => redrive_dial::Options {
+                extra_ca: extra_ca.to_vec(),
+                alpn: vec![HTTP1.to_vec()],
+                ..redrive_dial::Options::default()
+            },
+            false => redrive_dial::Options { roots: Roots::ExtraOnly, ..redrive_dial::Options::default() },
+        };
+        let dialer = Dialer::new(&options).map_err(|error| {
+            let message = format!("cannot connect to {address}: {:#}", anyhow::Error::new(error));
+            Failure::error(Exit::BadConfiguration, message)
+        })?;
+        Ok(Client { address, dialer, connection: None })
     }
 
     /// Reads `path`.
@@ -98,8 +118,8 @@ impl Client {
         self.call(Method::POST, path, Some(body.into())).await
     }
 
-    /// Posts `body` to `path`, and answers whatever the server does. For what may be posted twice: over a kept connection
-    /// that the server has closed meanwhile, it is.
+    /// Posts `body` to `path` and returns the answer, whatever its status is. Only for idempotent requests: if a kept
+    /// connection turns out to be closed, the request is sent again.
     pub async fn post_again(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let kept = self.connection.is_some();
         match self.ask(Method::POST, path, Some(body.clone())).await {
@@ -108,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Uploads a body that a later submission refers to; says how.
+    /// Uploads a body and returns the reference for a later submission.
     pub async fn upload(&mut self, upload: Upload) -> anyhow::Result<String> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -116,7 +136,7 @@ impl Client {
             body_ref: String,
         }
         let request = self.request(Method::POST, "/blobs", "application/octet-stream", upload.into())?;
-        let answered = self.answered(upload::when_asked(request), UPLOAD_TIMEOUT).await?;
+        let answered = self.answered(upload::with_expect_continue(request), UPLOAD_TIMEOUT).await?;
         let stored: Stored = success(answered)?.read()?;
         Ok(stored.body_ref)
     }
@@ -130,21 +150,21 @@ impl Client {
         success(self.ask(method, path, body).await?)
     }
 
-    /// Whatever the server answers.
+    /// The answer, whatever its status is.
     async fn ask(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {
         let content_type = if body.is_some() { "application/json" } else { "" };
-        let body = Sent::Whole(Full::new(body.unwrap_or_default()));
+        let body = RequestBody::Whole(Full::new(body.unwrap_or_default()));
         let request = self.request(method, path, content_type, body)?;
         self.answered(request, ANSWER_TIMEOUT).await
     }
 
-    async fn answered(&mut self, request: Request<Sent>, within: Duration) -> anyhow::Result<Answer> {
+    async fn answered(&mut self, request: Request<RequestBody>, within: Duration) -> anyhow::Result<Answer> {
         let answer = timeout(within, self.exchange(request)).await;
         let late = || self.unreachable(format!("no answer within {} s", within.as_secs()));
         answer.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn exchange(&mut self, request: Request<Sent>) -> anyhow::Result<Answer> {
+    async fn exchange(&mut self, request: Request<RequestBody>) -> anyhow::Result<Answer> {
         // Taken out while it is used: whatever goes wrong, a connection in an unknown state is not used again.
         let kept = match self.connection.take() {
             Some(mut kept) => kept.ready().await.is_ok().then_some(kept),
@@ -162,36 +182,57 @@ impl Client {
         Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
-    async fn connect(&self) -> anyhow::Result<SendRequest<Sent>> {
-        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address.authority)).await;
-        let stream = connecting
-            .map_err(|_| self.unreachable("no connection within 5 seconds"))?
-            .map_err(|error| self.unreachable(error))?;
-        stream.set_nodelay(true)?;
+    async fn connect(&self) -> anyhow::Result<SendRequest<RequestBody>> {
+        let dialed = self.dialer.dial(&self.address.endpoint, CONNECT_TIMEOUT, |_| ()).await;
+        let stream = dialed.map_err(|error| self.not_connected(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(error))?;
         // What ends the connection also ends the request under way, and is reported there.
         tokio::spawn(async move { connection.await.ok() });
         Ok(sender)
     }
 
-    fn request(&self, method: Method, path: &str, content_type: &str, body: Sent) -> anyhow::Result<Request<Sent>> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: RequestBody,
+    ) -> anyhow::Result<Request<RequestBody>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address.prefix))
-            .header(HOST, &self.address.authority)
+            .header(HOST, self.address.endpoint.to_string())
             .header(USER_AGENT, concat!("redrive/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/json");
         if !content_type.is_empty() {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        request.body(body).context("the request cannot be written down")
+        request.body(body).context("the request cannot be built")
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> anyhow::Error {
-        let message = format!(
-            "cannot reach the server at {}: {cause}\n(is `redrive serve` running? --server or REDRIVE_SERVER name another)",
-            self.address
-        );
+        self.unreachable_with_hint(
+            cause,
+            "is `redrive serve` running? choose another server with --server or REDRIVE_SERVER",
+        )
+    }
+
+    fn not_connected(&self, error: &DialError) -> anyhow::Error {
+        match error.kind {
+            DialErrorKind::TlsCertificate => self.unreachable_with_hint(
+                error,
+                "trust the authority of its certificate with --extra-ca FILE or REDRIVE_TRANSPORT_EXTRA_CA",
+            ),
+            DialErrorKind::TlsHandshake => self.unreachable_with_hint(
+                error,
+                "does it speak TLS? `redrive serve` itself does not; a proxy in front of it may",
+            ),
+            _ => self.unreachable(error),
+        }
+    }
+
+    fn unreachable_with_hint(&self, cause: impl std::fmt::Display, hint: &str) -> anyhow::Error {
+        let message = format!("cannot reach the server at {}: {cause}\n({hint})", self.address);
         Failure::error(Exit::Unreachable, message)
     }
 }
@@ -201,17 +242,12 @@ pub fn is_unreachable(error: &anyhow::Error) -> bool {
     exit_of(error) == Exit::Unreachable
 }
 
-/// `text` as one part of a path or query: everything that could be taken for its syntax is escaped.
+/// What stands for itself in a segment of a path (RFC 3986, unreserved).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// `text` as one segment of a path: characters that could be taken for syntax are percent-encoded.
 pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            escaped.push(char::from(byte));
-        } else {
-            escaped += &format!("%{byte:02X}");
-        }
-    }
-    escaped
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Client, escape};
+use super::Client;
 
-/// The most items that a server gives in one page.
+/// The largest page of the server.
 const PAGE: usize = 500;
 
-/// A walk through the pages of a list, no further than to a number of items.
+/// Iterates over the pages of a list, up to a number of items.
 #[derive(Debug)]
 pub struct Pages {
     path: String,
@@ -30,7 +30,7 @@ pub struct Page {
     pub items: Vec<Box<RawValue>>,
     /// The document that they came in.
     pub document: Bytes,
-    /// Whether there is no page after this one, or nobody wants it.
+    /// Whether this is the last page, or the last one that was asked for.
     pub is_last: bool,
     /// Whatever else the document says.
     pub rest: BTreeMap<String, Box<RawValue>>,
@@ -49,7 +49,7 @@ impl Pages {
         }
         let answer = client.get(&self.next_path()).await?;
         let mut rest: BTreeMap<String, Box<RawValue>> = answer.read()?;
-        let foreign = "the server's answer is not what a Redrive server answers";
+        let foreign = "the answer is not that of a Redrive server; check --server";
         let items: Vec<Box<RawValue>> = serde_json::from_str(rest.remove(self.list).context(foreign)?.get())?;
         self.cursor = match rest.remove("nextCursor") {
             Some(cursor) => serde_json::from_str(cursor.get())?,
@@ -60,12 +60,12 @@ impl Pages {
         Ok(Some(Page { items, document: answer.body, is_last: self.over, rest }))
     }
 
-    /// Whether the list goes on behind what was wanted.
+    /// Whether there are more items than were asked for.
     pub fn has_more(&self) -> bool {
         self.cursor.is_some()
     }
 
-    /// Where the list goes on, as the server says it.
+    /// The cursor of the next page as JSON.
     pub fn cursor_json(&self) -> String {
         self.cursor
             .as_ref()
@@ -73,12 +73,12 @@ impl Pages {
     }
 
     fn next_path(&self) -> String {
-        let mut path = format!("{}?limit={}", self.path, self.left.min(PAGE));
-        let cursor = self.cursor.as_ref().map(|cursor| ("cursor", cursor.clone()));
-        for (name, value) in self.query.iter().chain(&cursor) {
-            path += &format!("&{name}={}", escape(value));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &self.left.min(PAGE).to_string()).extend_pairs(&self.query);
+        if let Some(cursor) = &self.cursor {
+            query.append_pair("cursor", cursor);
         }
-        path
+        format!("{}?{}", self.path, query.finish())
     }
 }
 

@@ -1,7 +1,7 @@
-//! The body of a request to the server: a document, or a file that is read as it is sent.
+//! The body of a request to the server: a document, or a file that is streamed.
 //!
-//! An upload is not sent before the server has asked for it (`Expect: 100-continue`): one that is refused is refused
-//! before it was sent for nothing, and the refusal is heard.
+//! An upload is sent with `Expect: 100-continue`: the server can refuse it before its body is sent, and the client
+//! reads that answer.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,82 +21,82 @@ use tokio::time::timeout;
 /// How much of a file is read at once.
 const PIECE: u64 = 256 * 1024;
 
-/// How long the server may take to ask for an upload. Some never do, and take it all the same.
-const ASKED_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait for `100 Continue`. Some servers never send it and accept the body all the same.
+const CONTINUE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is sent to the server.
-pub(super) enum Sent {
+/// The body of a request.
+pub(super) enum RequestBody {
     Whole(Full<Bytes>),
     /// A file, and how many bytes of it are left.
     File(File, u64),
-    /// What is sent once this is over.
-    After(Pin<Box<dyn Future<Output = ()> + Send>>, Box<Sent>),
+    /// A body that is sent once the future is ready.
+    After(Pin<Box<dyn Future<Output = ()> + Send>>, Box<RequestBody>),
 }
 
 /// What can be uploaded.
 #[derive(Debug)]
 pub enum Upload {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// A file's bytes; so many, when it was opened.
+    /// A file, and its length when it was opened.
     File(File, u64),
 }
 
-impl From<Upload> for Sent {
+impl From<Upload> for RequestBody {
     fn from(upload: Upload) -> Self {
         match upload {
-            Upload::Bytes(bytes) => Sent::Whole(Full::from(bytes)),
-            Upload::File(file, length) => Sent::File(file, length),
+            Upload::Bytes(bytes) => RequestBody::Whole(Full::from(bytes)),
+            Upload::File(file, length) => RequestBody::File(file, length),
         }
     }
 }
 
-/// Makes a request of which the body is sent when the server asks for it.
-pub(super) fn when_asked(mut request: Request<Sent>) -> Request<Sent> {
+/// Adds `Expect: 100-continue` to a request; its body is sent when the server asks for it.
+pub(super) fn with_expect_continue(mut request: Request<RequestBody>) -> Request<RequestBody> {
     request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
     let asked = Arc::new(Notify::new());
     let tell = asked.clone();
     hyper::ext::on_informational(&mut request, move |_| tell.notify_one());
     request.map(|body| {
-        let waiting = async move { drop(timeout(ASKED_WITHIN, asked.notified()).await) };
-        Sent::After(Box::pin(waiting), Box::new(body))
+        let waiting = async move { drop(timeout(CONTINUE_WITHIN, asked.notified()).await) };
+        RequestBody::After(Box::pin(waiting), Box::new(body))
     })
 }
 
-impl Body for Sent {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = std::io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         let sent = self.get_mut();
-        if let Sent::After(waiting, _) = sent {
+        if let RequestBody::After(waiting, _) = sent {
             ready!(waiting.as_mut().poll(cx));
-            if let Sent::After(_, body) = std::mem::replace(sent, Sent::Whole(Full::default())) {
+            if let RequestBody::After(_, body) = std::mem::replace(sent, RequestBody::Whole(Full::default())) {
                 *sent = *body;
             }
         }
         match sent {
-            Sent::After(_, body) => Pin::new(body.as_mut()).poll_frame(cx),
-            Sent::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
-            Sent::File(_, 0) => Poll::Ready(None),
-            // Nothing else runs here that a read of a file could hold up.
-            Sent::File(file, left) => Poll::Ready(Some(read(file, left).map(Frame::data))),
+            RequestBody::After(_, body) => Pin::new(body.as_mut()).poll_frame(cx),
+            RequestBody::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
+            RequestBody::File(_, 0) => Poll::Ready(None),
+            // Blocking is fine: nothing else runs on this thread.
+            RequestBody::File(file, left) => Poll::Ready(Some(read(file, left).map(Frame::data))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Sent::Whole(bytes) => bytes.is_end_stream(),
-            Sent::File(_, left) => *left == 0,
-            Sent::After(_, body) => body.is_end_stream(),
+            RequestBody::Whole(bytes) => bytes.is_end_stream(),
+            RequestBody::File(_, left) => *left == 0,
+            RequestBody::After(_, body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Sent::Whole(bytes) => bytes.size_hint(),
-            Sent::File(_, left) => SizeHint::with_exact(*left),
-            Sent::After(_, body) => body.size_hint(),
+            RequestBody::Whole(bytes) => bytes.size_hint(),
+            RequestBody::File(_, left) => SizeHint::with_exact(*left),
+            RequestBody::After(_, body) => body.size_hint(),
         }
     }
 }
@@ -105,7 +105,7 @@ fn read(file: &mut File, left: &mut u64) -> Result<Bytes, std::io::Error> {
     let mut piece = Vec::new();
     file.take(PIECE.min(*left)).read_to_end(&mut piece)?;
     if piece.is_empty() {
-        return Err(std::io::Error::other("the file has become shorter"));
+        return Err(std::io::Error::other("the file became shorter while it was read"));
     }
     *left -= piece.len() as u64;
     Ok(piece.into())

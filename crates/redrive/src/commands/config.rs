@@ -8,8 +8,8 @@ use crate::output::{Cell, Colour, Output, Table, notice};
 
 const EXAMPLES: &str = "\
 Examples:
-  redrive config                                # what `redrive serve` would run with
-  redrive config --config redrive.toml          # with a file; exits with 78 if it cannot be used
+  redrive config                                # the settings of `redrive serve`
+  redrive config --config redrive.toml          # with a file; exit code 78 if it is not valid
   redrive config --listen 0.0.0.0:8620 --json   # for programs
   redrive config --example > redrive.toml       # a file to start from";
 
@@ -51,7 +51,7 @@ pub(crate) fn usable(loaded: &Loaded) -> anyhow::Result<()> {
         return Ok(());
     }
     let problems: String = loaded.problems.iter().map(|problem| format!("\n  {problem}")).collect();
-    Err(Failure::error(Exit::BadConfiguration, format!("the configuration cannot be used:{problems}")))
+    Err(Failure::error(Exit::BadConfiguration, format!("the configuration is not valid:{problems}")))
 }
 
 fn table(loaded: &Loaded) -> Table {

@@ -1,6 +1,8 @@
-//! What every command that talks to a server takes.
+//! The flags of every command that talks to a server.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::path::PathBuf;
 
 use anyhow::Context;
 
@@ -8,28 +10,57 @@ use crate::cli;
 use crate::client::{Address, Client};
 use crate::output::Output;
 
-/// Where a server is if nobody says.
-pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8620";
+/// The server if none is named.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8620";
+
+/// The variable with files of certificate authorities; `redrive serve` reads it too.
+const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
+
+/// Which server to talk to, and which certificates to trust.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Server {
+    /// The server to talk to, http:// or https://
+    #[arg(long = "server", value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
+    pub(crate) address: Address,
+    /// A PEM file of certificate authorities to trust besides the system's; may be repeated (in the variable:
+    /// separated by ':')
+    #[arg(long, value_name = "FILE", env = EXTRA_CA, value_delimiter = ':', value_parser = parse_file)]
+    pub(crate) extra_ca: Vec<PathBuf>,
+}
+
+impl Server {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Client::new(self.address.clone(), &self.trusted_files())
+    }
+
+    /// The files that are named; an empty variable names none.
+    pub(crate) fn trusted_files(&self) -> Vec<PathBuf> {
+        self.extra_ca.iter().filter(|file| !file.as_os_str().is_empty()).cloned().collect()
+    }
+}
 
 /// Which server, and whether people or programs read the answer.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Connection {
-    /// The server to talk to
-    #[arg(long, value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
-    server: Address,
+    #[command(flatten)]
+    server: Server,
     /// Print the server's JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// An empty variable counts as not set.
-pub(super) fn parse_server(text: &str) -> Result<Address, String> {
+fn parse_server(text: &str) -> Result<Address, String> {
     if text.is_empty() { DEFAULT_SERVER } else { text }.parse()
 }
 
+fn parse_file(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
 impl Connection {
-    pub(crate) fn client(&self) -> Client {
-        Client::new(self.server.clone())
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.server.client()
     }
 
     pub(crate) fn output(&self) -> Output {
@@ -38,9 +69,15 @@ impl Connection {
 
     /// A command line for the reader to copy, for the same server as this one.
     pub(crate) fn hint(&self, command: &str) -> String {
-        let (program, server) = (cli::program(), self.server.to_string());
-        let server = if server == DEFAULT_SERVER { String::new() } else { format!(" --server {server}") };
-        format!("{program} {command}{server}")
+        let mut line = format!("{} {command}", cli::program());
+        let address = self.server.address.to_string();
+        if address != DEFAULT_SERVER {
+            line += &format!(" --server {address}");
+        }
+        if std::env::var_os(EXTRA_CA).is_none() {
+            self.server.trusted_files().iter().for_each(|file| line += &format!(" --extra-ca {}", file.display()));
+        }
+        line
     }
 }
 

@@ -11,10 +11,10 @@ Examples:
   redrive doctor
   redrive doctor --json
 
-Asks GET /readyz. Rows that the service cannot understand, because a newer version wrote them or
-somebody changed the database by hand, are set aside: nothing else waits for them, and nothing of
-them is lost. A version that understands them takes them back at its start.
-The exit code is 1 if anything is wrong.";
+Calls GET /readyz. Rows that the service cannot read, because a newer version wrote them or the
+database was edited by hand, are set aside. They do not block other tasks and are not lost: a
+version that can read them takes them back when it starts.
+The exit code is 1 if there are problems.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -44,9 +44,9 @@ impl Clock {
         let claims = match (is_claiming, stepped_ms) {
             (true, _) => "tasks are claimed".to_owned(),
             (false, Some(step)) => format!("no tasks are claimed: the database's clock has stepped by {step} ms"),
-            (false, None) => "no tasks are claimed: the database's time cannot be determined".to_owned(),
+            (false, None) => "no tasks are claimed: the database's time is not known".to_owned(),
         };
-        format!("clock: the machine's clock is {ahead_ms} ms ahead of the time that the service works on; {claims}\n")
+        format!("clock: the machine's clock is {ahead_ms} ms ahead of the time that the service uses; {claims}\n")
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 async fn examine(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let answer = client.get("/readyz").await?;
     let health: Health = answer.read()?;
     let exit = if health.set_aside.is_some() || health.clock.is_some() { Exit::Failed } else { Exit::Done };
@@ -75,13 +75,12 @@ async fn examine(args: Args) -> anyhow::Result<Exit> {
         output.json(&answer.body)?;
         return Ok(exit);
     }
-    output.text("ready: the store can be written to, and every part of the service works\n")?;
+    output.text("ready: the store accepts writes, and all parts of the service run\n")?;
     if let Some(clock) = &health.clock {
         output.text(&clock.text())?;
     }
     if let Some(SetAside { count, rows }) = health.set_aside {
-        output
-            .text(&format!("set aside: {count} rows that this version cannot understand; everything else goes on\n"))?;
+        output.text(&format!("set aside: {count} rows that this version cannot read; all other tasks continue\n"))?;
         let mut table = Table::new(&["ROW", "PROBLEM"]);
         for Row { row, problem } in &rows {
             table.row([row.as_str().into(), problem.as_str().into()]);

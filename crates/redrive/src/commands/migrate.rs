@@ -13,8 +13,8 @@ Examples:
   redrive migrate --store postgres://redrive@localhost/redrive
   REDRIVE_STORE=postgres://redrive@localhost/redrive redrive migrate
 
-`redrive serve` does the same at its start, unless it is told --postgres-migrate false.
-Several at once do no harm: the first one does it, the others wait.";
+`redrive serve` does the same when it starts, unless it runs with --postgres-migrate false.
+Several can run at once: the first one migrates, the others wait.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,8 +27,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let loaded = config::load(&args.flags, &Environment::of_this_process());
     usable(&loaded)?;
     let StoreKind::Postgres(address) = &loaded.config.store else {
-        let wrong = "there is nothing to migrate by hand: only a store of postgres://… has a schema of its own, and this \
-                     configuration has none (--store)";
+        let wrong = "there is nothing to migrate: only a store of postgres://… is migrated by hand, and this configuration has \
+                     none; name it with --store";
         return Err(Failure::error(Exit::BadConfiguration, wrong.to_owned()));
     };
     let options = postgres_options(&loaded.config, address)?;
@@ -38,9 +38,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         .block_on(redrive_store_postgres::migrate(&options))
         .with_context(|| format!("cannot migrate {address}"))?;
     let said = match state.version {
-        version if version >= state.program => format!("the schema is at version {version} already\n"),
-        0 => format!("made the schema, version {}\n", state.program),
-        before => format!("brought the schema from version {before} to {}\n", state.program),
+        version if version >= state.program => format!("the schema is already at version {version}\n"),
+        0 => format!("created the schema, version {}\n", state.program),
+        before => format!("updated the schema from version {before} to {}\n", state.program),
     };
     Output::standard().text(&said)?;
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod doctor;
 pub(crate) mod lint;
 mod listing;

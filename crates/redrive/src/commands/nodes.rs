@@ -1,4 +1,4 @@
-//! `redrive nodes`: the processes over the store.
+//! `redrive nodes`: lists the nodes of the service.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ Examples:
   redrive nodes
   redrive nodes --json
 
-A node is SILENT once it has missed three heartbeats. Its leases run out by themselves, and the
-others take its tasks over; LEASES says how many are left.
-CLOCK says how far a node's clock is from the database's, if that is more than a second. All nodes
-work on the database's time, so it does no harm, but it should be set right.";
+A node is SILENT after three missed heartbeats. Its leases expire, and the other nodes take over
+its tasks. LEASES is the number of leases that it still holds.
+CLOCK is the difference between the node's clock and the database's, if it is more than a second.
+All nodes use the database's time, so tasks are not affected; correct the clock all the same.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let answer = client.get("/nodes").await?;
     if args.connection.json {
         output.json(&answer.body)?;
@@ -84,7 +84,7 @@ fn row(node: &Node, now: u64) -> [Cell; 9] {
     ]
 }
 
-/// How far a node's clock is off; small differences are everyday.
+/// The difference of a node's clock; up to a second is shown as ok.
 fn clock(ahead_ms: i64) -> Cell {
     match ahead_ms.unsigned_abs() {
         0..=1_000 => "ok".into(),

@@ -1,8 +1,8 @@
-//! `NAME: VALUE`, `NAME=VALUE`: the small forms of the command line.
+//! Arguments of the form `NAME: VALUE` and `NAME=VALUE`.
 
 use serde_json::{Map, Value};
 
-/// A header field as it stands on the wire.
+/// A header field: `NAME: VALUE`.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("must be NAME: VALUE")?;
     if name.trim().is_empty() {
@@ -11,7 +11,7 @@ pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A label.
+/// A label: `NAME=VALUE`.
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))

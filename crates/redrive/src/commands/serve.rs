@@ -8,13 +8,13 @@ use crate::serve;
 const EXAMPLES: &str = "\
 Examples:
   redrive serve                                       # on 127.0.0.1:8620, with ./redrive-data
-  redrive serve --listen 127.0.0.1:0 --store memory   # on any free port, keeping nothing
+  redrive serve --listen 127.0.0.1:0 --store memory   # on any free port, without a disk
   redrive serve --config redrive.toml                 # see `redrive config --example`
   REDRIVE_LOG_FORMAT=json redrive serve
 
 Signals:
-  SIGINT and SIGTERM stop it: nothing new is begun, attempts under way may finish within the
-  shutdown grace, the rest is returned to the store. A second signal ends it at once.";
+  SIGINT and SIGTERM stop it: no new attempt starts, attempts in progress may finish within the
+  shutdown grace, other tasks go back to the store. A second signal stops it at once.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -17,12 +17,12 @@ pub(super) fn is_postgres(url: &str) -> bool {
 }
 
 impl Address {
-    /// Takes it as it is.
+    /// An address that is not checked yet.
     pub fn new(text: impl Into<String>) -> Self {
         Address(text.into())
     }
 
-    /// All of it, for whoever connects.
+    /// The whole address with its password, to connect with.
     pub fn secret(&self) -> &str {
         &self.0
     }
@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// Without its password.
+/// Shows the address without its password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&masked(&self.0))

@@ -1,4 +1,4 @@
-//! What this process runs in: the environment variables that belong to Redrive, and the limit of open files.
+//! The environment of the process: its `REDRIVE_` variables and its limit of open files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use redrive_standard::nearest;
 use rustix::process::{Resource, getrlimit};
 
 use super::given::Given;
-use super::load::{Layer, Said};
+use super::load::{GivenValue, Layer};
 use super::{Origin, Problem, SETTINGS};
 
 const PREFIX: &str = "REDRIVE_";
@@ -19,7 +19,8 @@ const CONFIG: &str = "REDRIVE_CONFIG";
 /// Variables that are no settings of the service.
 const OTHERS: [&str; 3] = [CONFIG, "REDRIVE_OUTBOX_FROM", "REDRIVE_SERVER"];
 
-/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have it.
+/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     pub(super) variables: BTreeMap<String, OsString>,
@@ -28,7 +29,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Those of this process.
+    /// The environment of this process.
     pub fn of_this_process() -> Self {
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         Environment { open_files: getrlimit(Resource::Nofile).maximum, ..variables.collect() }
@@ -45,21 +46,23 @@ impl Environment {
             let Some(value) = self.variables.get(setting.variable) else { continue };
             let origin = Origin::Variable(setting.variable.to_owned());
             match value.to_str() {
-                Some(text) => layer.values.push(Said { setting, given: Given::Plain(text.to_owned()), origin }),
+                Some(text) => layer.values.push(GivenValue { setting, given: Given::Plain(text.to_owned()), origin }),
                 None => layer.problems.push(Problem { origin, about: None, wrong: "must be UTF-8".into() }),
             }
         }
         layer
     }
 
-    /// A sentence for each variable that nobody reads. Not an error: the shell may have it for another version.
+    /// A warning for each variable that is not a setting. Not an error: it may be for another version.
     pub fn warnings(&self) -> Vec<String> {
         let known = || SETTINGS.iter().map(|setting| setting.variable).chain(OTHERS);
         let unknown = self.variables.keys().filter(|name| !known().any(|known| known == name.as_str()));
         unknown
             .map(|name| match nearest(name, known()) {
-                Some(meant) => format!("the environment variable {name} means nothing; did you mean {meant}?"),
-                None => format!("the environment variable {name} means nothing; `redrive config` lists what there is"),
+                Some(meant) => format!("the environment variable {name} is not a setting; did you mean {meant}?"),
+                None => format!(
+                    "the environment variable {name} is not a setting; `redrive config --json` lists all variables"
+                ),
             })
             .collect()
     }
@@ -90,7 +93,7 @@ mod tests {
         .collect();
         assert_eq!(
             environment.warnings(),
-            ["the environment variable REDRIVE_LISTN means nothing; did you mean REDRIVE_LISTEN?"]
+            ["the environment variable REDRIVE_LISTN is not a setting; did you mean REDRIVE_LISTEN?"]
         );
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::given::Given;
-use super::load::{Layer, Said};
+use super::load::{GivenValue, Layer};
 use super::{Origin, Problem, SETTINGS, Setting};
 
 /// Reads the file at `path`, which `named_by` named; a file that cannot be read is a problem, not a missing layer.
@@ -52,7 +52,7 @@ impl Reader<'_> {
             let origin = self.at(name.span().start);
             match (Setting::find(&key), value.get_ref()) {
                 (Some(setting), _) => {
-                    self.layer.values.push(Said { setting, given: self.given(value), origin });
+                    self.layer.values.push(GivenValue { setting, given: self.given(value), origin });
                 }
                 (None, DeValue::Table(inner)) if section.is_none() && is_section(&key) => self.table(Some(&key), inner),
                 (None, _) => {
@@ -68,11 +68,11 @@ impl Reader<'_> {
         let other = |kind| Given::Other { kind, written: self.written(value) };
         match value.get_ref() {
             DeValue::String(text) => Given::Quoted(text.to_string()),
-            DeValue::Integer(number) => whole(number).map_or_else(|| other("a number that large"), Given::Whole),
+            DeValue::Integer(number) => whole(number).map_or_else(|| other("a number that is too large"), Given::Whole),
             DeValue::Array(items) => {
                 let texts: Option<Vec<_>> =
                     items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
-                texts.map_or_else(|| other("a list of other things"), Given::Many)
+                texts.map_or_else(|| other("a list of something else"), Given::Many)
             }
             DeValue::Float(_) => other("a fraction"),
             DeValue::Boolean(_) => other("true or false"),
@@ -102,7 +102,7 @@ fn is_section(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.place().0 == Some(name))
 }
 
-/// What to say of a key that nobody knows, with the key that was probably meant: a slip, or the right name elsewhere.
+/// The error for an unknown key, with the key that was probably meant: a typo, or the right name in another section.
 fn unknown(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let meant = SETTINGS
@@ -112,7 +112,7 @@ fn unknown(key: &str) -> String {
         .or_else(|| nearest(key, SETTINGS.iter().map(|setting| setting.key)));
     match meant {
         Some(meant) => format!("there is no such setting; did you mean {meant}?"),
-        None => "there is no such setting; `redrive config --example` prints all that there are".into(),
+        None => "there is no such setting; `redrive config --example` lists all settings".into(),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             ("[engine]\n[engine.retention]", ""),
             (
                 "[colours]\nred = 1",
-                "r.toml:1: colours = {…}: there is no such setting; `redrive config --example` prints all that there are",
+                "r.toml:1: colours = {…}: there is no such setting; `redrive config --example` lists all settings",
             ),
         ] {
             let expected: Vec<&str> = Some(expected).filter(|text| !text.is_empty()).into_iter().collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use super::given::Given;
-use super::load::{Layer, Said};
+use super::load::{GivenValue, Layer};
 use super::{Config, Origin, SETTINGS};
 
 const CONFIG: &str = "config";
@@ -31,7 +31,7 @@ impl Args for Flags {
             .long(CONFIG)
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .help("The configuration file; without it none is read [env: REDRIVE_CONFIG]");
+            .help("The configuration file [default: none] [env: REDRIVE_CONFIG]");
         SETTINGS.iter().fold(command.next_help_heading("Settings").arg(config), |command, setting| {
             let (meaning, default) = (capitalised(setting.meaning), setting.readable(&defaults));
             let help = format!("{meaning} [default: {default}] [env: {}]", setting.variable);
@@ -62,7 +62,7 @@ impl FromArgMatches for Flags {
                 true => Given::Many(values),
                 false => Given::Plain(values.pop().unwrap_or_default()),
             };
-            layer.values.push(Said { setting, given, origin: Origin::Flag(setting.flag) });
+            layer.values.push(GivenValue { setting, given, origin: Origin::Flag(setting.flag) });
         }
         Ok(Flags { config_file: matches.get_one::<PathBuf>(CONFIG).cloned(), layer })
     }

@@ -1,4 +1,4 @@
-//! A value as somebody gave it, before it is known to be right.
+//! A value of a setting as it was given, before it is validated.
 //!
 //! Each reader returns the value or a sentence that says what would be right.
 
@@ -30,18 +30,18 @@ pub(super) enum Given {
     },
 }
 
-/// What would have been right.
-pub(super) type Wanted = String;
+/// What was expected instead, as a sentence.
+pub(super) type Expected = String;
 
 impl Given {
-    pub(super) fn text(&self) -> Result<&str, Wanted> {
+    pub(super) fn text(&self) -> Result<&str, Expected> {
         match self {
             Given::Plain(text) | Given::Quoted(text) => Ok(text),
             _ => Err(format!("must be a string, not {}", self.kind())),
         }
     }
 
-    pub(super) fn count(&self, allowed: RangeInclusive<usize>) -> Result<usize, Wanted> {
+    pub(super) fn count(&self, allowed: RangeInclusive<usize>) -> Result<usize, Expected> {
         let wanted = || format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
         let number = match self {
             Given::Whole(number) => usize::try_from(*number).ok(),
@@ -52,7 +52,7 @@ impl Given {
         number.filter(|number| allowed.contains(number)).ok_or_else(wanted)
     }
 
-    pub(super) fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, Wanted> {
+    pub(super) fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, Expected> {
         let duration = match self {
             Given::Plain(text) | Given::Quoted(text) => parse_duration(text)?,
             Given::Whole(number) => {
@@ -66,7 +66,7 @@ impl Given {
         Err(format!("must be from {} to {}", duration_text(*allowed.start()), duration_text(*allowed.end())))
     }
 
-    pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wanted> {
+    pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Expected> {
         let text = self.text()?;
         let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
         found.ok_or_else(|| {
@@ -75,7 +75,7 @@ impl Given {
         })
     }
 
-    pub(super) fn path(&self) -> Result<PathBuf, Wanted> {
+    pub(super) fn path(&self) -> Result<PathBuf, Expected> {
         match self.text()? {
             "" => Err("must be a path, not empty".into()),
             text => Ok(PathBuf::from(text)),
@@ -83,7 +83,7 @@ impl Given {
     }
 
     /// A list of paths; a variable has them separated as in PATH.
-    pub(super) fn paths(&self) -> Result<Vec<PathBuf>, Wanted> {
+    pub(super) fn paths(&self) -> Result<Vec<PathBuf>, Expected> {
         match self {
             Given::Many(paths) => Ok(paths.iter().map(PathBuf::from).collect()),
             Given::Quoted(path) => Ok(vec![PathBuf::from(path)]),
@@ -93,7 +93,7 @@ impl Given {
     }
 
     /// A list of addresses, each with a port or for `default_port`; a flag or variable has them separated by commas.
-    pub(super) fn addresses(&self, default_port: u16) -> Result<Vec<SocketAddr>, Wanted> {
+    pub(super) fn addresses(&self, default_port: u16) -> Result<Vec<SocketAddr>, Expected> {
         let texts: Vec<&str> = match self {
             Given::Many(texts) => texts.iter().flat_map(|text| text.split(',')).collect(),
             Given::Quoted(text) | Given::Plain(text) => text.split(',').collect(),
@@ -112,7 +112,7 @@ impl Given {
     }
 
     /// A list of words, each read by `read`; a flag or variable has them separated by commas.
-    pub(super) fn words<T>(&self, read: impl Fn(&str) -> Result<T, Wanted>) -> Result<Vec<T>, Wanted> {
+    pub(super) fn words<T>(&self, read: impl Fn(&str) -> Result<T, Expected>) -> Result<Vec<T>, Expected> {
         let words: Vec<&str> = match self {
             Given::Many(texts) => texts.iter().flat_map(|text| text.split(',')).collect(),
             Given::Quoted(text) | Given::Plain(text) => text.split(',').collect(),
@@ -122,7 +122,7 @@ impl Given {
     }
 
     /// HOST:PORT, the host in brackets if it is an IPv6 address.
-    pub(super) fn listen_address(&self) -> Result<String, Wanted> {
+    pub(super) fn listen_address(&self) -> Result<String, Expected> {
         let wanted = "must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0";
         let text = self.text()?.trim();
         let (host, port) = text.rsplit_once(':').ok_or(wanted)?;

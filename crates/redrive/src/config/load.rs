@@ -1,13 +1,13 @@
-//! Puts the layers together: default, file, environment, flags, each over the one before.
+//! Merges the layers: default, file, environment, flags; each overrides the one before.
 
 use super::address::masked;
 use super::given::Given;
-use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, file, open_files, sense};
+use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, cross_check, file, open_files};
 
-/// What one source says.
+/// The values of one source.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layer {
-    pub(super) values: Vec<Said>,
+    pub(super) values: Vec<GivenValue>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -17,30 +17,30 @@ impl Layer {
     }
 }
 
-/// One value of a source.
+/// A value of one setting, and where it came from.
 #[derive(Clone)]
-pub(super) struct Said {
+pub(super) struct GivenValue {
     pub(super) setting: &'static Setting,
     pub(super) given: Given,
     pub(super) origin: Origin,
 }
 
-impl std::fmt::Debug for Said {
+impl std::fmt::Debug for GivenValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {} = {}", self.origin, self.setting.key, self.given)
     }
 }
 
-/// A configuration with what is known about it.
+/// A configuration, where its values came from, and its problems.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What is in force; where a value was wrong, what was in force without it.
+    /// The effective configuration. An invalid value is left out.
     pub config: Config,
     /// Where each setting's value came from, in the order of [`SETTINGS`].
     pub origins: Vec<Origin>,
-    /// What is wrong: with any of these it must not be used.
+    /// Errors: with any of these the configuration must not be used.
     pub problems: Vec<Problem>,
-    /// What is odd, but no reason not to start.
+    /// Warnings: the service starts all the same.
     pub warnings: Vec<String>,
     /// How many files the service may open at once; no number if there is no limit.
     pub open_files: Option<u64>,
@@ -60,9 +60,9 @@ pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
     for layer in [file, environment.layer(), flags.layer.clone()] {
         loaded.put(layer);
     }
-    // Values that are wrong alone make no sense together either: saying so twice helps nobody.
+    // Values that are wrong by themselves would be reported twice.
     if loaded.problems.is_empty() {
-        loaded.problems = sense::problems(&loaded);
+        loaded.problems = cross_check::problems(&loaded);
     }
     if loaded.problems.is_empty() {
         open_files::fit(&mut loaded, environment.open_files);
@@ -79,7 +79,7 @@ impl Loaded {
 
     fn put(&mut self, layer: Layer) {
         self.problems.extend(layer.problems);
-        for Said { setting, given, origin } in layer.values {
+        for GivenValue { setting, given, origin } in layer.values {
             match (setting.read)(&mut self.config, &given) {
                 Ok(()) => {
                     let at = SETTINGS.iter().position(|other| other.key == setting.key);

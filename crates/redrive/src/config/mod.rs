@@ -1,13 +1,14 @@
-//! What the service runs with, and where each value came from.
+//! The configuration of the service, and where each value came from.
 //!
 //! Every setting is one entry of [`SETTINGS`]: its key in the file, its variable, its flag, what it means and how it is
 //! read. A flag wins over a variable, a variable over the file, the file over the default. Nothing is guessed: an
-//! unknown key or an impossible value is a [`Problem`], all problems are found in one go, and a configuration with a
-//! problem does not start.
+//! unknown key or an invalid value is a [`Problem`]. All problems are reported at once, and with a problem the service
+//! does not start.
 //!
-//! Not here: what the client commands take (`--server`), which is three words and lives with them.
+//! Not here: the flags of the client commands (`--server`); see `commands::connection`.
 
 mod address;
+mod cross_check;
 mod environment;
 mod example;
 mod file;
@@ -16,7 +17,6 @@ mod given;
 mod load;
 mod open_files;
 mod problem;
-mod sense;
 mod settings;
 mod value;
 
@@ -34,7 +34,7 @@ use std::path::PathBuf;
 
 use redrive_store::NodeId;
 
-/// What the service runs with.
+/// The configuration of the service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Where the API listens, as HOST:PORT; port 0 takes any free one.
@@ -80,7 +80,7 @@ pub struct Config {
 pub enum StoreKind {
     /// In a file of the data directory.
     Sqlite,
-    /// Nowhere: gone when the process ends.
+    /// In memory: lost when the process ends.
     Memory,
     /// In a PostgreSQL database, which other processes may use as well.
     Postgres(Address),
@@ -89,17 +89,17 @@ pub enum StoreKind {
 /// How a PostgreSQL database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Postgres {
-    /// The most connections, the one that listens not included.
+    /// The maximum number of connections, not counting the one for LISTEN.
     pub connections: usize,
-    /// What stands between here and the database.
+    /// The connection pooler in front of the database.
     pub pooler: Pooler,
-    /// The way past a pooler, for LISTEN.
+    /// An address that bypasses a pooler, for LISTEN.
     pub listen_url: Option<Address>,
-    /// Whether to bring the schema up to date at the start.
+    /// Whether to update the schema at the start.
     pub migrate: bool,
 }
 
-/// What stands between this process and PostgreSQL.
+/// The connection pooler in front of PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooler {
     /// Nothing, or something that gives each connection a session of its own.

@@ -1,15 +1,15 @@
 //! Limits that follow the limit of open files: every connection is one.
 //!
-//! A process that may open fewer files than its limits of connections add up to would run out of them under load. Sends would be
-//! put off and connections of callers closed, in no particular order. So the limits are lowered instead.
+//! A process that may open fewer files than its limits of connections add up to would run out of them under load. Sends
+//! would be put off and connections of callers closed, in no particular order. So the limits are lowered instead.
 
 use super::{Loaded, Origin, SETTINGS};
 
-/// Files that are neither a caller's connection nor a dependency's: the store, the log, the listener, the places kept for
-/// health checks, and look-ups of names that take no longer than usual.
+/// Files that are neither a caller's connection nor a dependency's: the store, the log, the listener, the places kept
+/// for health checks, and look-ups of names that take no longer than usual.
 const OTHERS: usize = 256;
-/// What attempts, unused connections and callers get of the rest, in tenths. Callers get half: a send that is put off is not
-/// lost, a caller that is closed does not know what to do.
+/// What attempts, unused connections and callers get of the rest, in tenths. Callers get half: a send that is put off
+/// is not lost, a caller that is closed does not know what to do.
 const TENTHS: [usize; 3] = [4, 1, 5];
 /// The fewest attempts at once, unused connections and connections of callers, whatever the limit of open files is.
 const FEWEST: usize = 4;
@@ -44,7 +44,7 @@ pub(super) fn fit(loaded: &mut Loaded, files: Option<u64>) {
     }
     let lowered: Vec<String> = lowered.iter().map(|(key, most)| format!("{key} = {most}")).collect();
     loaded.warnings.push(format!(
-        "only {files} files may be open (ulimit -n, LimitNOFILE=), and {} are needed: lowered to {}",
+        "only {files} files may be open (ulimit -n, LimitNOFILE=), but {} are needed: lowered to {}",
         connections + OTHERS,
         lowered.join(", ")
     ));
@@ -97,7 +97,7 @@ mod tests {
     fn what_was_lowered_is_named() {
         assert_eq!(
             with(Some(1_024)).warnings,
-            ["only 1024 files may be open (ulimit -n, LimitNOFILE=), and 10496 are needed: lowered to \
+            ["only 1024 files may be open (ulimit -n, LimitNOFILE=), but 10496 are needed: lowered to \
               engine.max_in_flight = 307, transport.max_idle_per_origin = 76, api.max_connections = 384"]
         );
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where a value came from.
+//! Problems of a configuration, and the origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The setting was not given.
     Default,
     /// The configuration file.
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1; nothing if it is about the file as a whole.
         line: Option<usize>,
@@ -21,7 +21,7 @@ pub enum Origin {
     Variable(String),
     /// A flag, without its dashes.
     Flag(&'static str),
-    /// Whatever was given was too much for the limit of open files.
+    /// The value was lowered to fit the limit of open files.
     OpenFiles,
 }
 
@@ -51,10 +51,10 @@ impl Origin {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// A problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it was said.
+    /// Where the value was given.
     pub origin: Origin,
     /// Which setting, and the value that was given; nothing if the source as a whole is wrong.
     pub about: Option<(String, String)>,

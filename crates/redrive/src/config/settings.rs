@@ -7,7 +7,7 @@ use redrive_server::Standard;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
 
-use super::given::{Given, Wanted};
+use super::given::{Expected, Given};
 use super::value::{
     bytes, count, duration, limit_inline, name_of, path, read_blobs, read_host_name, read_listen_url, read_log_level,
     read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
@@ -29,7 +29,7 @@ pub struct Setting {
     /// Whether the flag may be given several times.
     pub repeats: bool,
     /// Puts a given value into the configuration.
-    pub(super) read: fn(&mut Config, &Given) -> Result<(), Wanted>,
+    pub(super) read: fn(&mut Config, &Given) -> Result<(), Expected>,
     /// The value in force.
     pub(super) show: fn(&Config) -> Value,
 }
@@ -56,7 +56,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LISTEN",
         flag: "listen",
         value_name: "HOST:PORT",
-        meaning: "where the API listens; port 0 takes any free one",
+        meaning: "the address of the API; port 0 takes any free port",
         repeats: false,
         read: |config, given| given.listen_address().map(|address| config.listen = address),
         show: |config| text(&config.listen),
@@ -66,8 +66,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_HOST_NAMES",
         flag: "host-names",
         value_name: "NAME",
-        meaning: "names that callers reach the API by, beside localhost and the address it listens on: NAME, *.DOMAIN for all below it, \
-            an IP address, or * for any; requests for other names are refused (in the variable: separated by ',')",
+        meaning: "host names of the API, besides localhost and the address it listens on: NAME, *.DOMAIN for all names below it, \
+            an IP address, or * for any; requests for other host names are refused (in the variable: separated by ',')",
         repeats: true,
         read: |config, given| given.words(read_host_name).map(|names| config.host_names = names),
         show: |config| Value::Array(config.host_names.iter().map(|name| text(&name.to_string())).collect()),
@@ -77,8 +77,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_SECRET_NAMES",
         flag: "secret-names",
         value_name: "PART",
-        meaning: "more parts of names of headers and URL parameters whose values are shown as ***, beside token, key, auth and the others \
-            that /docs lists (in the variable: separated by ',')",
+        meaning: "parts of names of headers and URL parameters whose values are shown as ***, besides token, key, auth and \
+            the others that /docs lists (in the variable: separated by ',')",
         repeats: true,
         read: |config, given| given.words(read_secret_name).map(|names| config.secret_names = names),
         show: |config| Value::Array(config.secret_names.iter().map(|name| text(name)).collect()),
@@ -88,7 +88,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_DATA_DIR",
         flag: "data-dir",
         value_name: "DIR",
-        meaning: "where the embedded store keeps its files; made if it is not there",
+        meaning: "the directory of the embedded store; created if it does not exist",
         repeats: false,
         read: |config, given| given.path().map(|path| config.data_dir = path),
         show: |config| path(&config.data_dir),
@@ -98,7 +98,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_STORE",
         flag: "store",
         value_name: "sqlite|memory|URL",
-        meaning: "where tasks are kept: sqlite (a file), memory (gone when the process ends) or postgres://… (shared)",
+        meaning: "where tasks are stored: sqlite (a file), memory (lost when the process ends) or postgres://… (shared by \
+            several nodes)",
         repeats: false,
         read: |config, given| read_store(given).map(|store| config.store = store),
         show: |config| show_store(&config.store),
@@ -108,7 +109,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_NODE",
         flag: "node",
         value_name: "NAME|auto",
-        meaning: "the name of this process among others over one PostgreSQL, different for each; auto makes one",
+        meaning: "the name of this node, unique among the nodes of one PostgreSQL; auto generates one",
         repeats: false,
         read: |config, given| read_node(given).map(|node| config.node = node),
         show: |config| config.node.as_ref().map_or_else(|| text("auto"), |node| text(node.as_str())),
@@ -118,8 +119,9 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_BLOBS",
         flag: "blobs",
         value_name: "URL|auto",
-        meaning: "where large bodies are kept: file:///DIR or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, with the keys in \
-            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; auto is the directory blobs in data_dir, or, with a store of postgres://…, nowhere",
+        meaning: "where large bodies are stored: file:///DIR or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, with the keys in \
+            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; auto is the directory blobs in data_dir, or with a \
+            store of postgres://… none",
         repeats: false,
         read: |config, given| read_blobs(given).map(|blobs| config.blobs = blobs),
         show: |config| text(config.blobs.as_deref().unwrap_or("auto")),
@@ -140,7 +142,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_SCHEDULE_PREFIX",
         flag: "schedule-prefix",
         value_name: "NAME",
-        meaning: "what the names of all keys in Redis begin with: one for each deployment that shares a Redis",
+        meaning: "the prefix of all keys in Redis; deployments that share a Redis need different ones",
         repeats: false,
         read: |config, given| given.text().map(|prefix| config.schedule_prefix = prefix.to_owned()),
         show: |config| text(&config.schedule_prefix),
@@ -150,8 +152,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_STANDARD",
         flag: "standard",
         value_name: "off|warn|enforce",
-        meaning: "what is done about policies and submissions that break the retry standard: off, warn (the answer says so) or \
-            enforce (what breaks a MUST is refused)",
+        meaning: "how the retry standard applies to policies and submissions: off, warn (the answer lists violations) or \
+            enforce (violations of a MUST are refused)",
         repeats: false,
         read: |config, given| given.one_of(&STANDARDS).map(|standard| config.standard = standard),
         show: |config| text(name_of(&STANDARDS, config.standard)),
@@ -161,7 +163,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_WORKER_THREADS",
         flag: "worker-threads",
         value_name: "N|auto",
-        meaning: "threads that run the service; auto is one for each core",
+        meaning: "the number of worker threads; auto is one per core",
         repeats: false,
         read: |config, given| read_threads(given).map(|threads| config.worker_threads = threads),
         show: |config| config.worker_threads.map_or_else(|| text("auto"), count),
@@ -171,7 +173,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LOG_LEVEL",
         flag: "log-level",
         value_name: "LEVEL",
-        meaning: "what is logged: error, warn, info, debug, trace, also by part (info,redrive_engine=debug)",
+        meaning: "the log level: error, warn, info, debug, trace, also per module (info,redrive_engine=debug)",
         repeats: false,
         read: |config, given| read_log_level(given).map(|level| config.log_level = level),
         show: |config| text(&config.log_level),
@@ -181,7 +183,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LOG_FORMAT",
         flag: "log-format",
         value_name: "text|json",
-        meaning: "how it is logged: text for people, json for programs",
+        meaning: "the log format: text for people, json for programs",
         repeats: false,
         read: |config, given| given.one_of(&LOG_FORMATS).map(|format| config.log_format = format),
         show: |config| text(name_of(&LOG_FORMATS, config.log_format)),
@@ -191,7 +193,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_LANE_CONCURRENCY",
         flag: "lane-concurrency",
         value_name: "N",
-        meaning: "the most attempts at once to one dependency, for each node on its own: N nodes make N times as many",
+        meaning: "the maximum number of concurrent attempts to one dependency, per node: N nodes make N times as many",
         repeats: false,
         read: |config, given| given.count(1..=100_000).map(|count| config.engine.lane_concurrency = count),
         show: |config| count(config.engine.lane_concurrency),
@@ -201,7 +203,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_MAX_IN_FLIGHT",
         flag: "max-in-flight",
         value_name: "N",
-        meaning: "the most attempts at once in all, for each node on its own; at least engine.lane_concurrency",
+        meaning: "the maximum number of concurrent attempts in total, per node; at least engine.lane_concurrency",
         repeats: false,
         read: |config, given| given.count(1..=1_000_000).map(|count| config.engine.max_in_flight = count),
         show: |config| count(config.engine.max_in_flight),
@@ -211,7 +213,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_MAX_BODY_BYTES",
         flag: "max-body-memory",
         value_name: "BYTES",
-        meaning: "the most bytes of bodies in memory, of tasks that are claimed, for each node on its own; other tasks wait in the store",
+        meaning: "the maximum memory for bodies of claimed tasks, per node; other tasks wait in the store",
         repeats: false,
         read: |config, given| {
             given.count(Options::MIN_BODY_BYTES..=1_099_511_627_776).map(|bytes| config.engine.max_body_bytes = bytes)
@@ -223,7 +225,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_LEASE_MARGIN",
         flag: "lease-margin",
         value_name: "DURATION",
-        meaning: "how long after an attempt's timeout another worker may take the task over",
+        meaning: "how long after the timeout of an attempt its lease expires and another worker may take over the task",
         repeats: false,
         read: |config, given| {
             given.duration(Options::MIN_LEASE_MARGIN..=HOUR).map(|margin| config.engine.lease_margin = margin)
@@ -235,7 +237,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_SHUTDOWN_GRACE",
         flag: "shutdown-grace",
         value_name: "DURATION",
-        meaning: "how long attempts under way may take to finish when the service stops",
+        meaning: "how long attempts in progress may take to finish when the service stops",
         repeats: false,
         read: |config, given| given.duration(Duration::ZERO..=HOUR).map(|grace| config.engine.shutdown_grace = grace),
         show: |config| duration(config.engine.shutdown_grace),
@@ -257,7 +259,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_ENGINE_BLOB_GRACE",
         flag: "blob-grace",
         value_name: "DURATION",
-        meaning: "how long an uploaded body is kept that no task refers to; such bodies are looked for every 10 minutes",
+        meaning: "how long an uploaded body that no task refers to is kept; checked every 10 minutes",
         repeats: false,
         read: |config, given| given.duration(MINUTE..=YEARS).map(|grace| config.engine.blob_grace = grace),
         show: |config| duration(config.engine.blob_grace),
@@ -267,7 +269,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_POSTGRES_CONNECTIONS",
         flag: "postgres-connections",
         value_name: "N",
-        meaning: "the most connections to PostgreSQL, the one that listens not included",
+        meaning: "the maximum number of connections to PostgreSQL, not counting the one for LISTEN",
         repeats: false,
         read: |config, given| given.count(FEWEST_CONNECTIONS..=1_000).map(|count| config.postgres.connections = count),
         show: |config| count(config.postgres.connections),
@@ -277,7 +279,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_POSTGRES_POOLER",
         flag: "postgres-pooler",
         value_name: "none|transaction",
-        meaning: "what stands between here and PostgreSQL: transaction for a pooler such as PgBouncer in that mode",
+        meaning: "the connection pooler in front of PostgreSQL: transaction for one in transaction mode, such as PgBouncer",
         repeats: false,
         read: |config, given| given.one_of(&POOLERS).map(|pooler| config.postgres.pooler = pooler),
         show: |config| text(name_of(&POOLERS, config.postgres.pooler)),
@@ -287,7 +289,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_POSTGRES_LISTEN_URL",
         flag: "postgres-listen-url",
         value_name: "URL|same",
-        meaning: "the way past a transaction pooler, for LISTEN; without one, others' work is found by looking",
+        meaning: "an address of PostgreSQL that bypasses a transaction pooler, for LISTEN; without it, nodes poll for \
+            new tasks",
         repeats: false,
         read: |config, given| read_listen_url(given).map(|url| config.postgres.listen_url = url),
         show: |config| config.postgres.listen_url.as_ref().map_or_else(|| text("same"), |url| text(&url.to_string())),
@@ -297,7 +300,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_POSTGRES_MIGRATE",
         flag: "postgres-migrate",
         value_name: "true|false",
-        meaning: "whether to bring PostgreSQL's schema up to date at the start; otherwise `redrive migrate` does it",
+        meaning: "whether to update PostgreSQL's schema at the start; if not, run `redrive migrate`",
         repeats: false,
         read: |config, given| given.one_of(&YES_OR_NO).map(|migrate| config.postgres.migrate = migrate),
         show: |config| text(name_of(&YES_OR_NO, config.postgres.migrate)),
@@ -307,8 +310,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",
         flag: "extra-ca",
         value_name: "FILE",
-        meaning: "PEM files of authorities to trust besides the system's, for targets, PostgreSQL, Redis and object storage (in \
-            the variable: separated by ':')",
+        meaning: "PEM files of certificate authorities to trust besides the system's, for targets, PostgreSQL, Redis and \
+            object storage (in the variable: separated by ':')",
         repeats: true,
         read: |config, given| given.paths().map(|paths| config.transport.extra_ca = paths),
         show: |config| Value::Array(config.transport.extra_ca.iter().map(|file| path(file)).collect()),
@@ -318,8 +321,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_TRANSPORT_DNS_SERVER",
         flag: "dns-server",
         value_name: "IP[:PORT]",
-        meaning: "DNS servers to ask for the names of targets, in place of those in /etc/resolv.conf, whose search list is not used \
-            then; port 53 unless given; /etc/hosts comes first in any case (in the variable: separated by ',')",
+        meaning: "DNS servers for the names of targets, instead of those in /etc/resolv.conf, whose search list is not used \
+            then; the default port is 53; /etc/hosts always comes first (in the variable: separated by ',')",
         repeats: true,
         read: |config, given| given.addresses(DNS_PORT).map(|servers| config.transport.dns_servers = servers),
         show: |config| {
@@ -331,7 +334,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_TRANSPORT_MAX_IDLE_PER_ORIGIN",
         flag: "max-idle-per-origin",
         value_name: "N",
-        meaning: "the most unused connections that are kept for one tenant to one origin (scheme, host and port)",
+        meaning: "the maximum number of idle connections that are kept per tenant and origin (scheme, host and port)",
         repeats: false,
         read: |config, given| given.count(0..=100_000).map(|count| config.transport.max_idle_per_origin = count),
         show: |config| count(config.transport.max_idle_per_origin),
@@ -341,7 +344,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LIMITS_MAX_BODY_BYTES",
         flag: "max-body-bytes",
         value_name: "BYTES",
-        meaning: "the largest body that may come in a document; what is larger is uploaded first",
+        meaning: "the largest body of a submission; larger bodies must be uploaded first",
         repeats: false,
         read: |config, given| given.count(1_024..=1_073_741_824).map(|bytes| config.limits.body_bytes = bytes),
         show: |config| count(config.limits.body_bytes),
@@ -351,7 +354,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LIMITS_MAX_STORED_BODY_BYTES",
         flag: "max-stored-body-bytes",
         value_name: "BYTES",
-        meaning: "the largest body that may be uploaded",
+        meaning: "the largest body of an upload",
         repeats: false,
         read: |config, given| {
             given.count(1_024..=1_073_741_824).map(|bytes| config.limits.stored_body_bytes = bytes as u64)
@@ -363,7 +366,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LIMITS_INLINE_BODY_BYTES",
         flag: "inline-body-bytes",
         value_name: "BYTES",
-        meaning: "the largest body and the largest answer that are kept with their task; larger ones are kept apart",
+        meaning: "the largest request body and answer that are stored in the task; larger ones are stored as blobs",
         repeats: false,
         read: |config, given| given.count(1_024..=16_777_216).map(|bytes| limit_inline(config, bytes)),
         show: |config| count(config.limits.inline_body_bytes),
@@ -373,7 +376,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_LIMITS_KEPT_ANSWER_BYTES",
         flag: "kept-answer-bytes",
         value_name: "BYTES",
-        meaning: "how much of a dependency's answer is kept",
+        meaning: "how much of an answer's body is kept",
         repeats: false,
         read: |config, given| {
             given.count(0..=67_108_864).map(|bytes| config.transport.kept_answer_bytes = bytes as u64)
@@ -385,8 +388,8 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_API_MAX_MEMORY_BYTES",
         flag: "max-api-memory",
         value_name: "BYTES",
-        meaning: "the most bytes of the API's requests and answers in memory; what does not fit is answered 503. A quarter is \
-            for those of at most 64 KiB; one connection holds at most an eighth, and no request is larger than that",
+        meaning: "the maximum memory for requests and answers of the API; requests that do not fit are answered 503. A quarter is \
+            reserved for those of at most 64 KiB; a connection holds at most an eighth, which also limits a request",
         repeats: false,
         read: |config, given| {
             given.count(67_108_864..=1_099_511_627_776).map(|bytes| config.api.max_memory_bytes = bytes)
@@ -398,7 +401,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_API_MAX_CONNECTIONS",
         flag: "max-api-connections",
         value_name: "N",
-        meaning: "the most connections of callers at once; for one more, the one that is idle the longest is closed",
+        meaning: "the maximum number of connections to the API; when it is reached, the longest idle one is closed",
         repeats: false,
         read: |config, given| given.count(1..=1_000_000).map(|count| config.api.max_connections = count),
         show: |config| count(config.api.max_connections),
@@ -408,7 +411,7 @@ pub static SETTINGS: [Setting; 34] = [
         variable: "REDRIVE_API_WRITE_TIMEOUT",
         flag: "api-write-timeout",
         value_name: "DURATION",
-        meaning: "how long a caller may take nothing of its answer before its connection is closed",
+        meaning: "how long a client may read nothing of its answer before its connection is closed",
         repeats: false,
         read: |config, given| given.duration(SECOND..=HOUR).map(|timeout| config.api.write_timeout = timeout),
         show: |config| duration(config.api.write_timeout),

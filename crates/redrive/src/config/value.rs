@@ -9,10 +9,10 @@ use toml::Value;
 use tracing_subscriber::EnvFilter;
 
 use super::address::{POSTGRES, is_postgres};
-use super::given::{Given, Wanted};
+use super::given::{Expected, Given};
 use super::{Address, Config, StoreKind, duration_text};
 
-pub(super) fn read_store(given: &Given) -> Result<StoreKind, Wanted> {
+pub(super) fn read_store(given: &Given) -> Result<StoreKind, Expected> {
     match given.text()? {
         "sqlite" => Ok(StoreKind::Sqlite),
         "memory" => Ok(StoreKind::Memory),
@@ -29,7 +29,7 @@ pub(super) fn show_store(store: &StoreKind) -> Value {
     }
 }
 
-pub(super) fn read_listen_url(given: &Given) -> Result<Option<Address>, Wanted> {
+pub(super) fn read_listen_url(given: &Given) -> Result<Option<Address>, Expected> {
     match given.text()? {
         "same" => Ok(None),
         url if is_postgres(url) => read_postgres(url).map(Some),
@@ -37,30 +37,30 @@ pub(super) fn read_listen_url(given: &Given) -> Result<Option<Address>, Wanted> 
     }
 }
 
-pub(super) fn read_postgres(url: &str) -> Result<Address, Wanted> {
+pub(super) fn read_postgres(url: &str) -> Result<Address, Expected> {
     let address = Address::new(url);
     address.check_postgres().map(|()| address)
 }
 
-pub(super) fn read_schedule(given: &Given) -> Result<Option<redrive_schedule_redis::Address>, Wanted> {
+pub(super) fn read_schedule(given: &Given) -> Result<Option<redrive_schedule_redis::Address>, Expected> {
     match given.text()? {
         "store" => Ok(None),
         url => url.parse().map(Some).map_err(|invalid: redrive_schedule_redis::InvalidAddress| invalid.to_string()),
     }
 }
 
-pub(super) fn read_node(given: &Given) -> Result<Option<NodeId>, Wanted> {
+pub(super) fn read_node(given: &Given) -> Result<Option<NodeId>, Expected> {
     match given.text()? {
         "auto" => Ok(None),
         name => NodeId::try_new(name).map(Some).map_err(|invalid| format!("{invalid}, or auto")),
     }
 }
 
-pub(super) fn read_host_name(word: &str) -> Result<HostName, Wanted> {
+pub(super) fn read_host_name(word: &str) -> Result<HostName, Expected> {
     word.parse().map_err(|invalid: InvalidHostName| invalid.to_string())
 }
 
-pub(super) fn read_secret_name(word: &str) -> Result<String, Wanted> {
+pub(super) fn read_secret_name(word: &str) -> Result<String, Expected> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     match !word.is_empty() && word.bytes().all(is_name) {
         true => Ok(word.to_owned()),
@@ -68,14 +68,14 @@ pub(super) fn read_secret_name(word: &str) -> Result<String, Wanted> {
     }
 }
 
-pub(super) fn read_threads(given: &Given) -> Result<Option<usize>, Wanted> {
+pub(super) fn read_threads(given: &Given) -> Result<Option<usize>, Expected> {
     match given.text() {
         Ok("auto") => Ok(None),
         _ => given.count(1..=1_024).map(Some).map_err(|wanted| format!("{wanted}, or auto")),
     }
 }
 
-pub(super) fn read_blobs(given: &Given) -> Result<Option<String>, Wanted> {
+pub(super) fn read_blobs(given: &Given) -> Result<Option<String>, Expected> {
     match given.text()? {
         "auto" => Ok(None),
         url => match redrive_blobs::Location::parse(url) {
@@ -90,9 +90,9 @@ pub(super) fn limit_inline(config: &mut Config, bytes: usize) {
     config.transport.inline_answer_bytes = bytes;
 }
 
-pub(super) fn read_log_level(given: &Given) -> Result<String, Wanted> {
+pub(super) fn read_log_level(given: &Given) -> Result<String, Expected> {
     let level = given.text()?.trim();
-    let wanted = "must be error, warn, info, debug, trace or off, also by part as in info,redrive_engine=debug";
+    let wanted = "must be error, warn, info, debug, trace or off, also per module as in info,redrive_engine=debug";
     // A single word that is no level would be taken for the name of a module, and nothing would be logged.
     let words = level.split(',').map(|part| part.rsplit('=').next().unwrap_or(part).trim().to_ascii_lowercase());
     let are_levels =

@@ -1,8 +1,7 @@
 //! Waits for a task's end, and shows its attempts as they happen.
 //!
-//! The task is asked for again and again, at a pace that follows from what it does: fast while an attempt is under way
-//! or about to begin, slowly while it waits. A server that goes away for a moment (a restart) is waited for: the task
-//! is durable, and so is the interest in it.
+//! The task is polled: often while an attempt is in progress or about to start, rarely while it waits. If the server
+//! cannot be reached for a moment (a restart), polling goes on.
 
 mod poll;
 mod view;
@@ -25,7 +24,7 @@ use crate::output::{Output, duration, notice};
 use poll::{Poll, Progress};
 use view::View;
 
-/// Somebody's interest in a task. From when it is made, Ctrl-C no longer kills the program but ends the interest.
+/// Follows a task. As long as it exists, Ctrl-C does not kill the program but stops following.
 pub(crate) struct Follow<'a> {
     connection: &'a Connection,
     wait: Wait,
@@ -34,13 +33,13 @@ pub(crate) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Interest for as long as `wait` says.
+    /// Follows for as long as `wait` says.
     pub(crate) fn new(connection: &'a Connection, wait: Wait) -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
         Ok(Follow { connection, wait, interrupt, known: None })
     }
 
-    /// The task as it is known already, for a wait that ends before the first look.
+    /// Sets the task as it is known already, for a wait that ends before the first poll.
     pub(crate) fn knowing(self, task: Bytes) -> Self {
         Follow { known: Some(task), ..self }
     }
@@ -66,7 +65,7 @@ impl<'a> Follow<'a> {
                 view.ended(output, &task, &document)?;
                 return Ok(if task.status == "SUCCEEDED" { Exit::Done } else { Exit::NotDelivered });
             }
-            why = ran_out(self.wait) => (Exit::WaitRanOut, why),
+            why = ran_out(self.wait) => (Exit::WaitTimedOut, why),
             _ = self.interrupt.recv() => (Exit::Interrupted, "interrupted".to_owned()),
         };
         view.left(output, poll.last())?;
@@ -89,12 +88,12 @@ async fn ran_out(wait: Wait) -> String {
         Wait::UntilEnded => std::future::pending().await,
         Wait::AtMost(limit) => {
             tokio::time::sleep(limit).await;
-            format!("not ended after {}", duration(limit))
+            format!("the task has not ended after {}", duration(limit))
         }
     }
 }
 
-/// The pace at which a countdown is drawn.
+/// How often a countdown is redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Draws a countdown until the next look; where nothing can be drawn over, it only waits.

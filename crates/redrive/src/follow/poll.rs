@@ -12,19 +12,19 @@ use crate::output::{notice, now_millis};
 use super::count_down;
 use super::view::View;
 
-/// While something is about to happen.
+/// The polling interval while an attempt is in progress or due.
 const FAST: Duration = Duration::from_millis(100);
-/// While nothing is.
+/// The longest polling interval.
 const SLOW: Duration = Duration::from_secs(1);
-/// How long a server that cannot be reached is waited for.
+/// How long to retry while the server cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long to wait for a task's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// As long as it takes.
+    /// Until the task ends.
     UntilEnded,
-    /// No longer than this.
+    /// At most for this time.
     AtMost(Duration),
 }
 
@@ -104,7 +104,7 @@ impl<'a> Poll<'a> {
         let known = self.seen.is_some() && is_unreachable(&error);
         let since = *self.unreachable_since.get_or_insert_with(|| {
             if known {
-                notice(format!("the server cannot be reached, trying again for {}s", PATIENCE.as_secs()));
+                notice(format!("the server cannot be reached; retrying for {}s", PATIENCE.as_secs()));
             }
             Instant::now()
         });

@@ -1,4 +1,4 @@
-//! How a task that is being followed looks.
+//! How a task that is being followed is printed.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use crate::client::{Attempt, Task};
 use crate::output::{Colour, Output, duration, printable, status_colour};
 
-/// Who is watching.
+/// The form of the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum View {
-    /// A person: a line per attempt, a countdown on a terminal.
+    /// For people: a line per attempt, a countdown on a terminal.
     Lines(Output),
-    /// A program that wants every event: `{"attempt": …}` and `{"task": …}`, a line each.
+    /// For programs: every event as a line of JSON, `{"attempt": …}` or `{"task": …}`.
     Events,
-    /// A program that wants the task as it is in the end.
+    /// For programs: the task as it is at the end.
     Last,
 }
 
@@ -52,7 +52,7 @@ impl View {
         }
     }
 
-    /// The watcher leaves before the end.
+    /// Following stops before the task has ended.
     pub(super) fn left(self, output: Output, last: Option<&Bytes>) -> std::io::Result<()> {
         match (self, last) {
             (View::Lines(output), _) => output.overwrite(""),
@@ -69,7 +69,7 @@ impl View {
                 format!("attempt {next}/{at_most} in {}", countdown(due - now))
             }
             ("PENDING", _) => format!("attempt {next}/{at_most} is due"),
-            _ => format!("attempt {}/{at_most} is under way", task.attempts_in_run()),
+            _ => format!("attempt {}/{at_most} is in progress", task.attempts_in_run()),
         };
         self.output().map_or_else(String::new, |output| output.paint(&text, Colour::Busy))
     }
@@ -84,7 +84,7 @@ fn attempt_line(output: Output, task: &Task, attempt: &Attempt) -> String {
         _ => Colour::Bad,
     };
     let what = match (attempt.outcome.as_str(), attempt.response_status, &attempt.error_type) {
-        ("unknown", _, _) => "cut off, outcome unknown".into(),
+        ("unknown", _, _) => "interrupted, outcome unknown".into(),
         (_, Some(code), _) => status_text(code),
         (_, None, Some(kind)) => printable(kind),
         (outcome, None, None) => printable(outcome),
@@ -112,7 +112,8 @@ fn number_text(task: &Task, attempt: &Attempt) -> String {
     }
 }
 
-/// `SUCCEEDED after 3 attempts in 2.6s`, of a task that was replayed `SUCCEEDED after 2 attempts (run 2, 8 in all) in 1h`
+/// `SUCCEEDED after 3 attempts in 2.6s`, of a task that was replayed `SUCCEEDED after 2 attempts (run 2, 8 in all) in
+/// 1h`
 fn ended_line(output: Output, task: &Task) -> String {
     let status = output.paint(&task.status_text(), status_colour(&task.status));
     let attempts = if task.attempts_in_run() == 1 { "attempt" } else { "attempts" };
@@ -169,7 +170,7 @@ mod tests {
             ),
             (
                 json!({"outcome": "unknown", "errorType": "interrupted", "errorMessage": "the process died"}),
-                "attempt 2/6: cut off, outcome unknown (the process died)",
+                "attempt 2/6: interrupted, outcome unknown (the process died)",
             ),
         ] {
             let mut document = attempt;
@@ -235,7 +236,7 @@ mod tests {
         for (fields, expected) in [
             (json!({"attemptNumber": 1, "nextAttemptAt": 9_500}), "attempt 2/6 in 9.0s"),
             (json!({"attemptNumber": 1, "nextAttemptAt": 500}), "attempt 2/6 is due"),
-            (json!({"status": "IN_FLIGHT", "attemptNumber": 1}), "attempt 1/6 is under way"),
+            (json!({"status": "IN_FLIGHT", "attemptNumber": 1}), "attempt 1/6 is in progress"),
         ] {
             assert_eq!(view.waiting(&task(fields), 500), expected);
         }

@@ -5,12 +5,12 @@
 
 mod style;
 mod table;
-mod when;
+mod time;
 
 pub(crate) use redrive_core::duration::brief as duration;
 pub(crate) use style::{Colour, status_colour};
 pub(crate) use table::{Cell, Table, printable};
-pub(crate) use when::{moment, now_millis, relative, today};
+pub(crate) use time::{moment, now_millis, precise_moment, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Tells people something on standard error. Whether anybody reads it there is not our concern.
+/// Prints a line to standard error. Errors of writing are ignored.
 pub(crate) fn notice(text: impl Display) {
     writeln!(io::stderr().lock(), "{text}").ok();
 }

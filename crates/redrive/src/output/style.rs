@@ -3,15 +3,15 @@
 /// A colour with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
-    /// It went well.
+    /// Success.
     Good,
-    /// It did not.
+    /// Failure.
     Bad,
-    /// It is under way.
+    /// In progress.
     Busy,
-    /// It is beside the point.
+    /// Less important text.
     Faint,
-    /// It leads.
+    /// Headings.
     Strong,
 }
 

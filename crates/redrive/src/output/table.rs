@@ -1,13 +1,18 @@
-//! Aligned columns.
+//! Aligned columns: the one place where the command line pads text.
 
 use super::Colour;
 
 /// A table: a header and rows of as many cells.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
+    /// How many spaces each line begins with.
+    indent: usize,
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
+
+/// The spaces between two columns.
+const GAP: usize = 2;
 
 /// One cell.
 #[derive(Debug, Clone)]
@@ -32,12 +37,17 @@ impl<T: Into<String>> From<T> for Cell {
 impl Table {
     /// An empty table with these column names.
     pub(crate) fn new(header: &[&'static str]) -> Self {
-        Table { header: header.to_vec(), rows: Vec::new() }
+        Table { header: header.to_vec(), ..Table::default() }
     }
 
-    /// A table of names and values, without a header.
-    pub(crate) fn of_fields() -> Self {
+    /// An empty table without column names.
+    pub(crate) fn without_header() -> Self {
         Table::default()
+    }
+
+    /// This table with each line moved to the right by as many spaces.
+    pub(crate) fn indented(self, indent: usize) -> Self {
+        Table { indent, ..self }
     }
 
     /// Adds a row.
@@ -63,31 +73,32 @@ impl Table {
         let widths: Vec<usize> = (0..columns)
             .map(|column| lines().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
             .collect();
-        lines().map(|row| render_row(row, &widths, coloured)).collect()
+        lines().map(|row| self.render_row(row, &widths, coloured)).collect()
     }
-}
 
-fn render_row(row: &[Cell], widths: &[usize], coloured: bool) -> String {
-    let mut line = String::new();
-    for (at, cell) in row.iter().enumerate() {
-        match cell.colour {
-            Some(colour) if coloured => line += &colour.paint(&cell.text),
-            _ => line += &cell.text,
+    fn render_row(&self, row: &[Cell], widths: &[usize], coloured: bool) -> String {
+        let mut line = " ".repeat(self.indent);
+        for (at, cell) in row.iter().enumerate() {
+            match cell.colour {
+                Some(colour) if coloured => line += &colour.paint(&cell.text),
+                _ => line += &cell.text,
+            }
+            // The last cell is not padded: trailing spaces only get in the way of copying.
+            if at + 1 < row.len() {
+                let padding = widths.get(at).map_or(0, |width_of_column| width_of_column.saturating_sub(width(cell)));
+                line += &" ".repeat(padding + GAP);
+            }
         }
-        // The last cell needs no filling: trailing spaces only get in the way of copying.
-        if at + 1 < row.len() {
-            let fill = widths.get(at).map_or(0, |width_of_column| width_of_column.saturating_sub(width(cell)));
-            line += &" ".repeat(fill + 2);
-        }
+        line + "\n"
     }
-    line + "\n"
 }
 
 fn width(cell: &Cell) -> usize {
     cell.text.chars().count()
 }
 
-/// What comes from elsewhere must not move the cursor, break the line or turn the text around.
+/// Text from elsewhere with control characters replaced: it cannot move the cursor, break the line or change its
+/// direction.
 pub(crate) use redrive_standard::printable;
 
 #[cfg(test)]
@@ -104,8 +115,16 @@ mod tests {
     }
 
     #[test]
+    fn a_table_can_be_indented() {
+        let mut table = Table::without_header().indented(2);
+        table.row(["ab".into(), "1".into()]);
+        table.row(["a".into(), "2".into()]);
+        assert_eq!(table.render(false), "  ab  1\n  a   2\n");
+    }
+
+    #[test]
     fn what_is_shown_cannot_move_the_cursor() {
-        let mut table = Table::of_fields();
+        let mut table = Table::without_header();
         table.field("a", "x\x1b[2J\ny\u{202e}z");
         assert_eq!(table.render(false), "a  x\u{fffd}[2J\u{fffd}y\u{fffd}z\n");
     }

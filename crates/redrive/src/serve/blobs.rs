@@ -1,18 +1,18 @@
-//! Opens the place where large bodies are kept.
+//! Opens the blob storage for large bodies.
 
 use std::sync::Arc;
 
 use anyhow::Context;
 use redrive_blobs::{Blobs, Credentials, Location, Parts};
 
-use super::place::Place;
+use super::blob_identity::BlobStorage;
 use crate::config::{Config, StoreKind};
 
 /// The directory beside the embedded store's own files.
 const DIRECTORY: &str = "blobs";
 
-/// Where the place is. A shared store has none unless one is named: a directory of this machine is not where another node
-/// would look. Every body is a part of its task then, and uploads are refused.
+/// The location of the blob storage. A shared store has none unless one is named: other nodes could not read a
+/// directory of this machine. Every body is stored in its task then, and uploads are refused.
 pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
     Ok(match (&config.blobs, &config.store) {
         (Some(text), _) => Some(Location::parse(text)?),
@@ -22,13 +22,13 @@ pub(super) fn location(config: &Config) -> anyhow::Result<Option<Location>> {
     })
 }
 
-/// The place, open. Its certificates are trusted as those of targets are.
-pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<Place>> {
+/// The open blob storage. Its certificates are trusted as those of targets are.
+pub(super) fn open(config: &Config, parts: Parts) -> anyhow::Result<Option<BlobStorage>> {
     let Some(location) = location(config)? else { return Ok(None) };
     let opened = Blobs::open_trusting(&location, &credentials(), &config.transport.extra_ca, parts);
-    let blobs = Arc::new(opened.with_context(|| format!("cannot keep large bodies in {location}"))?);
+    let blobs = Arc::new(opened.with_context(|| format!("cannot store large bodies in {location}"))?);
     let data_dir = (config.store == StoreKind::Sqlite).then(|| config.data_dir.clone());
-    Ok(Some(Place { blobs, location, is_named: config.blobs.is_some(), data_dir }))
+    Ok(Some(BlobStorage { blobs, location, is_named: config.blobs.is_some(), data_dir }))
 }
 
 /// What other programs that speak S3 read as well.

@@ -1,8 +1,8 @@
-//! Notices that the machine's clock was set between two starts over the same data directory.
+//! Detects that the machine's clock was changed between two starts with the same data directory.
 //!
-//! The record is a small file beside the embedded store. Within one boot of the machine, the difference between its wall clock
-//! and the time since boot is constant unless the clock is set, so a step is seen exactly, however long the service was down.
-//! After another boot only a clock that is behind the last known moment is noticed.
+//! The record is a small file beside the embedded store. Within one boot of the machine, the difference between its
+//! wall clock and the time since boot is constant unless the clock is set, so a step is seen exactly, however long the
+//! service was down. After another boot only a clock that is behind the last known moment is noticed.
 //!
 //! A shared store needs no record: its nodes work on the database's time.
 
@@ -21,7 +21,7 @@ use crate::output::duration;
 
 const FILE: &str = "clock.json";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Smaller steps are everyday.
+/// Smaller changes are ignored.
 const SMALL: Duration = Duration::from_secs(1);
 
 /// What the clocks showed when a service started.
@@ -34,19 +34,19 @@ struct Record {
     since_boot_ms: u64,
 }
 
-/// What happened to the machine's clock since the last start.
+/// A change of the machine's clock since the last start.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Forward(Duration),
     Back(Duration),
-    /// It was at least this much later once.
+    /// It is behind a moment that was seen before by at least this much.
     BehindBy(Duration),
 }
 
 /// Logs it if the machine's clock was set since the last start over this directory, and records the present one.
 pub(super) fn check(data_dir: &Path, clock: &SystemClock, newest: Option<TaskId>) {
     if let Err(error) = compare_and_record(data_dir, clock, newest) {
-        tracing::warn!(%error, "whether the machine's clock was set cannot be told: its record cannot be used");
+        tracing::warn!(%error, "cannot use the clock record; a change of the machine's clock is not noticed");
     }
 }
 
@@ -61,16 +61,16 @@ fn compare_and_record(data_dir: &Path, clock: &SystemClock, newest: Option<TaskI
     match step(before.as_ref(), &now, newest.map(TaskId::made_at)) {
         Some(Step::Forward(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock was set forward since the last start: tasks may be sent early, and end past their deadline; \
-             if the clock is wrong, stop this process, set the clock right and replay the dead letters"
+            "the machine's clock was set forward since the last start: tasks may be sent early or miss their deadline; \
+             if the clock is wrong, stop this process, correct the clock and replay the dead letters"
         ),
         Some(Step::Back(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock was set back since the last start: what waits is sent that much later"
+            "the machine's clock was set back since the last start: waiting tasks are sent later by that much"
         ),
         Some(Step::BehindBy(by)) => tracing::warn!(
             by = duration(by),
-            "the machine's clock is behind the last time that the store knows: what waits is sent that much later"
+            "the machine's clock is behind the newest time in the store: waiting tasks are sent later by that much"
         ),
         None => {}
     }
@@ -89,7 +89,7 @@ fn step(before: Option<&Record>, now: &Record, newest: Option<Timestamp>) -> Opt
     (behind > SMALL).then_some(Step::BehindBy(behind))
 }
 
-/// The last record; one that cannot be understood is as good as none.
+/// The last record; a damaged one is ignored.
 fn read(path: &Path) -> std::io::Result<Option<Record>> {
     match fs::read(path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -98,7 +98,7 @@ fn read(path: &Path) -> std::io::Result<Option<Record>> {
     }
 }
 
-/// In one step: a crash leaves the old record or the new one.
+/// Writes the record atomically: a crash leaves the old or the new one.
 fn write(path: &Path, record: &Record) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;

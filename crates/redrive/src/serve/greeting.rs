@@ -1,4 +1,4 @@
-//! What the service says when it is ready, and what to try first.
+//! The text that the service prints when it is ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,20 +6,20 @@ use redrive_blobs::Location;
 
 use crate::config::{Config, StoreKind};
 
-/// The lines that tell a newcomer where it listens, where it keeps things and what to do next.
+/// Where the service listens, where it stores tasks and bodies, and commands to try.
 pub(super) fn greeting(program: &str, config: &Config, bodies: Option<&Location>, address: SocketAddr) -> String {
     let url = format!("http://{}", reachable(address));
     let kept = match &config.store {
-        StoreKind::Sqlite => format!("tasks are kept in {}", config.data_dir.display()),
+        StoreKind::Sqlite => format!("tasks are stored in {}", config.data_dir.display()),
         StoreKind::Postgres(address) => match &config.schedule {
-            Some(schedule) => format!("tasks are kept in {address}, their schedule in {schedule}"),
-            None => format!("tasks are kept in {address}"),
+            Some(schedule) => format!("tasks are stored in {address}, with the schedule in {schedule}"),
+            None => format!("tasks are stored in {address}"),
         },
-        StoreKind::Memory => "tasks are kept in memory: they are gone when it ends".into(),
+        StoreKind::Memory => "tasks are kept in memory: they are lost when the process ends".into(),
     };
     let bodies = match bodies {
-        Some(location) => format!("large bodies are kept in {location}"),
-        None => "large bodies are kept with their tasks, and none are uploaded: no --blobs says where else".into(),
+        Some(location) => format!("large bodies are stored in {location}"),
+        None => "large bodies are stored in their tasks, and uploads are refused: name a place with --blobs".into(),
     };
     let server = if url == "http://127.0.0.1:8620" { String::new() } else { format!(" --server {url}") };
     format!(
@@ -28,7 +28,7 @@ redrive {version} listens on {url}
 {kept}
 {bodies}
 
-A first thing to try, from another terminal:
+Try it from another terminal:
   {program} send -X GET {url}/livez --wait{server}
   curl -i {url}/retry-tasks -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\
     -d '{{\"targetUrl\": \"{url}/livez\", \"method\": \"GET\"}}'
@@ -42,7 +42,7 @@ pub(super) fn exposure(address: SocketAddr) -> Option<String> {
     (!address.ip().is_loopback()).then(|| {
         format!(
             "warning: {address} can be reached from other machines, and there is no authentication yet: \
-             whoever reaches it can read tasks and have requests sent from here"
+             anyone who can reach it can read tasks and send requests from here"
         )
     })
 }
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn it_says_where_large_bodies_are_kept() {
         for (location, expected) in [
-            (Some("s3://bodies/redrive?region=eu-1"), "large bodies are kept in s3://bodies/redrive\n"),
-            (Some("memory:"), "large bodies are kept in memory\n"),
-            (None, "large bodies are kept with their tasks"),
+            (Some("s3://bodies/redrive?region=eu-1"), "large bodies are stored in s3://bodies/redrive\n"),
+            (Some("memory:"), "large bodies are stored in memory\n"),
+            (None, "large bodies are stored in their tasks"),
         ] {
             let location = location.map(|text| Location::parse(text).unwrap());
             let address = "127.0.0.1:8620".parse().unwrap();

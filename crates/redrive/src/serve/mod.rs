@@ -1,15 +1,15 @@
-//! The running service: store, engine, transport and server put together, and taken down again.
+//! The running service: starts store, engine, transport and server, and stops them.
 //!
-//! Down goes in the order that loses nothing: no new connections and no new claims, then attempts under way finish or
-//! are returned, then the store is closed. Everything is durable before that, so a second signal may cut it short.
+//! To stop: no new connections and no new claims; attempts in progress finish or go back to the store; the store is
+//! closed. Everything is durable before that, so a second signal may end the process at any moment.
 
+mod blob_identity;
 mod blobs;
 mod clock_record;
 mod entropy;
 mod greeting;
 pub(crate) mod logging;
 mod open_files;
-mod place;
 mod signals;
 mod store;
 
@@ -43,13 +43,13 @@ pub(crate) use entropy::ThreadEntropy;
 pub(crate) use signals::Signals;
 pub(crate) use store::postgres_options;
 
-/// How often it is said what a stop waits for.
+/// How often a stop reports what it waits for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// How long attempts under way have when a part of the service has died.
 const DIE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the store may take to close once nobody uses it.
+/// How long the store may take to close once it is not used any more.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the service until a signal stops it.
@@ -91,7 +91,7 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
         ended = &mut server => {
             service.stop("the server ended", None).await;
             ended.context("the server panicked")?.context("the server ended")?;
-            anyhow::bail!("the server ended for no reason")
+            anyhow::bail!("the server ended unexpectedly")
         }
     }
 }
@@ -99,11 +99,11 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
 async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "cannot listen on {listen}: something else does (another redrive?); --listen HOST:PORT takes another address"
+            "cannot listen on {listen}: the port is in use (by another redrive?); choose another address with --listen HOST:PORT"
         ),
         _ => anyhow!("cannot listen on {listen}: {error}"),
     })?;
-    let address = listener.local_addr().context("cannot find out the port")?;
+    let address = listener.local_addr().context("cannot read the listener's address")?;
     Ok((listener, address))
 }
 
@@ -120,7 +120,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
     let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
     let place = blobs::open(config, known)?;
-    place::check(place.as_ref(), &*store).await?;
+    blob_identity::check(place.as_ref(), &*store).await?;
     let blobs = place.map(|place| place.blobs);
     let parts = Parts {
         clock,
@@ -135,10 +135,10 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
         sinks: Vec::new(),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
-    // A policy that is there already stays as it is: somebody may have changed it.
+    // An existing policy stays as it is: it may have been changed.
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
-    put.context("cannot keep the default policy")?;
+    put.context("cannot store the default policy")?;
     Ok(engine)
 }
 
@@ -181,13 +181,13 @@ fn greet(config: &Config, location: Option<&Location>, address: SocketAddr) {
     if let Some(warning) = greeting::exposure(address) {
         notice(warning);
     }
-    // A service whose output nobody reads still serves.
+    // The service runs on if its output is not read.
     if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, location, address)) {
         tracing::debug!(%error, "writing to standard output");
     }
 }
 
-/// What has to be taken down.
+/// The parts of the running service.
 struct Service {
     config: Config,
     store: Arc<dyn Store>,
@@ -209,9 +209,9 @@ impl Service {
         Ok((Service { config, store, engine, stop_server }, server))
     }
 
-    /// Ends soon, because a part of the service has died: attempts under way get a moment to finish.
+    /// Exits soon, because a part of the service has failed: attempts in progress get a moment to finish.
     async fn die(self, dead: &str) {
-        tracing::error!(dead, "ending, so that whoever watches over this process starts it again");
+        tracing::error!(dead, "a part of the service has failed; exiting so that the supervisor restarts the process");
         self.engine.drain();
         let ending = async {
             self.engine.stop().await;
@@ -219,19 +219,19 @@ impl Service {
             self.store.close().await;
         };
         if tokio::time::timeout(DIE_WITHIN, ending).await.is_err() {
-            tracing::warn!("attempts under way are cut off; what became of them will be unknown");
+            tracing::warn!("attempts in progress are interrupted; their outcome is unknown");
         }
     }
 
-    /// Takes everything down; `server` is there unless it has ended by itself.
+    /// Stops all parts; `server` is there unless it has ended by itself.
     async fn stop(self, why: &str, server: Option<Server>) -> Exit {
         let attempts = self.engine.in_flight();
         tracing::info!(why, attempts, "stopping");
-        // From here on /readyz says no; whoever asks for a task, or waits for one, is still answered.
+        // From here on /readyz answers 503; other requests are still answered.
         self.engine.drain();
         if attempts > 0 {
             let (what, grace) = (under_way(attempts), duration(self.config.engine.shutdown_grace));
-            notice(format!("stopping: {what} may take {grace} to finish; a second signal ends it at once"));
+            notice(format!("stopping: {what} may take {grace} to finish; a second signal stops it at once"));
         }
         let everything = async {
             self.engine.stop().await;
@@ -250,21 +250,21 @@ impl Service {
             return Exit::Failed;
         }
         notice(match (&self.config.store, closed) {
-            (StoreKind::Memory, _) => "stopped; what was kept in memory is gone",
+            (StoreKind::Memory, _) => "stopped; the tasks in memory are lost",
             (_, Ok(())) => "stopped; nothing was lost",
-            (_, Err(_)) => "stopped; the store did not close in time, but what was accepted is durable",
+            (_, Err(_)) => "stopped; the store did not close in time, but all accepted tasks are durable",
         });
         Exit::Done
     }
 }
 
-/// The end of the requests that are being answered.
+/// Waits until all requests are answered.
 async fn ended(server: Option<Server>) {
     let Some(server) = server else { return };
     match server.await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "the server did not end well"),
-        Err(error) => tracing::error!(%error, "the server did not end well"),
+        Ok(Err(error)) => tracing::error!(%error, "the server failed while it stopped"),
+        Err(error) => tracing::error!(%error, "the server failed while it stopped"),
     }
 }
 
@@ -282,5 +282,5 @@ async fn keep_saying_what_is_waited_for(engine: &Handle) {
 }
 
 fn under_way(attempts: usize) -> String {
-    if attempts == 1 { "1 attempt under way".into() } else { format!("{attempts} attempts under way") }
+    if attempts == 1 { "1 attempt in progress".into() } else { format!("{attempts} attempts in progress") }
 }

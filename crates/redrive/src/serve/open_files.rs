@@ -7,7 +7,7 @@ pub(super) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "raising the limit of open files");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
     tracing::debug!(before = limit.current, now = limit.maximum, "raised the limit of open files");
 }

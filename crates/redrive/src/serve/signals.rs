@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks the process to stop, the second does not ask.
+//! SIGINT and SIGTERM: the first stops the service gracefully, the second at once.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over from the operating system's default, which is to die.
+    /// Installs handlers for the signals.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let install = |kind| signal(kind).context("cannot listen for signals");
         Ok(Signals { interrupt: install(SignalKind::interrupt())?, terminate: install(SignalKind::terminate())? })
@@ -32,7 +32,7 @@ impl Signals {
         }
     }
 
-    /// From now on a signal ends the process on the spot. What is durable already stays so.
+    /// From now on a signal ends the process at once.
     pub(crate) fn end_at_next(mut self) {
         tokio::spawn(async move {
             let first = Instant::now();

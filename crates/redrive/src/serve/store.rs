@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rand::Rng;
+use redrive_dial::Authorities;
 use redrive_schedule_redis::{Schedule, Scheduled};
 use redrive_store::memory::MemoryStore;
 use redrive_store::{NodeId, Store};
 use redrive_store_postgres::PostgresStore;
 use redrive_store_sqlite::SqliteStore;
-use redrive_trust::Authorities;
 
 use crate::config::{Address, Config, Pooler, StoreKind};
 use crate::host;
@@ -69,5 +69,5 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
 fn make_node() -> anyhow::Result<NodeId> {
     let host: String = host::name().chars().take(NodeId::LIMIT - 10).collect();
     let random = rand::make_rng::<rand::rngs::SmallRng>().next_u32();
-    NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot make a name for this process")
+    NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot generate a node name")
 }

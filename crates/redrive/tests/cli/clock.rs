@@ -35,7 +35,7 @@ fn a_clock_that_was_set_between_two_starts_is_reported_and_what_waits_is_not_los
     let ahead = r#"{"bootId":"another","wallMs":4102444800000,"sinceBootMs":5}"#;
     std::fs::write(&record, ahead).unwrap();
     let service = Service::start_in(directory.path(), &[]);
-    assert!(service.stop().with(0).stderr.contains("clock is behind the last time"));
+    assert!(service.stop().with(0).stderr.contains("clock is behind the newest time in the store"));
     std::fs::write(&record, "{").unwrap();
     Service::start_in(directory.path(), &[]).stop().with(0);
 }

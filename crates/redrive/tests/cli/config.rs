@@ -196,7 +196,7 @@ fn an_unknown_variable_is_a_warning_with_the_nearest_name() {
     let directory = tempfile::tempdir().unwrap();
     config(directory.path(), &[], &[("REDRIVE_DATADIR", "x")])
         .with(0)
-        .says(&["warning: the environment variable REDRIVE_DATADIR means nothing; did you mean REDRIVE_DATA_DIR?"]);
+        .says(&["warning: the environment variable REDRIVE_DATADIR is not a setting; did you mean REDRIVE_DATA_DIR?"]);
 }
 
 #[test]

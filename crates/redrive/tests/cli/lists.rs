@@ -39,7 +39,7 @@ fn filters_find_what_they_name() {
         "in 59m",
         "in all: 1 PENDING, 1 SUCCEEDED, 1 FAILED",
     ]);
-    service.run(&["tasks", "list", "--limit", "1"]).with(0).says(&["(there are more: --limit N or --all)"]);
+    service.run(&["tasks", "list", "--limit", "1"]).with(0).says(&["(there are more; use --limit N or --all)"]);
 }
 
 /// A server whose list has three pages, the second one empty.

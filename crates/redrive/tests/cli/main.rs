@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod doctor;
 mod help;
+mod https;
 mod lint;
 mod lists;
 mod log;

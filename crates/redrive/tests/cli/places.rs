@@ -31,17 +31,17 @@ fn a_node_that_keeps_bodies_elsewhere_does_not_start() {
     let [shared, other] = ["shared", "other"].map(|name| in_directory(directory, name));
     // Nothing is kept apart yet, so a node without a place is as good as any.
     let mut first = start(directory, &database, &[]);
-    first.program.stdout.wait_for("large bodies are kept with their tasks");
+    first.program.stdout.wait_for("large bodies are stored in their tasks");
     let mut second = start(directory, &database, &["--blobs", &shared]);
-    second.program.stdout.wait_for(&format!("large bodies are kept in {}/shared", directory.display()));
+    second.program.stdout.wait_for(&format!("large bodies are stored in {}/shared", directory.display()));
     let elsewhere = refused(directory, &database, &["--blobs", &other]).with(78);
-    elsewhere.says(&["are not kept in", "other: it has no marker", "the same --blobs"]);
+    elsewhere.says(&["are not in", "other: it has no marker", "the same --blobs"]);
     assert!(!directory.join("other/place").exists(), "what is not the place does not look like one");
-    refused(directory, &database, &[]).with(78).says(&["the same --blobs as the others"]);
+    refused(directory, &database, &[]).with(78).says(&["the same --blobs as the other nodes"]);
     // It was in use for something else.
     std::fs::write(directory.join("other/place"), "00000000-0000-4000-8000-000000000000\n").unwrap();
     let elsewhere = refused(directory, &database, &["--blobs", &other]).with(78);
-    elsewhere.says(&["it is the place 00000000-0000-4000-8000-000000000000"]);
+    elsewhere.says(&["its marker is 00000000-0000-4000-8000-000000000000"]);
     // Moved with its marker, it is the same place.
     std::fs::copy(directory.join("shared/place"), directory.join("other/place")).unwrap();
     start(directory, &database, &["--blobs", &other]).stop().with(0);
@@ -80,10 +80,10 @@ fn a_bucket_that_cannot_be_used_keeps_the_embedded_store_from_starting() {
         Program::start(command)
     };
     let mut works = starting(&url, s3::SECRET_ACCESS_KEY);
-    works.stdout.wait_for(&format!("large bodies are kept in {shown}"));
+    works.stdout.wait_for(&format!("large bodies are stored in {shown}"));
     works.signal("TERM");
     works.end().with(0);
-    let cannot = format!("error: cannot keep large bodies in {shown}");
+    let cannot = format!("error: cannot store large bodies in {shown}");
     let ended = starting(&url, "wrong").end().with(1).says(&[&cannot]);
     assert!(!ended.stderr.contains("wrong"), "{}", ended.stderr);
     starting(&url.replace("http:", "https:"), s3::SECRET_ACCESS_KEY).end().with(1);

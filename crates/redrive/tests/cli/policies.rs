@@ -54,7 +54,7 @@ fn a_mistake_in_the_last_file_leaves_nothing_applied() {
     service
         .run(&["policies", "apply", good, bad])
         .with(1)
-        .says(&["cannot use", "bad.toml:1:1: a policy needs a policyId"]);
+        .says(&["the files are not valid", "bad.toml:1:1: a policy needs a policyId"]);
     service
         .run(&["policies", "apply", good, "missing"])
         .with(1)
@@ -101,11 +101,11 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
         "2        24s             30s      36s     24s               30s      36s",
         "5        48m             1h       1h 12m  58m               1h 12m   1h 27m",
         "after attempt 5, or after 1d: a dead letter, with an alert",
-        "it keeps the retry standard, as far as a policy can",
+        "the policy conforms to the retry standard",
     ];
     service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["the server has no policy"]);
     let nobody = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
-    service.run(&nobody).with(0).says(&timetable).says(&["the server could not be asked"]);
+    service.run(&nobody).with(0).says(&timetable).says(&["the server was not asked"]);
     service.run(&["policies", "show", "nobodys", "--server", "http://127.0.0.1:1"]).with(6);
 
     // A policy of the server's own comes first.

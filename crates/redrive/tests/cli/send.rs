@@ -100,7 +100,7 @@ fn key_policy_dependency_and_labels_reach_the_task() {
     let another = service.send(&[&target.url]);
     assert_ne!(Some(another.as_str()), task["taskId"].as_str(), "without a key it is another task");
     let same = [&["send", &target.url, "--wait"], &words[4..]].concat();
-    service.run(&same).with(0).says(&["accepted before", task["taskId"].as_str().unwrap()]);
+    service.run(&same).with(0).says(&["already accepted", task["taskId"].as_str().unwrap()]);
     let other = [&["send", &target.url, "-d", "other"], &words[4..]].concat();
     service
         .run(&other)

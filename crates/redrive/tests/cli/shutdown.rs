@@ -11,7 +11,7 @@ fn an_attempt_under_way_finishes_and_is_settled() {
     let id = service.send(&[&target.url]);
     target.arrival();
     service.program.signal("TERM");
-    service.program.stderr.wait_for("stopping: 1 attempt under way may take 10s to finish");
+    service.program.stderr.wait_for("stopping: 1 attempt in progress may take 10s to finish");
     target.release();
     service.program.end().with(0).says(&["nothing was lost"]);
 
@@ -48,7 +48,7 @@ fn a_stopping_service_says_so_and_still_answers() {
     let id = service.send(&[&target.url]);
     target.arrival();
     service.program.signal("TERM");
-    service.program.stderr.wait_for("stopping: 1 attempt under way");
+    service.program.stderr.wait_for("stopping: 1 attempt in progress");
     let answer = service.ready();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert_eq!(service.task(&id)["status"], "IN_FLIGHT");
@@ -83,8 +83,8 @@ fn a_second_signal_ends_it_at_once() {
     let id = service.send(&[&target.url, "--set", "initialDelayMs=1"]);
     target.arrival();
     service.program.signal("INT");
-    service.program.stderr.wait_for("stopping: 1 attempt under way");
-    service.program.stderr.wait_for("still waiting for 1 attempt under way");
+    service.program.stderr.wait_for("stopping: 1 attempt in progress");
+    service.program.stderr.wait_for("still waiting for 1 attempt in progress");
     service.program.signal("TERM");
     service.program.end().with(130).says(&["SIGTERM again: ending at once"]);
 

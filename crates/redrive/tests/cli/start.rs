@@ -46,7 +46,7 @@ fn an_address_that_others_can_reach_is_warned_of() {
     let directory = tempfile::tempdir().unwrap();
     let mut service = Service::start_at("0.0.0.0:0", directory.path(), &["--store", "memory"]);
     service.program.stderr.wait_for("there is no authentication yet");
-    service.run(&["tasks", "list"]).with(0).says(&["no such tasks"]);
+    service.run(&["tasks", "list"]).with(0).says(&["no tasks found"]);
     let mut quiet = Service::start_in(directory.path(), &["--store", "memory"]);
     quiet.program.signal("TERM");
     assert!(!quiet.program.stderr.wait_for("stopped").contains("authentication"));
@@ -60,7 +60,7 @@ fn what_keeps_it_from_starting_is_one_clear_sentence() {
     fs::create_dir(directory.path().join("foreign")).unwrap();
     fs::write(directory.path().join("foreign/redrive.db"), "not ours").unwrap();
     for (flags, expected) in [
-        (["--listen", service.authority(), "--store", "memory"], "something else does (another redrive?)"),
+        (["--listen", service.authority(), "--store", "memory"], "the port is in use (by another redrive?)"),
         (["--listen", "127.0.0.1:0", "--data-dir", "redrive-data"], "is in use by another process"),
         (["--listen", "127.0.0.1:0", "--data-dir", "a-file/below"], "cannot use a-file/below"),
         (["--listen", "127.0.0.1:0", "--data-dir", "foreign"], "is not a Redrive database"),

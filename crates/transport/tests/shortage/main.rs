@@ -1,5 +1,5 @@
-//! A machine without file descriptors. The limit is the whole process's, so whoever runs out of them is a process of its own:
-//! this program once more, with the servers left in the first.
+//! A machine without file descriptors. The limit is the whole process's, so whoever runs out of them is a process of
+//! its own: this program once more, with the servers left in the first.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -11,10 +11,12 @@
 #![allow(clippy::unwrap_used, reason = "a server that cannot work fails the test")]
 
 pub mod behaviours;
+#[path = "../../../dial/tests/support/dns.rs"]
 mod dns;
 pub mod http2;
 mod request;
 mod server;
+#[path = "../../../dial/tests/support/tls.rs"]
 pub mod tls;
 mod visitor;
 

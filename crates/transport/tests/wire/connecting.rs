@@ -32,7 +32,8 @@ async fn a_peer_that_does_not_accept_is_a_connect_timeout() {
     assert!(message.contains(&full.address().to_string()), "{message}");
 }
 
-/// The system would drop, and repeat after a second, what does not fit into the queue of a peer that many connect to at once.
+/// The system would drop, and repeat after a second, what does not fit into the queue of a peer that many connect to at
+/// once.
 #[tokio::test]
 async fn connections_are_opened_a_few_at_a_time_and_who_waits_for_that_has_not_failed() {
     let full = Full::start().await;

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use redrive_core::{Answer, ErrorType};
 use redrive_engine::transport::Transport;
-use redrive_transport::{HttpTransport, Options, Plain};
+use redrive_transport::{HttpTransport, Options, PlainProtocol};
 use tokio::net::TcpStream;
 
 use crate::call::{SHORT, call, transport};
 use crate::support::{Request, Server, Visitor, http2};
 
 fn http2_transport() -> HttpTransport {
-    transport(Options { plain: Plain::Http2, ..Options::default() })
+    transport(Options { plain: PlainProtocol::Http2, ..Options::default() })
 }
 
 /// A server that answers all but `/stall`.
@@ -97,7 +97,7 @@ async fn a_call_that_is_dropped_leaves_the_connection_to_the_others() {
 async fn an_unused_connection_is_closed_after_its_time() {
     let server = server().await;
     let idle_timeout = Duration::from_millis(50);
-    let transport = transport(Options { plain: Plain::Http2, idle_timeout, ..Options::default() });
+    let transport = transport(Options { plain: PlainProtocol::Http2, idle_timeout, ..Options::default() });
     assert_eq!(call(server.url("/")).over(&transport).await.unwrap().status, 200);
     server.wait_for(|counts| counts.open == 0).await;
 }

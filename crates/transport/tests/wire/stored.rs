@@ -12,7 +12,7 @@ use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::SystemClock;
 use redrive_engine::entropy::Entropy;
 use redrive_store::{Blob, MemoryStore};
-use redrive_transport::{HttpTransport, Options, Plain};
+use redrive_transport::{HttpTransport, Options, PlainProtocol};
 use tokio::sync::Notify;
 
 use crate::call::{SHORT, call, transport};
@@ -54,14 +54,16 @@ fn over(blobs: &Arc<Blobs>, options: Options) -> HttpTransport {
 }
 
 fn both() -> [Options; 2] {
-    [Plain::Http1, Plain::Http2].map(|plain| Options { plain, ..Options::default() })
+    [PlainProtocol::Http1, PlainProtocol::Http2].map(|plain| Options { plain, ..Options::default() })
 }
 
 /// Answers every request that is complete.
-async fn server(plain: Plain) -> Server {
+async fn server(plain: PlainProtocol) -> Server {
     match plain {
-        Plain::Http1 => Server::start(|visitor| behaviours::answer(visitor, OK)).await,
-        Plain::Http2 => Server::start(|visitor| http2::serve(visitor, |_: Request| async { http2::ok() })).await,
+        PlainProtocol::Http1 => Server::start(|visitor| behaviours::answer(visitor, OK)).await,
+        PlainProtocol::Http2 => {
+            Server::start(|visitor| http2::serve(visitor, |_: Request| async { http2::ok() })).await
+        }
     }
 }
 
@@ -193,7 +195,7 @@ async fn a_damaged_body_is_never_whole_to_the_dependency() {
 /// The dependency has begun to take the body in, and then storage dies.
 #[tokio::test]
 async fn a_body_that_breaks_off_is_never_whole_to_the_dependency() {
-    for plain in [Plain::Http1, Plain::Http2] {
+    for plain in [PlainProtocol::Http1, PlainProtocol::Http2] {
         let mut s3 = S3::start();
         let blobs = open(&s3.url());
         let body = keep(&blobs, &content(LARGE)).await;
@@ -216,9 +218,9 @@ async fn a_body_that_breaks_off_is_never_whole_to_the_dependency() {
 }
 
 /// Reads the head, and the body once it may.
-async fn slow_server(plain: Plain, begun: Arc<Notify>, go_on: Arc<Notify>) -> Server {
+async fn slow_server(plain: PlainProtocol, begun: Arc<Notify>, go_on: Arc<Notify>) -> Server {
     match plain {
-        Plain::Http1 => {
+        PlainProtocol::Http1 => {
             Server::start(move |mut visitor| {
                 let (begun, go_on) = (begun.clone(), go_on.clone());
                 async move {
@@ -231,7 +233,7 @@ async fn slow_server(plain: Plain, begun: Arc<Notify>, go_on: Arc<Notify>) -> Se
             })
             .await
         }
-        Plain::Http2 => {
+        PlainProtocol::Http2 => {
             Server::start(move |visitor| {
                 let (begun, go_on) = (begun.clone(), go_on.clone());
                 http2::serve_slowly(visitor, begun, go_on)

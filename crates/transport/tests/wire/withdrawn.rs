@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::ErrorType;
 use redrive_engine::transport::{Gate, Withdrawn};
-use redrive_transport::{HttpTransport, Options, Plain};
+use redrive_transport::{HttpTransport, Options, PlainProtocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -48,26 +48,28 @@ async fn every_protocol() -> [(&'static str, Server, HttpTransport, String); 4] 
             }
         })
     };
-    let (h1, h2) = (plain(Plain::Http1).await, plain(Plain::Http2).await);
+    let (h1, h2) = (plain(PlainProtocol::Http1).await, plain(PlainProtocol::Http2).await);
     let (secure_h1, secure_h2) = (secure("http/1.1").await, secure("h2").await);
     let urls = [h1.url("/"), h2.url("/"), secure_h1.secure_url("/"), secure_h2.secure_url("/")];
     let [a, b, c, d] = urls;
     [
-        ("http/1.1", h1, speaking(Plain::Http1), a),
-        ("http/2", h2, speaking(Plain::Http2), b),
+        ("http/1.1", h1, speaking(PlainProtocol::Http1), a),
+        ("http/2", h2, speaking(PlainProtocol::Http2), b),
         ("http/1.1 over tls", secure_h1, trusting(&authority), c),
         ("http/2 over tls", secure_h2, trusting(&authority), d),
     ]
 }
 
-fn speaking(plain: Plain) -> HttpTransport {
+fn speaking(plain: PlainProtocol) -> HttpTransport {
     transport(Options { plain, ..Options::default() })
 }
 
-async fn plain(plain: Plain) -> Server {
+async fn plain(plain: PlainProtocol) -> Server {
     match plain {
-        Plain::Http1 => Server::start(|visitor| behaviours::answer(visitor, OK)).await,
-        Plain::Http2 => Server::start(|visitor| http2::serve(visitor, |_: Request| async { http2::ok() })).await,
+        PlainProtocol::Http1 => Server::start(|visitor| behaviours::answer(visitor, OK)).await,
+        PlainProtocol::Http2 => {
+            Server::start(|visitor| http2::serve(visitor, |_: Request| async { http2::ok() })).await
+        }
     }
 }
 
@@ -110,10 +112,10 @@ async fn the_gate_is_asked_only_when_the_connection_stands() {
     }
     let asked = Arc::new(AtomicUsize::new(0));
     let refusing = crate::support::nobody().await;
-    let transport = speaking(Plain::Http1);
+    let transport = speaking(PlainProtocol::Http1);
     call(format!("http://{refusing}/")).gate(Asked(asked.clone())).fails_over(&transport).await;
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-    let server = plain(Plain::Http1).await;
+    let server = plain(PlainProtocol::Http1).await;
     call(server.url("/")).gate(Asked(asked.clone())).over(&transport).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
@@ -158,7 +160,7 @@ async fn later_event() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_send_that_a_closed_connection_handed_back_is_asked_about_again() {
-    for protocol in [Plain::Http1, Plain::Http2] {
+    for protocol in [PlainProtocol::Http1, PlainProtocol::Http2] {
         let close = Arc::new(Notify::new());
         let server = Server::start({
             let close = close.clone();
@@ -167,8 +169,8 @@ async fn a_send_that_a_closed_connection_handed_back_is_asked_about_again() {
                 async move {
                     let answering = async {
                         match protocol {
-                            Plain::Http1 => behaviours::answer(visitor, OK).await,
-                            Plain::Http2 => http2::serve(visitor, |_: Request| async { http2::ok() }).await,
+                            PlainProtocol::Http1 => behaviours::answer(visitor, OK).await,
+                            PlainProtocol::Http2 => http2::serve(visitor, |_: Request| async { http2::ok() }).await,
                         }
                     };
                     tokio::select! {

@@ -15,12 +15,12 @@ use crate::output::{Output, today};
 
 const EXAMPLES: &str = "\
 Examples:
-  redrive lint policies.toml services.yaml         # several files are judged as one set
+  redrive lint policies.toml services.yaml         # several files are checked as one set
   redrive lint - < policies.json
   redrive lint retry/*.yaml --format github        # annotations in a GitHub workflow
   redrive lint retry/*.yaml --format sarif > retry.sarif
-  redrive lint policies.toml --fail-on deploy      # what only needs an approval passes
-  redrive lint --explain R-7                       # what a rule asks, and why
+  redrive lint policies.toml --fail-on deploy      # findings that only need an approval pass
+  redrive lint --explain R-7                       # what a rule requires, and why
   redrive lint --explain fixed-interval
 
 A file has policies (a list, or a table by name, as for `redrive policies apply`) and services:
@@ -47,10 +47,10 @@ pub(crate) struct Args {
     /// How findings are printed
     #[arg(long, value_enum, default_value_t = Format::People)]
     format: Format,
-    /// The mildest gate at which a finding makes the exit code 1
+    /// The lowest gate at which a finding makes the exit code 1
     #[arg(long, value_name = "GATE", default_value = "approval", value_parser = gates())]
     fail_on: Gate,
-    /// The day by which approvals are judged, in UTC, instead of this machine's
+    /// The day (UTC) on which approvals are judged [default: today]
     #[arg(long, value_name = "YYYY-MM-DD")]
     today: Option<Date>,
     /// Explain a rule (R-7) or a check (fixed-interval) instead
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people: each line with what is wrong in it underlined
+    /// For people: the lines of the file, with the finding underlined
     People,
     /// For programs
     Json,
@@ -101,7 +101,7 @@ fn text(verdict: &Verdict, format: Format) -> anyhow::Result<String> {
 fn print(text: &str) -> anyhow::Result<()> {
     match Output::standard().text(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::error(Exit::UNREAD, format!("standard output cannot be written: {error}")))
+            Err(Failure::error(Exit::UNREAD, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
     }

@@ -19,7 +19,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Print the statements that make an outbox table
+    /// Print the SQL statements that create an outbox table
     Table(table::Args),
     /// Move rows of an outbox table into Redrive, in order, exactly once by key
     Relay(Box<relay::Args>),

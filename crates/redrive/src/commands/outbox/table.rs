@@ -14,7 +14,7 @@ const NOTIFY: &str = include_str!("notify.sql");
 
 /// A table in a schema needs the schema.
 const ABOUT_SCHEMA: &str = "\
--- Needs CREATE on the database; leave it out where the schema is somebody else's to make.
+-- Needs CREATE on the database; leave it out if you may not create the schema.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 ";
@@ -28,10 +28,10 @@ const ABOUT_NOTIFY: &str = "
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The table to make
+    /// The table to create
     #[arg(long, value_name = "SCHEMA.NAME", default_value = "redrive_outbox")]
     table: TableName,
-    /// Make the trigger that wakes the relay as well
+    /// Also create the trigger that wakes the relay
     #[arg(long)]
     notify: bool,
 }

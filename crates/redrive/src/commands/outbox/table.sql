@@ -32,7 +32,7 @@ CREATE TABLE {table} (
     -- An object of texts, for finding the task again.
     labels          jsonb,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    -- Why Redrive refused the row. It is left alone until somebody mends it and sets this to NULL, or deletes it.
+    -- Why Redrive refused the row. The relay skips it until the row is corrected and this is set to NULL.
     refused         text
 );
 -- Every row is deleted soon after it came: vacuum by what has died, not by how much there is.

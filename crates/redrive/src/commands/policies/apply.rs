@@ -25,10 +25,10 @@ A file has one policy, or several under `policies`:
   maxAttempts = 8
   initialDelayMs = 500
   maxDelayMs = 60000
-What else a file has for `redrive lint`, under `services`, is passed over.
+The section `services`, which is for `redrive lint`, is ignored.
 
-Applying the same again changes nothing. A change makes a new version; tasks that were accepted
-before keep the version that they were accepted with.";
+Applying the same policy again changes nothing. A change makes a new version; tasks keep the
+version that they were accepted with.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     // Every file is read before anything is changed: a mistake in the last one must not leave half of them applied.
     let policies = document::read(&args.files)?;
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let mut applied: Vec<Box<RawValue>> = Vec::new();
     for policy in &policies {
         let name = policy["policyId"].as_str().unwrap_or_default();

@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive policies delete webhooks
 
-It is refused while a task that has not ended needs the policy.";
+A policy that an unfinished task uses cannot be deleted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let answer = args.connection.client().delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
+    let answer = args.connection.client()?.delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
     match args.connection.json {
         true if answer.body.is_empty() => args.connection.output().json(b"{}")?,
         true => args.connection.output().json(&answer.body)?,

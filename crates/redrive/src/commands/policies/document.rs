@@ -31,5 +31,5 @@ pub(crate) fn written(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<FilePoli
 /// The error of files with these problems.
 pub(super) fn refuse<T>(problems: &[Problem]) -> anyhow::Result<T> {
     let problems: String = problems.iter().map(|problem| format!("\n  {}", printable(&problem.to_string()))).collect();
-    bail!("cannot use what the files say:{problems}")
+    bail!("the files are not valid:{problems}")
 }

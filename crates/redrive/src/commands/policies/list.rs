@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let mut pages = Pages::new("/retry-policies".into(), Vec::new(), "policies", usize::MAX);
     if args.connection.json {
         print_json(output, &mut client, &mut pages, "policies").await?;

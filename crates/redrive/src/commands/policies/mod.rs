@@ -21,13 +21,13 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Create policies, or make new versions of them, as files say
+    /// Create policies or new versions of them from files
     Apply(apply::Args),
     /// List policies
     List(list::Args),
-    /// Show a policy with all its fields, its timetable and its versions
+    /// Show a policy: its fields, its timetable and its versions
     Show(show::Args),
-    /// Delete a policy that no live task needs
+    /// Delete a policy that no unfinished task uses
     Delete(delete::Args),
 }
 

@@ -24,9 +24,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The policy's name, or a preset's
+    /// The name of a policy or a preset
     name: String,
-    /// Show the policy of this name in a file, TOML, YAML or JSON, instead of the server's
+    /// Read the policy from this TOML, YAML or JSON file instead of the server
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
 fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
     let findings = rules::check_policy(spec, None, today());
     if findings.is_empty() {
-        return output.line("it keeps the retry standard, as far as a policy can");
+        return output.line("the policy conforms to the retry standard");
     }
     for Finding { check, wrong, permission, .. } in &findings {
         let why_not = permission.as_ref().and_then(Permission::why_not);
@@ -85,14 +85,14 @@ fn judge(output: Output, spec: &Spec) -> std::io::Result<()> {
 
 /// The server's policy; the preset of that name if the server has none, or is not there to be asked.
 async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
-    let error = match args.connection.client().get(&format!("/retry-policies/{}", escape(&args.name))).await {
+    let error = match args.connection.client()?.get(&format!("/retry-policies/{}", escape(&args.name))).await {
         Ok(answer) => return Ok((answer.read()?, None)),
         Err(error) => error,
     };
     let Some(context) = Context::from_name(&args.name) else { return Err(error) };
     let why = match exit_of(&error) {
         Exit::NotFound => "the server has no policy of this name".to_owned(),
-        Exit::Unreachable => format!("the server could not be asked for its own: {error:#}"),
+        Exit::Unreachable => format!("the server was not asked: {error:#}"),
         _ => return Err(error),
     };
     let note = format!("this is what a policy with context = \"{context}\" inherits; {why}");
@@ -120,7 +120,7 @@ fn resolved(name: &str, spec: &Spec) -> anyhow::Result<Value> {
 
 fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let now = now_millis();
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     table.field("policy", policy.policy_id.as_str());
     if let Some(version) = policy.version {
         table.field("version", format!("{version}, since {}", moment(policy.created_at, now)));

@@ -13,7 +13,7 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let most = duration(policy.attempt_timeout);
     output.line("")?;
     output.line(format!(
-        "if every attempt fails at once (each may take up to {most}; a Retry-After may add to any wait):"
+        "if every attempt fails immediately (each may take up to {most}; a Retry-After can make any wait longer):"
     ))?;
     let mut table =
         Table::new(&["ATTEMPT", "WAIT: EARLIEST", "TYPICAL", "LATEST", "IN ALL: EARLIEST", "TYPICAL", "LATEST"]);
@@ -26,7 +26,7 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
             "after {total}: {end}; attempt {} {}",
             row.attempt,
             if row.fits == FitsBudget::Never {
-                "comes too late and is not made"
+                "would be too late and is not made"
             } else {
                 "is only made if the waits are short"
             }

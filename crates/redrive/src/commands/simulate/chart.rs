@@ -6,11 +6,12 @@ use redrive_scenario::{Comparison, Outage, Story};
 
 use super::figures::{number, rounded};
 use crate::config::duration_text;
-use crate::output::{Colour, Output, duration, printable};
+use crate::output::{Cell, Colour, Output, Table, duration, printable};
 
 /// How many columns a chart has at most.
 const COLUMNS: usize = 84;
-/// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per second.
+/// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per
+/// second.
 const SECONDS_WORTH_SHOWING: u128 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 /// What a column may be wide, in milliseconds: what people find on a clock.
@@ -57,13 +58,13 @@ fn rest(story: &Story) -> String {
 pub(super) fn bars(output: Output, title: &str, values: &[(&str, f64)]) -> std::io::Result<()> {
     output.line(format!("\n{}", output.paint(title, Colour::Strong)))?;
     let highest = values.iter().map(|(_, value)| *value).fold(1.0, f64::max);
-    let width = values.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut table = Table::without_header().indented(2);
     for (name, value) in values {
         let eighths = (value / highest * 60.0 * 8.0).round() as usize;
         let bar = "█".repeat(eighths / 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-        output.line(format!("  {name:width$}  {bar} {}", number(value.round() as u64)))?;
+        table.row([Cell::from(*name), Cell::from(format!("{bar} {}", number(value.round() as u64)))]);
     }
-    Ok(())
+    output.table(&table)
 }
 
 /// How many buckets make a column, so that there are not too many and each is as wide as people count time.

@@ -11,7 +11,7 @@ use super::{Args, wrong};
 use crate::commands::pairs::override_field;
 use crate::commands::policies::document;
 
-/// What is compared if nobody says otherwise: each a step better than the one before. The limit is a service's default.
+/// The default contenders: each is better than the one before. The limit is the default of the service.
 const INSTRUCTIVE: [&str; 4] = [
     "fixed 1 s:backoff=fixed,initialDelayMs=1000,jitterType=NONE",
     "no jitter:default,jitterType=NONE",

@@ -35,10 +35,10 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 
 /// What labels stand for.
 pub(super) fn labels(output: Output, texts: &[&str]) -> std::io::Result<()> {
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header().indented(2);
     for (label, text) in texts.iter().map(|text| labelled(text)) {
         if let Some(label) = label {
-            table.row([Cell::coloured(format!("  {label}"), Colour::Strong), Cell::coloured(text, Colour::Faint)]);
+            table.row([Cell::coloured(label, Colour::Strong), Cell::coloured(text, Colour::Faint)]);
         }
     }
     if table.is_empty() { Ok(()) } else { output.table(&table) }
@@ -95,7 +95,7 @@ fn width(stories: &[Story]) -> usize {
 }
 
 fn side_by_side(output: Output, stories: &[Story], all: &[Story]) -> std::io::Result<()> {
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     let names = stories.iter().map(|story| Cell::coloured(story.contender.name.as_str(), Colour::Strong));
     table.row([Cell::from("")].into_iter().chain(names));
     for (name, figure) in FIGURES {

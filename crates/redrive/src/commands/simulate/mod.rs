@@ -2,16 +2,16 @@
 //!
 //! The model is `redrive-scenario`; here are the words of the command line, and the ways to show what came out.
 
-mod again;
 mod chart;
 mod contender;
 mod document;
 mod figures;
 mod occ;
 mod outage;
+mod parse;
 mod progress;
 mod report;
-mod words;
+mod rerun;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
-  redrive simulate                                        # a herd, an outage, four ways to retry
+  redrive simulate                                        # an outage, and four policies
   redrive simulate sync webhook --clients 1000000 --capacity 20000 --queue 20000
   redrive simulate default default+budget+breaker+concurrency=20 --over 2m --outage 20s..50s:hang
   redrive simulate naive:backoff=fixed,initialDelayMs=200,jitterType=NONE default,maxAttempts=9
@@ -40,15 +40,15 @@ A CONTENDER is a policy and the guards that it has: [LABEL:]POLICY[,FIELD=VALUE]
   GUARD   budget         retries at most 10 and 20 % of first attempts in 30 s
           breaker        no calls for 15 s and longer after 10 failures in a row, or half of 20
           concurrency=N  at most N attempts at once
-All contenders meet the same requests and the same luck; the same seed shows the same again.";
+All contenders get the same requests and random numbers. The same seed gives the same result.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What is compared, at most 8: policies with guards; four instructive ones if none is given
+    /// The policies to compare, at most 8, each with its guards [default: four examples]
     #[arg(value_name = "CONTENDER")]
     contenders: Vec<String>,
-    /// What is simulated
+    /// The scenario to simulate
     #[arg(long, value_enum, default_value_t = Scenario::Outage)]
     scenario: Scenario,
     /// How many clients make one request each: up to 10000000, 10000 if not given; with --scenario occ up to 1000
@@ -57,38 +57,38 @@ pub(crate) struct Args {
     /// The time over which their requests arrive; 0s is all at once [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     over: Option<Duration>,
-    /// The calls that the dependency serves in a second [default: 500]
-    #[arg(long, value_name = "N", value_parser = words::capacity)]
+    /// The calls per second that the dependency can serve [default: 500]
+    #[arg(long, value_name = "N", value_parser = parse::capacity)]
     capacity: Option<u32>,
-    /// The calls that may wait in front of it; one more is answered 503 [default: 500]
+    /// The length of its queue; a call that finds it full is answered 503 [default: 500]
     #[arg(long, value_name = "N")]
     queue: Option<u32>,
-    /// How long it works on a call: always the same, or a median and a 99th percentile [default: 50ms,400ms]
-    #[arg(long, value_name = "MEDIAN[,P99]", value_parser = words::latency)]
+    /// Its latency: constant, or a median and a 99th percentile [default: 50ms,400ms]
+    #[arg(long, value_name = "MEDIAN[,P99]", value_parser = parse::latency)]
     latency: Option<Latencies>,
-    /// When it is down and how that shows: refuse (connections refused), hang (no answer until the timeout) or fail
+    /// When it is down, and how: refuse (connections refused), hang (no answer until the timeout) or fail
     /// (503); may be repeated; "none" if it is never down [default: 0s..5s:refuse]
-    #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = words::outage)]
+    #[arg(long = "outage", value_name = "FROM..TO[:MANNER]", value_parser = parse::outage)]
     outages: Vec<Option<Outage>>,
     /// The Retry-After of its 503s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     retry_after: Option<Duration>,
-    /// Give every contender a retry budget
+    /// Add a retry budget to every contender
     #[arg(long)]
     budget: bool,
-    /// Give every contender a circuit breaker
+    /// Add a circuit breaker to every contender
     #[arg(long)]
     breaker: bool,
-    /// Let every contender make at most this many attempts at once
+    /// Limit every contender to this many attempts at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
-    /// How often each number of clients is played, with --scenario occ; 100 times if not given
+    /// With --scenario occ: the runs for each number of clients [default: 100]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// When the charts end; if not given, when nearly all calls have been made
-    #[arg(long, value_name = "DURATION", value_parser = words::until)]
+    /// When the charts end [default: when nearly all calls have been made]
+    #[arg(long, value_name = "DURATION", value_parser = parse::until)]
     until: Option<Duration>,
-    /// Where all chance comes from
+    /// The seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// A file with policies that contenders may name: TOML, YAML or JSON, as for `redrive policies apply`
@@ -97,18 +97,18 @@ pub(crate) struct Args {
     /// Print JSON instead of a table and charts
     #[arg(long)]
     json: bool,
-    /// Write a page with plots as well, one HTML file that needs no network; "-" writes nothing but the page, to standard
-    /// output
+    /// Write a page with plots as well, one HTML file that needs no network; "-" writes nothing but the page, to
+    /// standard output
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
 }
 
-/// What is simulated.
+/// The scenario to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Scenario {
-    /// Clients that call a dependency which goes down and comes back
+    /// Clients call a dependency that goes down and comes back
     Outage,
-    /// Clients that contend for one versioned row (optimistic concurrency)
+    /// Clients contend for one versioned row (optimistic concurrency)
     Occ,
 }
 
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a table
-/// that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
+/// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a
+/// table that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
 fn show(
     args: &Args,
     target: Option<&Target>,

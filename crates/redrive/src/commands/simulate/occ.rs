@@ -6,12 +6,12 @@ use redrive_scenario::report::occ_page;
 use super::figures::number;
 use super::progress::Bar;
 use super::report::Target;
-use super::{Args, again, chart, document, show, wrong};
+use super::{Args, chart, document, rerun, show, wrong};
 use crate::output::{Cell, Colour, Output, Table};
 
-/// How many clients contend, if nobody says.
+/// The default numbers of clients.
 const CLIENTS: [u32; 12] = [1, 10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200];
-/// How often each is played, if nobody says.
+/// The default number of runs.
 const RUNS: u32 = 100;
 
 pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
@@ -24,13 +24,13 @@ pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
     show(
         args,
         target,
-        || occ_page(&settings, &points, &again::command(args)),
+        || occ_page(&settings, &points, &rerun::command(args)),
         || document::occ(&settings, &points),
         |output| print(output, &settings, &points),
     )
 }
 
-/// What has no meaning here is refused: whoever gives it expects something of it.
+/// Options that have no effect here are refused.
 fn check(args: &Args) -> anyhow::Result<()> {
     if !args.contenders.is_empty() {
         return Err(wrong("--scenario occ has its own contenders: none, exponential, equal, full and decorrelated"));
@@ -76,7 +76,7 @@ const CALLS: Of = |point| point.calls;
 const MILLIS: Of = |point| point.millis;
 
 fn table(settings: &Settings, points: &[Point], measure: Of) -> Table {
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     let names = ["clients"].into_iter().chain(Strategy::ALL.map(Strategy::as_str));
     table.row(names.map(|name| Cell::coloured(name, Colour::Faint)));
     for clients in &settings.clients {

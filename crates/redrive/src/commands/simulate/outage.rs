@@ -5,10 +5,10 @@ use redrive_scenario::{Comparison, World, run as simulate};
 
 use super::progress::Bar;
 use super::report::Target;
-use super::{Args, again, chart, contender, document, figures, show, wrong};
+use super::{Args, chart, contender, document, figures, rerun, show, wrong};
 use crate::output::{Colour, Output, printable, today};
 
-/// What somebody may want to know who has only just begun.
+/// Hints for a first run.
 const HINT: &str = "\
 to try others: redrive simulate sync webhook default,maxAttempts=3+budget; see redrive simulate --help
 to see more: --out report.html";
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    let page = || page(&comparison, &again::command(args), today());
+    let page = || page(&comparison, &rerun::command(args), today());
     show(args, target, page, || document::outage(&comparison), print)
 }
 

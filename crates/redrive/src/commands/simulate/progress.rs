@@ -1,4 +1,4 @@
-//! A bar on standard error for what takes longer than a moment, if somebody watches.
+//! A progress bar on standard error, if that is a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Bar {
         let (full, rest) = ("█".repeat(filled), "░".repeat(WIDTH - filled));
         // A line that wraps could not be drawn over.
         let what: String = what.chars().take(LONGEST).collect();
-        // Whether anybody sees it is not our concern.
+        // Errors of writing are ignored.
         write!(std::io::stderr().lock(), "\r\x1b[2K{full}{rest} {:3.0} % {what}", done * 100.0).ok();
     }
 }

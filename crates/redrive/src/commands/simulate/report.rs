@@ -66,7 +66,7 @@ fn takes_new_files(path: &Path) -> io::Result<()> {
     fs::remove_file(&beside)
 }
 
-/// Nobody ever sees half a page: it is complete before it has its name.
+/// The page is written to a temporary file first, so that a half-written page is never visible.
 fn replace(path: &Path, page: &str) -> io::Result<()> {
     let beside = beside(path);
     let written = create(&beside).and_then(|file| fill(file, page)).and_then(|()| fs::rename(&beside, real(path)));

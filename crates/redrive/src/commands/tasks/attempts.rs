@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use super::One;
+use super::TaskArgs;
 use crate::client::{Attempt, Pages};
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
-use crate::output::{Cell, Colour, Table, duration, moment, now_millis};
+use crate::output::{Cell, Colour, Table, duration, now_millis, precise_moment};
 
 const EXAMPLES: &str = "\
 Examples:
   redrive tasks attempts 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
 
-ATTEMPT counts within a run: a replay begins again at 1. IN ALL counts the attempts of all runs.
-STARTED is when the first byte went out. TOOK is the whole attempt, connecting included.
+ATTEMPT counts within a run: a replay starts again at 1. IN ALL counts the attempts of all runs.
+STARTED is when the first byte was sent. TOOK is the whole attempt, connecting included.
 Outcomes: success; retryable; overloaded (a 429 that is retried); permanent (never retried);
-unknown (cut off by a crash; delivered or not).";
+unknown (interrupted by a crash; it may have been delivered).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (task.connection.client(), task.connection.output());
+    let (mut client, output) = (task.connection.client()?, task.connection.output());
     let mut pages = Pages::new(format!("{}/attempts", task.path()), Vec::new(), "attempts", usize::MAX);
     if task.connection.json {
         print_json(output, &mut client, &mut pages, "attempts").await?;
@@ -76,7 +76,7 @@ fn row(attempt: &Attempt) -> [Cell; 7] {
         attempt.response_status.map_or_else(|| "-".into(), |status| status.to_string()).into(),
         span(attempt.duration_ms).into(),
         span(attempt.backoff_ms).into(),
-        moment(attempt.started_at, now_millis()).into(),
+        precise_moment(attempt.started_at, now_millis()).into(),
         error.into(),
     ]
 }

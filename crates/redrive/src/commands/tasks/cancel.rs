@@ -1,26 +1,26 @@
 //! `redrive tasks cancel`.
 
-use super::One;
+use super::TaskArgs;
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
 Examples:
   redrive tasks cancel 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
 
-Only CANCELLED promises that nothing of the task is sent any more. A task that waits is CANCELLED
-at once. IN_FLIGHT (cancel requested) means that an attempt is claimed or under way: it may still
-reach the dependency, and it is the last one. The task then ends CANCELLED, or SUCCEEDED if that
+Only CANCELLED means that no further attempt is sent. A waiting task is CANCELLED at once.
+IN_FLIGHT (cancel requested) means that an attempt is claimed or in progress: it may still reach
+the dependency, and it is the last one. The task then ends CANCELLED, or SUCCEEDED if that
 attempt succeeds.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client().delete(&task.path()).await?;
+    let answer = task.connection.client()?.delete(&task.path()).await?;
     if task.connection.json {
         task.connection.output().json(&answer.body)?;
     } else {

@@ -12,7 +12,7 @@ use crate::commands::listing::print_json;
 use crate::commands::{Connection, pairs};
 use crate::config::parse_duration;
 use crate::exit::Exit;
-use crate::output::{Cell, Output, Table, moment, now_millis, relative, status_colour};
+use crate::output::{Cell, Output, Table, moment, now_millis, status_colour};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ Examples:
   redrive tasks list --dependency billing --label team=pay --limit 10
   redrive tasks list --policy webhooks --all --json
 
-Why a task ended stands behind its status:
+The reason why a task ended follows its status:
   FAILED     not-retryable, body-lost, policy-lost
   EXHAUSTED  attempts, dns-attempts, deadline, retry-after, outcome-unknown";
 
@@ -34,19 +34,19 @@ pub(crate) struct Args {
     /// Only tasks that call this dependency
     #[arg(long, value_name = "NAME")]
     dependency: Option<String>,
-    /// Only tasks that are retried by this policy
+    /// Only tasks with this policy
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// Only tasks with this label; may be repeated, then all must match
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pairs::label)]
     labels: Vec<(String, String)>,
-    /// Only tasks that were accepted this long ago or later
+    /// Only tasks that were accepted within this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     since: Option<Duration>,
-    /// How many tasks at most
+    /// The maximum number of tasks
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = limit, conflicts_with = "all")]
     limit: usize,
-    /// All tasks, however many
+    /// List all tasks
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -58,11 +58,11 @@ fn statuses() -> PossibleValuesParser {
 }
 
 fn limit(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "must be a whole number from 1 on".into())
+    text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "must be a whole number of at least 1".into())
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (args.connection.client(), args.connection.output());
+    let (mut client, output) = (args.connection.client()?, args.connection.output());
     let limit = if args.all { usize::MAX } else { args.limit };
     let mut pages = Pages::new("/retry-tasks".into(), query(&args), "tasks", limit);
     if args.connection.json {
@@ -77,10 +77,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         counts = page.rest.get("counts").cloned();
     }
     if header {
-        output.line("no such tasks")?;
+        output.line("no tasks found")?;
     }
     if pages.has_more() {
-        output.line("(there are more: --limit N or --all)")?;
+        output.line("(there are more; use --limit N or --all)")?;
     }
     summary(output, counts)?;
     Ok(Exit::Done)
@@ -101,7 +101,7 @@ fn query(args: &Args) -> Vec<(&'static str, String)> {
 /// Prints a page and says whether it had anything to print.
 fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
     let columns = ["TASK", "STATUS", "ATTEMPTS", "DEPENDENCY", "ACCEPTED", "NEXT OR END"];
-    let mut table = if header { Table::new(&columns) } else { Table::of_fields() };
+    let mut table = if header { Table::new(&columns) } else { Table::without_header() };
     let now = now_millis();
     for task in page.read::<Task>()? {
         table.row(row(&task, now));
@@ -115,9 +115,9 @@ fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
 fn row(task: &Task, now: u64) -> [Cell; 6] {
     let last = match (task.status.as_str(), task.next_attempt_at, task.ended_at) {
         ("PENDING", Some(due), _) if due <= now => "due".into(),
-        ("PENDING", Some(due), _) => relative(due, now),
-        (_, _, Some(ended)) => relative(ended, now),
-        _ => "under way".into(),
+        ("PENDING", Some(due), _) => moment(due, now),
+        (_, _, Some(ended)) => moment(ended, now),
+        _ => "in progress".into(),
     };
     [
         task.task_id.as_str().into(),

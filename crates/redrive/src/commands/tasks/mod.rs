@@ -1,4 +1,4 @@
-//! `redrive tasks`: looking at tasks, cancelling them, bringing them forward, replaying them.
+//! `redrive tasks`: lists, shows, cancels, retries and replays tasks.
 
 mod attempts;
 mod cancel;
@@ -25,17 +25,17 @@ Examples:
 pub(crate) enum Command {
     /// List tasks, newest first
     List(list::Args),
-    /// Show one task with all that is known of it
+    /// Show a task in full
     Show(show::Args),
-    /// Show the attempts that a task has made
+    /// List the attempts of a task
     Attempts(attempts::Args),
     /// Watch a task until it has ended
     Watch(watch::Args),
-    /// Cancel a task: once it is CANCELLED, nothing of it is sent any more
+    /// Cancel a task: once it is CANCELLED, no further attempt is sent
     Cancel(cancel::Args),
-    /// Bring a waiting task's next attempt forward to now
+    /// Make the next attempt of a waiting task now
     RetryNow(retry_now::Args),
-    /// Put a dead letter back to work: the same task and key, a new run
+    /// Replay a dead letter: the same task and key in a new run
     Replay(replay::Args),
 }
 
@@ -53,9 +53,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
     })
 }
 
-/// One task, by its id.
+/// The arguments of a command for one task.
 #[derive(Debug, clap::Args)]
-struct One {
+struct TaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     id: String,
@@ -63,7 +63,7 @@ struct One {
     connection: Connection,
 }
 
-impl One {
+impl TaskArgs {
     fn path(&self) -> String {
         format!("/retry-tasks/{}", escape(&self.id))
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::One;
+use super::TaskArgs;
 use crate::client::Task;
 use crate::exit::Exit;
 use crate::follow::status_text;
@@ -17,11 +17,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client().get(&task.path()).await?;
+    let answer = task.connection.client()?.get(&task.path()).await?;
     let output = task.connection.output();
     if task.connection.json {
         output.json(&answer.body)?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
 
 fn print(output: Output, task: &Task) -> std::io::Result<()> {
     let now = now_millis();
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     table.field("task", task.task_id.as_str());
     table.field("status", Cell::coloured(task.status_text(), status_colour(&task.status)));
     table.field("attempts", attempts(task));
@@ -76,7 +76,7 @@ fn attempts(task: &Task) -> String {
 
 fn response(output: Output, task: &Task) -> std::io::Result<()> {
     let Some(response) = &task.response else { return Ok(()) };
-    let mut table = Table::of_fields();
+    let mut table = Table::without_header();
     table.field("answer", status_text(response.status));
     rows(&mut table, "header", &response.headers);
     if response.body_ref.is_some() {

@@ -1,6 +1,6 @@
 //! `redrive tasks watch`.
 
-use super::One;
+use super::TaskArgs;
 use crate::exit::Exit;
 use crate::follow::{Follow, Wait};
 
@@ -13,14 +13,14 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// How long to watch at most
+    /// Stop watching after this time
     #[arg(long, value_name = "DURATION", value_parser = Wait::parse)]
     timeout: Option<Wait>,
     #[command(flatten)]
-    task: One,
+    task: TaskArgs,
 }
 
 pub(crate) async fn run(Args { task, timeout }: Args) -> anyhow::Result<Exit> {
     let follow = Follow::new(&task.connection, timeout.unwrap_or(Wait::UntilEnded))?;
-    follow.watch(&mut task.connection.client(), &task.id).await
+    follow.watch(&mut task.connection.client()?, &task.id).await
 }

@@ -1,4 +1,4 @@
-//! Characters that do something to a log instead of standing in it.
+//! Control characters that could forge or garble a log.
 
 /// Whether a character ends a line, steers a terminal, turns the direction of writing or cannot be seen.
 pub(super) fn is_hidden(c: char) -> bool {

@@ -1,5 +1,5 @@
-//! JSON with hidden characters escaped. A writer of JSON must escape C0 only: C1 and what turns the direction of writing
-//! would come through, and a log is also looked at on a terminal.
+//! JSON with hidden characters escaped. A writer of JSON must escape C0 only: C1 and what turns the direction of
+//! writing would come through, and a log is also looked at on a terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -95,7 +95,7 @@ fn a_source_that_is_killed_and_started_again_loses_no_row() {
     }
     let arrived = arrivals(&target, 2 * ROWS);
     let mut relay = relay.unwrap();
-    relay.stderr.wait_for("the outbox cannot be used; trying again");
+    relay.stderr.wait_for("cannot use the outbox table; retrying");
     relay.signal("TERM");
     relay.end().with(0);
     service.stop().with(0);

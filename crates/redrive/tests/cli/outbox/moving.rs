@@ -117,7 +117,7 @@ fn large_bodies_go_in_several_batches() {
         target.url
     ));
     let relay = business.relay(&service, &["--once", "--log-level", "debug"]).end().with(0);
-    let batches = relay.stderr.matches("relay::moving: moved").count();
+    let batches = relay.stderr.matches("relay::relay_loop: moved").count();
     assert_eq!(batches, 3, "4 MiB at a time: {}", relay.stderr);
     assert!((0..12).all(|_| target.arrival().body.len() == 1_048_576));
 }

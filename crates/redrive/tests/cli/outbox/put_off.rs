@@ -1,5 +1,5 @@
-//! A server that takes nothing for now, and what the relay does with the rows meanwhile. The servers here are no Redrive:
-//! they say what one says when it is in trouble.
+//! A server that takes nothing for now, and what the relay does with the rows meanwhile. The servers here are no
+//! Redrive: they say what one says when it is in trouble.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -35,7 +35,7 @@ fn rows_stay_until_a_server_that_is_in_trouble_takes_them() {
         .map(|tries| {
             let arrival = server.arrival();
             if tries < 3 {
-                relay.stderr.wait_for("Redrive does not take rows; trying again");
+                relay.stderr.wait_for("Redrive does not accept rows; retrying");
                 assert_eq!(business.ids(), ["1", "2", "3"]);
             }
             arrival.body
@@ -58,7 +58,7 @@ fn a_server_that_cannot_be_reached_ends_a_single_run_and_not_the_relay() {
         business.relay_to(&server, &["--once"]).end().with(6).says(&["cannot reach the server at"]);
         business.relay_to(&server, &[])
     };
-    relay.stderr.wait_for("Redrive does not take rows; trying again");
+    relay.stderr.wait_for("Redrive does not accept rows; retrying");
     assert_eq!(business.ids(), ["1"]);
     let _service = Service::start_at(&address, directory.path(), &[]);
     target.arrival();
@@ -119,6 +119,6 @@ fn a_row_that_is_changed_while_it_is_handed_over_is_not_deleted() {
     // The signal comes while the batch is under way, which is still brought to its end.
     relay.signal("TERM");
     release.send(()).unwrap();
-    relay.end().with(0).says(&["SIGTERM: ended; moved 2 rows", "rows were changed while they were handed over"]);
+    relay.end().with(0).says(&["SIGTERM: ended; moved 2 rows", "rows changed while they were submitted"]);
     assert_eq!(business.ids(), [""; 0]);
 }

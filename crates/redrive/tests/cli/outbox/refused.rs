@@ -26,7 +26,8 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
     let relay = business.relay(&service, &["--once"]).end().with(1);
     let relay =
         relay.says(&["error: Redrive refused 8 rows, which stay: the reason is in the column refused of app.outbox"]);
-    let relay = relay.says(&["moved 2 rows, refused 8 rows", "Redrive refused a row; it stays", "id=2", "id=8"]);
+    let relay =
+        relay.says(&["moved 2 rows, refused 8 rows", "Redrive refused a row; it stays in the table", "id=2", "id=8"]);
     assert_eq!(relay.stderr.matches("Redrive refused a row").count(), 8, "{}", relay.stderr);
     let mut paths = [target.arrival().path, target.arrival().path];
     paths.sort_unstable();
@@ -47,7 +48,8 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
             ),
             "7|A value is invalid: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
             format!("8|{}", shape("notBefore", moment)),
-            "10|headers must be an object of texts or lists of texts, or a list of [name, value], got [1]".to_owned(),
+            "10|headers must be an object of strings or lists of strings, or a list of [name, value], got [1]"
+                .to_owned(),
         ]
     );
 

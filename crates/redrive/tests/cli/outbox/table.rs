@@ -38,7 +38,7 @@ fn the_relay_needs_no_more_than_select_update_and_delete() {
     let relayed = relay();
     business.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
     for ended in refused {
-        ended.with(78).says(&["this role needs SELECT, UPDATE and DELETE on it"]);
+        ended.with(78).says(&["the role needs SELECT, UPDATE and DELETE on the table"]);
     }
     relayed.with(1).says(&["moved 2 rows, refused 1 row", "Redrive refused 1 row, which stays"]);
 }
@@ -51,7 +51,7 @@ fn what_is_no_outbox_table_ends_the_relay_with_a_word_about_it() {
          CREATE TABLE app.texts (LIKE app.outbox); ALTER TABLE app.texts ALTER COLUMN body TYPE text;",
     );
     for (table, told) in [
-        ("app.nothing", "there is no table app.nothing; `redrive outbox table` prints the statements"),
+        ("app.nothing", "there is no table app.nothing; create it with the statements of `redrive outbox table`"),
         ("app.view", "there is no table app.view"),
         ("app.other", "column \"body\" does not exist (SQLSTATE 42703)"),
         ("app.texts", "the column body must be of type bytea, not text"),

@@ -10,8 +10,8 @@ fn a_second_relay_waits_and_takes_over_when_the_first_dies() {
     let mut first = business.relay(&service, &["--batch", "5"]);
     first.stderr.wait_for("relaying");
     let mut second = business.relay(&service, &["--batch", "5"]);
-    second.stderr.wait_for("another relay is at work on this table; waiting for its end");
-    business.relay(&service, &["--once"]).end().with(0).says(&["there is nothing to do", "moved 0 rows"]);
+    second.stderr.wait_for("another relay is running for this table; waiting until it ends");
+    business.relay(&service, &["--once"]).end().with(0).says(&["nothing to do", "moved 0 rows"]);
     business.insert(&target.url, ROWS);
     let mut arrived = arrivals(&target, 1);
     first.kill();
@@ -31,7 +31,7 @@ fn a_relay_that_waits_ends_when_it_is_asked_to() {
     let mut first = business.relay(&service, &[]);
     first.stderr.wait_for("relaying");
     let mut second = business.relay(&service, &[]);
-    second.stderr.wait_for("waiting for its end");
+    second.stderr.wait_for("waiting until it ends");
     second.signal("INT");
     second.end().with(0).says(&["SIGINT: ended; moved 0 rows"]);
 }

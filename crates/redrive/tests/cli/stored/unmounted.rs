@@ -1,5 +1,5 @@
-//! The directory of large bodies is swapped for an empty one under the running service, as by a volume that is unmounted,
-//! and comes back.
+//! The directory of large bodies is swapped for an empty one under the running service, as by a volume that is
+//! unmounted, and comes back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn the_embedded_store_does_not_start_over_an_unmounted_directory() {
     fs::rename(&blobs, &away).unwrap();
     for _ in 0..2 {
         let refused = Program::start(redrive(temporary.path(), &["serve", "--listen", "127.0.0.1:0"])).end().with(78);
-        refused.says(&["redrive-data/blobs any more: it has no marker", "Mount the volume", "redrive-data/body-place"]);
+        refused.says(&["redrive-data/blobs: it has no marker", "Mount the volume", "redrive-data/body-place"]);
     }
     // Another location is the operator's own choice.
     Service::start_in(temporary.path(), &["--blobs", &format!("file://{}", away.display())]).stop().with(0);
@@ -90,7 +90,8 @@ fn takes_no_body_and_loses_none(mut service: Service, blobs: &Path) {
     is_delivered(&service, &referring_id, &target, &uploaded);
 }
 
-/// A small body needs no storage, and a large answer that cannot be stored is not a failed attempt: its beginning is kept.
+/// A small body needs no storage, and a large answer that cannot be stored is not a failed attempt: its beginning is
+/// kept.
 fn sends_small_bodies(service: &Service, submission: &Value, target: &Target) {
     let id = accepted(submit(service, "small", submission));
     is_delivered(service, &id, target, "small");

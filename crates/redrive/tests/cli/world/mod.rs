@@ -7,12 +7,17 @@ mod program;
 pub(crate) mod s3;
 mod service;
 mod target;
+#[path = "../../../../dial/tests/support/tls.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other crates' tests use the rest of it")]
+mod tls;
+mod tls_proxy;
 
 pub(crate) use business::{Business, TABLE};
 pub(crate) use call::{answer_to_post, post};
 pub(crate) use program::{Ended, Program, redrive, redrive_with_few_files};
 pub(crate) use service::Service;
 pub(crate) use target::{Arrival, Reply, Target};
+pub(crate) use tls_proxy::TlsProxy;
 
 use std::time::Duration;
 

@@ -5,14 +5,15 @@ use redrive_core::request::Fingerprinter;
 /// How much of the fingerprint is in a key: 128 bits.
 const BYTES: usize = 16;
 
-/// Makes the keys of one table. They are the same after every restart, and different for different tables and databases.
+/// Makes the keys of one table. They are the same after every restart, and different for different tables and
+/// databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     prefix: String,
 }
 
 impl Keys {
-    /// Those of a table of a source that somebody gave a name: the same wherever the database is moved to.
+    /// The keys of a table in a source with a given name: they stay the same when the database is moved.
     pub(super) fn named(source: &str, schema: &str, table: &str) -> Self {
         Keys::of_parts(&["named", source, schema, table])
     }

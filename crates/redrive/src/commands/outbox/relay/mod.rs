@@ -2,20 +2,20 @@
 //!
 //! | file | its job |
 //! | --- | --- |
-//! | `moving` | the loop: read, hand over, delete |
+//! | `relay_loop` | the loop: read, submit, delete |
 //! | `source` | the database that the rows come from |
 //! | `row`, `key` | what a row is as a submission, and its key |
-//! | `redrive` | the server that they go to |
+//! | `server` | the server that they go to |
 //! | `pause`, `size`, `stop` | how long to wait, how much at once, when to end |
 //!
-//! A row is deleted after Redrive has acknowledged it, never before. Whatever dies in between, the row is still there, is
-//! handed over again with the same key, and Redrive answers with the task that it has.
+//! A row is deleted after Redrive has acknowledged it, never before. After a crash in between, the row is submitted
+//! again with the same key, and Redrive answers with the existing task.
 
 mod key;
-mod moving;
 mod pause;
-mod redrive;
+mod relay_loop;
 mod row;
+mod server;
 mod size;
 mod source;
 mod stop;
@@ -25,13 +25,12 @@ use std::time::Duration;
 use redrive_store_postgres::connect;
 
 use super::name::TableName;
-use crate::client::Address as Server;
-use crate::commands::connection::{self, DEFAULT_SERVER, parse_server};
+use crate::commands::connection::{self, Server};
 use crate::config::{Address, LogFormat, parse_duration};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::serve::logging;
-use moving::Relay;
+use relay_loop::Relay;
 use stop::Stop;
 
 /// What the source's server calls the session.
@@ -46,16 +45,17 @@ Examples:
   redrive outbox relay --from postgres://relay@localhost/shop --table app.outbox
   redrive outbox relay --from postgres://relay@db/shop --table app.outbox --once   # for cron
 
-An address with a password belongs into the variable REDRIVE_OUTBOX_FROM: anybody on the machine
-can see the command lines of others.
-Rows are handed over in the order of their ids and deleted once Redrive has them. One that Redrive
-refuses stays, with the reason in its column `refused`, until somebody sets that to NULL. With
---once, the code is 1 if rows were refused.
-A second relay of the same table waits until the first has ended. The session must be one: connect
-past a transaction pooler. `redrive outbox table` prints the statements that make the table.
+Put an address with a password into the variable REDRIVE_OUTBOX_FROM: other users of the machine
+can see command lines.
+Rows are submitted in the order of their ids and deleted once Redrive has stored them. A row that
+Redrive refuses stays, with the reason in its column `refused`; set that to NULL to try it again.
+With --once, the exit code is 1 if rows were refused.
+A second relay of the same table waits until the first has ended. The relay needs one database
+session: connect directly, not through a transaction pooler. `redrive outbox table` prints the
+statements that create the table.
 
 Signals:
-  SIGINT and SIGTERM end it after the batch under way. A second signal ends it at once.";
+  SIGINT and SIGTERM stop it after the current batch. A second signal stops it at once.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -66,19 +66,18 @@ pub(crate) struct Args {
     /// The outbox table
     #[arg(long, value_name = "SCHEMA.NAME")]
     table: TableName,
-    /// The Redrive server to hand them to
-    #[arg(long, value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
+    #[command(flatten)]
     server: Server,
-    /// A name for the database, part of the keys of rows that bring none [default: the server's own identity]
+    /// A name for the database: a part of the idempotency keys of rows without one [default: the database's identity]
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     source: Option<String>,
-    /// The most rows at once
+    /// The maximum number of rows in one request
     #[arg(long, value_name = "N", default_value = "100", value_parser = parse_batch)]
     batch: usize,
-    /// How often to look for rows that nobody told of
+    /// How often to poll for rows that no notification announced
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_poll)]
     poll: Duration,
-    /// Move what is there, and end; with code 1 if any of it was refused
+    /// Move the rows that are there, then exit; with code 1 if rows were refused
     #[arg(long)]
     once: bool,
     /// What is logged: error, warn, info, debug, trace
@@ -94,7 +93,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let wrong = |why| Failure::error(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
     args.from.check_postgres().map_err(wrong)?;
     let settings = [("lock_timeout", LOCK_TIMEOUT.as_millis().to_string())];
-    let terms = connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &[], timeout: CONNECT_TIMEOUT };
+    let extra_ca = args.server.trusted_files();
+    let terms =
+        connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &extra_ca, timeout: CONNECT_TIMEOUT };
     let from = connect::Address::read(args.from.secret(), &terms);
     let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
@@ -102,9 +103,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let output = Output::standard();
         let stop = Stop::install()?;
         if !once {
-            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server))?;
+            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server.address))?;
         }
-        let mut relay = Relay::new(from, args, stop);
+        let mut relay = Relay::new(from, args, stop)?;
         let ended = relay.run().await;
         if ended.is_ok() || relay.has_moved() {
             output.line(relay.summary())?;

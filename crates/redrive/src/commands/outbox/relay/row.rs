@@ -94,7 +94,9 @@ impl<'a> Headers<'a> {
             return Ok(Headers::AsGiven(given));
         }
         let shown: String = given.get().chars().take(SHOWN).collect();
-        Err(format!("headers must be an object of texts or lists of texts, or a list of [name, value], got {shown}"))
+        Err(format!(
+            "headers must be an object of strings or lists of strings, or a list of [name, value], got {shown}"
+        ))
     }
 }
 
@@ -148,7 +150,7 @@ mod tests {
         assert!(pairs.contains(r#""headers":{"x-b":"1","a":"2","x-b":"3"}"#), "{pairs}");
         assert!(headers(r#"{"a": 1}"#).unwrap().contains(r#""headers":{"a": 1}"#), "for the server to refuse");
         for wrong in ["[1]", "[[1]]", r#"[["a"]]"#, "5", "\"a: b\""] {
-            let told = "headers must be an object of texts or lists of texts, or a list of [name, value], got ";
+            let told = "headers must be an object of strings or lists of strings, or a list of [name, value], got ";
             assert_eq!(headers(wrong), Err(format!("{told}{wrong}")));
         }
         assert!(headers("null").unwrap().contains(r#""headers":null"#));

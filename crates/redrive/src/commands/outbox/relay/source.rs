@@ -34,18 +34,18 @@ pub(super) enum Error {
     Postgres(#[from] tokio_postgres::Error),
     #[error("no answer within {CALL_TIMEOUT:?}")]
     TimedOut,
-    #[error("there is no table {0}; `redrive outbox table` prints the statements that make one")]
+    #[error("there is no table {0}; create it with the statements of `redrive outbox table`")]
     NoTable(String),
-    #[error("this role needs SELECT, UPDATE and DELETE on it")]
+    #[error("the role needs SELECT, UPDATE and DELETE on the table")]
     Privileges,
     #[error("the column body must be of type bytea, not {0}")]
     Body(String),
-    #[error("it is a standby, from which nothing can be deleted")]
+    #[error("the server is a standby, from which rows cannot be deleted; connect to the primary")]
     Standby,
 }
 
 impl Error {
-    /// Whether trying again is of no use until somebody changes something.
+    /// Whether retrying is useless until the table, its rights or the database are changed.
     pub(super) fn is_lasting(&self) -> bool {
         /// Not let in, no such database, no such column or privilege.
         const LASTING: [&str; 3] = ["28", "3D", "42"];
@@ -109,7 +109,7 @@ impl Source {
         &self.table.quoted
     }
 
-    /// Takes the lock of the table, if nobody has it. It goes with the session, however that ends.
+    /// Takes the lock of the table, if it is free. The lock ends with the session.
     pub(super) async fn try_lock(&self) -> Result<bool, Error> {
         let key = LOCK_SPACE << 32 | i64::from(self.table.oid);
         Ok(within_time(self.client.query_one("SELECT pg_try_advisory_lock($1)", &[&key])).await?.try_get(0)?)
@@ -133,7 +133,7 @@ WHERE datname = current_database()";
         Ok(within_time(self.client.query_one(&newest, &[])).await?.try_get(0)?)
     }
 
-    /// The first rows that nobody has refused, by their ids, up to `last`: at most `most`, and fewer if they are large.
+    /// The first rows that were not refused, by their ids, up to `last`: at most `most`, and fewer if they are large.
     pub(super) async fn read(&self, most: usize, last: i64) -> Result<Vec<Row>, Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let bounds: [&(dyn ToSql + Sync); 4] = [&most, &last, &BATCH_BYTES, &LARGEST_BODY];
@@ -141,19 +141,19 @@ WHERE datname = current_database()";
         Ok(rows.iter().map(row).collect::<Result<_, _>>()?)
     }
 
-    /// Deletes rows that were handed over, and says how many: not those that somebody has changed since they were read.
+    /// Deletes rows that were handed over, and says how many: not those that were changed since they were read.
     pub(super) async fn delete(&self, rows: &[&Row]) -> Result<u64, Error> {
         let (ids, versions) = versions(rows);
         within_time(self.client.execute(&self.delete, &[&ids, &versions])).await
     }
 
-    /// Notes why rows were refused, unless somebody has changed them since they were read.
+    /// Notes why rows were refused, unless they were changed since they were read.
     pub(super) async fn refuse(&self, rows: &[&Row], reasons: &[&str]) -> Result<u64, Error> {
         let (ids, versions) = versions(rows);
         within_time(self.client.execute(&self.refuse, &[&ids, &versions, &reasons])).await
     }
 
-    /// Waits until somebody says that there are new rows, or the session has ended.
+    /// Waits for a notification of new rows, or until the session has ended.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::serve::Signals;
 
-/// Whether somebody asked the relay to stop.
+/// Whether a signal asked the relay to stop.
 #[derive(Debug, Clone)]
 pub(super) struct Stop(watch::Receiver<Option<&'static str>>);
 
@@ -32,7 +32,7 @@ impl Stop {
         let mut told = self.0.clone();
         tokio::select! {
             biased;
-            // Without a sender there is nobody left to be told by.
+            // Without a sender no signal can come any more.
             Ok(_) = told.wait_for(Option::is_some) => None,
             done = work => Some(done),
         }
