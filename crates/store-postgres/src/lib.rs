@@ -1,4 +1,4 @@
-//! The shared store: several processes over one PostgreSQL, any of which may die at any moment.
+//! The PostgreSQL store: several processes share one database, and any of them may die at any time.
 //!
 //! | file | its job |
 //! | --- | --- |
@@ -14,12 +14,12 @@
 //! | `take_back` | brings back rows that were set aside and can be understood now |
 //! | `upkeep` | keeps the counts small and the planner informed |
 //!
-//! Every write is committed before it is answered, and `synchronous_commit` is whatever the database says: leave it on.
-//! A call that fails did nothing, with one exception: when the connection is lost before the answer to a commit, nobody
-//! knows. A submit then asks again by its key, and finds out; of a settlement or a claim the caller finds out by its
-//! token, or when the lease runs out.
+//! Every write is committed before it is answered. `synchronous_commit` is the database's setting: leave it on. A call
+//! that fails changed nothing, with one exception: when the connection is lost before the answer to a commit, the
+//! outcome is unknown. A submit then looks its keys up and finds out. For a settlement or a claim, the caller finds out
+//! by the token, or when the lease expires.
 //!
-//! Not here: any decision about retrying, any clock. Times come from the callers, who take them from the database
+//! Not here: any decision about retrying, any clock. Times come from the callers, which take them from the database
 //! (`Shared::time`).
 
 #![forbid(unsafe_code)]
