@@ -1,9 +1,9 @@
 //! The address of Redis: parses and checks what the user configured.
 //!
-//! | address | what it means |
+//! | address | meaning |
 //! | --- | --- |
 //! | `redis://[user[:password]@]host[:port][/database]` | one server |
-//! | `redis+sentinel://[user[:password]@]host[:port],…/service[/database]` | the sentinels that know the service's primary |
+//! | `redis+sentinel://[user[:password]@]host[:port],…/service[/database]` | sentinels that watch the service |
 //! | `redis+cluster://[user[:password]@]host[:port],…` | some nodes of a cluster, which name the others |
 //!
 //! With `rediss` in place of `redis`, all connections use TLS. User and password are percent-encoded and are those of

@@ -11,14 +11,14 @@
 //! The keys of the index contain its [`VERSION`]. An index of another version is not read, and the one of this version
 //! is filled from the store. The keys of the guards have not changed and are common to all versions.
 //!
-//! | key | what it is |
+//! | key | type and content |
 //! | --- | --- |
-//! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and for each class of a lane (it has a `/`) how many it holds |
-//! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: the pending tasks of a class of the lane, by when they are due |
-//! | `<prefix>:2:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
-//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with new work |
-//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → what was counted in it |
-//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by until when |
+//! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and `<class>:<lane>` → its number of tasks |
+//! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: pending tasks of a class of the lane, by due time |
+//! | `<prefix>:2:{<partition>}:rebuild` | string: the builder that is filling this partition and others |
+//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with due tasks |
+//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → its counts |
+//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by the end of the hold |
 
 use redrive_core::{Class, Dependency, Lane, TenantId};
 

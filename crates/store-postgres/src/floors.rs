@@ -270,7 +270,7 @@ mod tests {
         floors.note(&room.lane, room.class, Timestamp::from_millis(due));
     }
 
-    /// Where a claim of this room starts now. The claim answers the same place.
+    /// Where a claim of this room starts now. The claim leaves the floor at that place.
     fn floor(floors: &Floors, room: &LaneRoom) -> i64 {
         let look = look(floors, &[room]);
         let floor = look.floor(&Index::of(room));

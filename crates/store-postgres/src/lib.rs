@@ -1,18 +1,18 @@
 //! The PostgreSQL store: several processes share one database, and any of them may die at any time.
 //!
-//! | file | its job |
+//! | file | content |
 //! | --- | --- |
-//! | `schema/` | the tables, and bringing them up to date |
+//! | `schema/` | the tables and their migrations |
 //! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
-//! | `codec/` | rows to domain types and back |
-//! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
-//! | `batch` | whatever is queued goes into the next transaction |
+//! | `codec/` | conversion between rows and domain types |
+//! | `connect`, `trust`, `connection`, `pool` | connections, trusted authorities, and the planner's settings |
+//! | `batch` | batching: whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
-//! | `floors` | where claims and looks along the queue start, past rows that died but could not be removed |
-//! | `news/` | LISTEN and NOTIFY: waking other processes, and whether all of it was heard |
-//! | `shares` | how the connections are shared out |
-//! | `take_back` | brings back rows that were set aside and can be understood now |
-//! | `upkeep` | keeps the counts small and the planner informed |
+//! | `floors` | where scans of the queue's indexes start, past dead rows that could not be removed |
+//! | `news/` | LISTEN and NOTIFY: waking other processes, and detection of lost notifications |
+//! | `pool_sizes` | the division of the connections |
+//! | `take_back` | takes back rows that were set aside and can be read now |
+//! | `upkeep` | merges the rows of counts and updates the planner's statistics |
 //!
 //! Every write is committed before it is answered. `synchronous_commit` is the database's setting: leave it on. A call
 //! that fails changed nothing, with one exception: when the connection is lost before the answer to a commit, the

@@ -13,7 +13,7 @@ pub struct Options {
     /// `postgres://user:password@host:port/database?…`, or `key=value` pairs.
     pub url: String,
     /// A second address of the same database, past a transaction pooler, for LISTEN, which needs a session of its own.
-    /// Without one, and with `pooler`, new tasks of other processes are found by scans.
+    /// Without one, and with `is_pooled`, new tasks of other processes are found by scans.
     pub listen_url: Option<String>,
     /// Whether the address leads to a transaction pooler: no prepared statement and no setting outlives its
     /// transaction.

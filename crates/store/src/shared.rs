@@ -114,7 +114,7 @@ pub struct Heartbeat {
     pub in_flight: u64,
     /// Whether it has begun to stop.
     pub is_draining: bool,
-    /// Whether it claims tasks. The tasks that only a process without claims knows of must be found by the others.
+    /// Whether it claims tasks. If it does not, the other processes must find the tasks that only it has news of.
     pub claims: bool,
     /// By how many milliseconds its machine's clock is ahead of the time that it works with.
     pub clock_ahead_ms: i64,
@@ -190,8 +190,8 @@ pub struct PendingTask {
 ///
 /// Each process reports now and then what it counted since its last report, and gets the sums over all processes.
 /// Between two reports it sees only its own counts. So a limit of `L` in a window may be exceeded by what the other
-/// processes have counted and not reported: with `n` processes that each report after at most `s` counts, by `(n − 1) ·
-/// s`.
+/// processes have counted and not reported. With `n` processes that each report after at most `s` counts, that is
+/// `(n − 1) · s`.
 #[async_trait]
 pub trait Guards: Send + Sync {
     /// Adds these tallies. Returns for each of them, in order, the sum over all processes of the lane's seconds from

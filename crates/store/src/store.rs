@@ -44,8 +44,8 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
-    /// Whether no other process can write to this store. If so, every lease that this process does not hold is free,
-    /// and a task becomes due only with this process's knowledge.
+    /// Whether no other process can write to this store. If so, a lease that this process does not hold is held by no
+    /// process, and no task becomes due that this process has not written or read.
     fn is_exclusive(&self) -> bool;
 
     /// Finishes the queued calls and closes files. Later calls fail with [`Error::Closed`](crate::Error::Closed).

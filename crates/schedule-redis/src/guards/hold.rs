@@ -1,3 +1,5 @@
+//! Holding lanes back for all processes.
+
 use std::time::Duration;
 
 use redis::Value;

@@ -1,3 +1,5 @@
+//! Adding up the guards' counts of all processes.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

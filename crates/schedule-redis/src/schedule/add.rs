@@ -1,3 +1,5 @@
+//! Adding pending tasks to the index.
+
 use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_queue};

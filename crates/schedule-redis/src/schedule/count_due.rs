@@ -1,3 +1,5 @@
+//! Counting the due tasks of classes of lanes.
+
 use redis::Value;
 use redrive_core::Timestamp;
 

@@ -1,3 +1,5 @@
+//! Reading the earliest due time of classes of lanes.
+
 use redis::Value;
 use redrive_core::{Class, Lane, Timestamp};
 

@@ -1,3 +1,5 @@
+//! Removing tasks from the index that are not pending any more.
+
 use redis::Value;
 use redrive_core::{Class, Lane, TaskId};
 use redrive_store::Token;

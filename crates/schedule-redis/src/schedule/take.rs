@@ -1,3 +1,5 @@
+//! Taking due tasks from the index.
+
 use redis::Value;
 use redrive_core::{Class, Lane, Timestamp};
 use redrive_store::PendingTask;

@@ -1,3 +1,5 @@
+//! The shared store's calls: passed to the store, except news and guards.
+
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{

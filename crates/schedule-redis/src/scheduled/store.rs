@@ -1,3 +1,5 @@
+//! The store's contract: each call goes to the store, and its changes of pending tasks are queued for the index.
+
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;

@@ -6,12 +6,12 @@
 //! receives an announcement claims from that class until it is empty. A lost notification is noticed
 //! ([`ListenerState`]), and its tasks are found by a scan of all lanes.
 //!
-//! | file | its job |
+//! | file | content |
 //! | --- | --- |
-//! | `mod` | outgoing, listening, and passing on |
-//! | `send_queue` | what waits to be sent, and how soon a lane may be named again |
-//! | `item` | what a notification looks like |
-//! | `ear` | whether all that was said has been heard |
+//! | `mod` | sends announcements, listens, and passes received news on |
+//! | `send_queue` | the announcements to send, and how soon a lane may be announced again |
+//! | `item` | the format of a notification |
+//! | `listener_state` | detection of lost notifications |
 
 mod item;
 mod listener_state;

@@ -7,8 +7,8 @@ use crate::codec::{Cells, Uuid};
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// The newest id of each tenant, by one index probe each. Every tenant with tasks has or had a policy, so the tenants
-/// come from there.
+/// The newest id of all tenants, by one index probe for each tenant. Every tenant with tasks has or had a policy, so
+/// the tenants come from there.
 const KEPT: &str = "
 SELECT newest.id
 FROM (SELECT DISTINCT tenant FROM redrive.policies) AS tenants

@@ -21,7 +21,7 @@ use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
 /// The part of a claim that leases the picked rows and returns them. A lease whose end would overflow ends at the
 /// highest time. It is an INSERT whose row always exists already, because an UPDATE would need a join to the picked
-/// rows: the planner may believe that the queue is small, and scan all of it. Only the columns without a default are
+/// rows: the planner may believe that the queue is small, and scan all of it. Only the required columns are
 /// inserted.
 macro_rules! lease_and_answer {
     () => {
