@@ -1,30 +1,30 @@
-//! Where Redis is: the address that a user gives, taken apart and checked.
+//! The address of Redis: parses and checks what the user configured.
 //!
-//! | address | what it means |
+//! | address | meaning |
 //! | --- | --- |
 //! | `redis://[user[:password]@]host[:port][/database]` | one server |
-//! | `redis+sentinel://[user[:password]@]host[:port],…/service[/database]` | the sentinels that know the service's primary |
+//! | `redis+sentinel://[user[:password]@]host[:port],…/service[/database]` | sentinels that watch the service |
 //! | `redis+cluster://[user[:password]@]host[:port],…` | some nodes of a cluster, which name the others |
 //!
-//! With `rediss` in place of `redis` everything goes over TLS. User and password are percent-encoded and are those of the
-//! servers; sentinels that ask for their own take `?sentinelUser=…&sentinelPassword=…`.
+//! With `rediss` in place of `redis`, all connections use TLS. User and password are percent-encoded and are those of
+//! the servers; sentinels that need their own take `?sentinelUser=…&sentinelPassword=…`.
 //!
-//! Passwords are in here in the clear and come out nowhere: [`Address`] shows itself without them, and no error repeats
-//! what it was given, because half of a mistyped password may stand where a host was expected.
+//! Passwords are held here in plain text and are never shown: [`Address`] is displayed without them, and no error
+//! quotes its input, because a part of a mistyped password may be where a host was expected.
 
 use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// The port of a server that names none.
+/// The port of a server without an explicit port.
 const PORT: u16 = 6379;
-/// The port of a sentinel that names none.
+/// The port of a sentinel without an explicit port.
 const SENTINEL_PORT: u16 = 26379;
 /// The most hosts in one address.
 const MOST_HOSTS: usize = 100;
 
-/// Where Redis is, and how to log in.
+/// The hosts of Redis, and the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub(crate) kind: Kind,
@@ -33,12 +33,12 @@ pub struct Address {
     pub(crate) login: Login,
 }
 
-/// What stands at the address.
+/// The kind of Redis at the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One server.
     Single { database: i64 },
-    /// Sentinels; they know where the primary of the service is.
+    /// Sentinels, which return the host of the service's primary.
     Sentinel { service: String, database: i64, login: Login },
     /// Nodes of a cluster.
     Cluster,
@@ -50,50 +50,50 @@ pub(crate) struct Host {
     pub(crate) port: u16,
 }
 
-/// A name and a password.
+/// A user name and a password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
 }
 
-/// Why a text is no address of a Redis.
+/// Why a text is not a valid Redis address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    /// Another scheme, or none.
+    /// The scheme is unknown or missing.
     #[error("must begin with redis://, rediss://, redis+sentinel:// or redis+cluster://")]
     Scheme,
-    /// No host.
+    /// There is no host.
     #[error("must name a host")]
     NoHost,
-    /// Too many hosts.
+    /// There are too many hosts.
     #[error("must name at most {MOST_HOSTS} hosts")]
     ManyHosts,
-    /// A host that is not one.
+    /// A host is invalid.
     #[error("a host must be a name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
-    /// A port that is not one.
+    /// A port is invalid.
     #[error("a port must be a number from 1 to 65535")]
     Port,
-    /// Several hosts where there is one server.
+    /// There are several hosts for a single server.
     #[error("names several hosts: write redis+sentinel:// or redis+cluster://, whichever they are")]
     SeveralServers,
-    /// Sentinels without the name of what they watch.
+    /// The name of the service that the sentinels watch is missing.
     #[error("must name the service that the sentinels watch: redis+sentinel://host:port/service")]
     NoService,
-    /// A database that is not a number.
+    /// The database is not a number.
     #[error("a database must be a number from 0 to 65535")]
     Database,
-    /// A cluster has no databases.
+    /// A database is given for a cluster, which has none.
     #[error("a cluster has no databases: nothing may follow its hosts")]
     ClusterDatabase,
-    /// More in the path than there is a meaning for.
+    /// The path has too many parts.
     #[error("has more in its path than a database")]
     Path,
-    /// An option that does not exist.
+    /// An option is unknown.
     #[error("has an option that does not exist (a sentinel's are sentinelUser and sentinelPassword)")]
     Option,
-    /// A name or password that is not UTF-8 once decoded.
+    /// A name or password is not UTF-8 once decoded.
     #[error("a user or password must be percent-encoded UTF-8")]
     Encoding,
 }
@@ -109,7 +109,7 @@ impl FromStr for Address {
         };
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password may contain an '@' that somebody forgot to encode: hosts cannot.
+        // A password may contain an '@' that was not encoded; hosts cannot contain one.
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (Login::parse(login)?, hosts),
             None => (Login::default(), authority),
@@ -196,7 +196,7 @@ impl fmt::Display for Host {
 }
 
 impl Login {
-    /// `user:password`, or a password alone after a colon; a user alone logs in without a password.
+    /// Parses `user:password`, or a password alone after a colon; a user alone logs in without a password.
     fn parse(text: &str) -> Result<Self, InvalidAddress> {
         let (user, password) = text.split_once(':').map_or((text, None), |(user, password)| (user, Some(password)));
         let user = decode(user)?;
@@ -223,7 +223,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// As it was given, with `***` for each password.
+/// The address as it was given, with `***` for each password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_tls { "rediss" } else { "redis" })?;

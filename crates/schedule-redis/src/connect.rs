@@ -1,6 +1,7 @@
 //! Makes connections: to one server, to the primary that sentinels name, to a cluster, and for listening.
 //!
-//! Every step has a bound of its own, so that a host that does not answer costs one step and not the way to the others.
+//! Every step has its own timeout, so that a host that does not answer delays only its own step and the other hosts are
+//! still tried.
 
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use tokio::time::timeout;
 use crate::address::{Address, Host, Kind, Login};
 use crate::failure::Failure;
 
-/// How long one host may take to let us in, or a sentinel to answer.
+/// The timeout for one host to accept a connection, or for a sentinel to answer.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long connecting may take in all, however many hosts there are to try.
+/// The timeout for connecting in all, however many hosts are tried.
 pub(crate) const CONNECT_BUDGET: Duration = Duration::from_secs(5);
-/// How often a cluster's client follows a redirection or tries another connection within one call.
+/// How often a cluster client follows a redirection or tries another connection within one call.
 const CLUSTER_RETRIES: u32 = 3;
 /// The longest wait between two such tries, in milliseconds.
 const CLUSTER_RETRY_WAIT: u64 = 50;
@@ -28,9 +29,9 @@ const CLUSTER_RETRY_WAIT: u64 = 50;
 /// A connection that many calls share.
 #[derive(Clone)]
 pub(crate) enum Connection {
-    /// To one server. When it breaks, it is over.
+    /// A connection to one server. It cannot be used again after it breaks.
     Single(MultiplexedConnection),
-    /// To the nodes of a cluster. It mends itself, node by node.
+    /// A connection to the nodes of a cluster. It reconnects by itself, node by node.
     Cluster(ClusterConnection),
 }
 
@@ -47,7 +48,7 @@ impl Connection {
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) address: Address,
-    /// PEM; the system's own if there are none.
+    /// Trusted root certificates as PEM; the system's if there are none.
     pub(crate) root_certificates: Option<Vec<u8>>,
 }
 
@@ -63,11 +64,11 @@ impl Connector {
         within(CONNECT_BUDGET, connecting).await
     }
 
-    /// A connection for listening to what is published.
+    /// A connection for receiving published messages.
     pub(crate) async fn listen(&self) -> Result<PubSub, Failure> {
         let listening = async {
             match &self.address.kind {
-                // What is published on one node of a cluster is heard on all of them.
+                // A message that is published on one node of a cluster reaches all nodes.
                 Kind::Cluster => self.listen_to_any_node().await,
                 Kind::Single { .. } | Kind::Sentinel { .. } => Ok(self.primary().await?.0.get_async_pubsub().await?),
             }
@@ -84,7 +85,7 @@ impl Connector {
         let client = self.client(&host, &self.address.login, database)?;
         let mut connection = within(CONNECT_TIMEOUT, open(&client)).await?;
         if matches!(self.address.kind, Kind::Sentinel { .. }) {
-            // A sentinel may not have heard yet that it is a replica now.
+            // A sentinel may not yet have noticed that the server is a replica now.
             let role = within(CONNECT_TIMEOUT, async { Ok(connection.ask(&redis::cmd("ROLE")).await?) }).await?;
             let is_primary =
                 role.as_sequence().and_then(<[Value]>::first) == Some(&Value::BulkString(b"master".to_vec()));
@@ -95,7 +96,7 @@ impl Connector {
         Ok((client, connection))
     }
 
-    /// Where the primary is, by the first sentinel that answers.
+    /// The host of the primary, from the first sentinel that answers.
     async fn ask_sentinels(&self, service: &str, login: &Login) -> Result<Host, Failure> {
         let mut failure = Failure::NoPrimary;
         for sentinel in &self.address.hosts {
@@ -170,7 +171,7 @@ impl Connector {
 }
 
 async fn open(client: &Client) -> Result<Connection, Failure> {
-    // How long an answer may take is the business of each call.
+    // Each call has its own response timeout.
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(None);
     Ok(Connection::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
 }

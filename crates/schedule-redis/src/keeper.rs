@@ -1,6 +1,8 @@
-//! Keeps the index in use: connects, finds out where Redis stands, says what is owed, and rebuilds what was lost.
+//! The keeper: connects to Redis, checks the state of each partition, adds what Redis missed, and rebuilds what was
+//! lost.
 //!
-//! It sleeps while everything is in use, and looks every [`CHECK_EVERY`] while something is not. Nobody waits for it.
+//! It sleeps while the whole index is in use, and checks every [`CHECK_EVERY`] while a part is not. No call waits for
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use crate::partitions::{Owed, Standing};
 use crate::rebuild::{self, Rebuilt};
 use crate::state::State;
 
-/// The time between two looks while something is not in use: the pause that a failure opens.
+/// The time between two checks while a part of the index is not in use: the pause after a failure.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until it is aborted.
@@ -22,13 +24,13 @@ pub(crate) async fn run(state: Arc<State>) {
         check(&state).await;
         match state.partitions.is_complete_throughout() {
             true => state.partitions.worse().await,
-            // What becomes worse meanwhile has to wait as well, or a failing server would be asked without a pause.
+            // New failures wait for this pause too, or a failing server would be called without a pause.
             false => sleep(CHECK_EVERY).await,
         }
     }
 }
 
-/// One look: afterwards everything that can be in use is.
+/// One check: afterwards every partition that can be used is in use.
 async fn check(state: &State) {
     if state.partitions.is_complete_throughout() {
         return;
@@ -38,14 +40,14 @@ async fn check(state: &State) {
     {
         return state.partitions.all_failed(&failure);
     }
-    // All of them: what one has lost, others may have lost with it, and one rebuild is enough for all.
+    // All partitions: if one has lost data, others may have too, and one rebuild is enough for all.
     let incomplete = take_stock(state, Partition::all().collect()).await;
     if incomplete.is_empty() {
         return;
     }
     match rebuild::rebuild(state, incomplete).await {
         Ok(Rebuilt::Filled(partitions)) => {
-            // What was noted meanwhile is owed before they are in use.
+            // Tasks that were kept meanwhile are added before the partitions are used.
             take_stock(state, partitions).await;
         }
         Ok(Rebuilt::NotOurTurn) => {}
@@ -53,11 +55,11 @@ async fn check(state: &State) {
     }
 }
 
-/// Asks these partitions how they stand and tells them what is owed. Answers those that are not complete.
+/// Reads the state of these partitions and adds what they missed. Returns those that are not complete.
 async fn take_stock(state: &State, partitions: Vec<Partition>) -> Vec<Partition> {
     let answers = state.schedule.is_complete(&partitions).await;
     if answers.iter().all(Result::is_err) {
-        // In a cluster some nodes may be away for long; with all of them gone it takes a new beginning.
+        // In a cluster some nodes may be away for long. If no node answers, a new connection is made.
         state.schedule.link.disconnect();
     }
     let mut incomplete = Vec::new();
@@ -75,7 +77,7 @@ async fn take_stock(state: &State, partitions: Vec<Partition>) -> Vec<Partition>
     incomplete
 }
 
-/// Tells a partition what it is owed. Answers how it stands then.
+/// Adds what a partition missed; returns its state afterwards.
 async fn settle_debts(state: &State, partition: Partition, answer: Result<bool, Failure>) -> Result<Standing, Failure> {
     let is_complete = answer?;
     let owed = state.partitions.owed(partition);

@@ -1,51 +1,51 @@
 //! The names of the keys in Redis.
 //!
-//! Lanes are spread over [`PARTITIONS`] partitions by a hash of their names. All keys of a partition carry the same hash
-//! tag, so that a cluster keeps them in one slot and one script can use them together: the due tasks of a class of a lane,
-//! and the partition's *book*, which says whether the partition is complete and how many tasks each class of its lanes
-//! holds.
+//! Lanes are spread over [`PARTITIONS`] partitions by a hash of their names. All keys of a partition have the same hash
+//! tag, so that a cluster keeps them in one slot and one script can use them together. These are the due tasks of each
+//! class of a lane, and the partition's *book*, which records whether the partition is complete and how many tasks each
+//! class of its lanes holds.
 //!
-//! Two lanes never share a key: the key ends with the lane's own name, whole. The name may contain braces; a cluster
-//! looks at the first pair only, and that is ours, because a prefix cannot contain any.
+//! Two lanes never share a key, because the key ends with the lane's full name. The name may contain braces, but a
+//! cluster uses only the first pair, which is the partition's, because a prefix cannot contain braces.
 //!
-//! The keys of the index carry its [`VERSION`]. An index of another version is another index: it is not read, and the one
-//! of this version is filled from the store. What guards count and hold has not changed, and is common to all versions.
+//! The keys of the index contain its [`VERSION`]. An index of another version is not read, and the one of this version
+//! is filled from the store. The keys of the guards have not changed and are common to all versions.
 //!
-//! | key | what it is |
+//! | key | type and content |
 //! | --- | --- |
-//! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and for each class of a lane (it has a `/`) how many it holds |
-//! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: the pending tasks of a class of the lane, by when they are due |
-//! | `<prefix>:2:{<partition>}:rebuild` | string: who is rebuilding this partition, and others with it |
-//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with new work |
-//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → what was counted in it |
-//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by until when |
+//! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and `<class>:<lane>` → its number of tasks |
+//! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: pending tasks of a class of the lane, by due time |
+//! | `<prefix>:2:{<partition>}:rebuild` | string: the builder that is filling this partition and others |
+//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with due tasks |
+//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → its counts |
+//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by the end of the hold |
 
 use redrive_core::{Class, Dependency, Lane, TenantId};
 
-/// The version of the index. The first one knew no classes, and its keys carried no version.
+/// The version of the index. The first one had no classes, and its keys contained no version.
 const VERSION: u8 = 2;
 
-/// How many partitions there are. Enough to spread over any cluster; few enough to ask all of them at once. Never
-/// changed while an index is in use: two versions that disagree would not see each other's tasks.
+/// The number of partitions: enough to spread over any cluster, few enough to query all of them at once. It must never
+/// change while an index is in use: processes with different numbers would not find each other's tasks.
 pub(crate) const PARTITIONS: u16 = 256;
 
-/// A part of the index: lanes are spread over 256 of them by their names, and each is complete or not.
+/// A part of the index. Lanes are spread over 256 partitions by their names, and each partition is complete or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(u16);
 
 impl Partition {
-    /// The one that has the holds of all lanes, beside its own lanes.
+    /// The partition that has the holds of all lanes, besides its own lanes.
     pub(crate) const OF_HOLDS: Partition = Partition(0);
 
-    /// All of them.
+    /// All partitions.
     pub fn all() -> impl Iterator<Item = Partition> {
         (0..PARTITIONS).map(Partition)
     }
 
-    /// The one that a lane is in.
+    /// The partition of a lane.
     pub fn of(lane: &Lane) -> Self {
         let (tenant, dependency) = (lane.tenant.as_str().bytes(), lane.dependency.as_str().bytes());
-        // FNV-1a: the same on every machine and in every version, which the standard library's hash need not be.
+        // FNV-1a: the same on every machine and in every version, which the standard library's hash does not guarantee.
         let hash = tenant
             .chain([b'/'])
             .chain(dependency)
@@ -53,7 +53,7 @@ impl Partition {
         Partition((hash % u64::from(PARTITIONS)) as u16)
     }
 
-    /// Its place in a list of all partitions.
+    /// The partition's index in a list of all partitions.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -65,13 +65,13 @@ pub(crate) struct Keys {
     prefix: String,
 }
 
-/// A text that cannot begin the names of keys.
+/// A text that is not a valid prefix for keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {} letters, digits, '.', '_', '-' and ':'", Keys::LIMIT)]
 pub struct InvalidPrefix;
 
 impl Keys {
-    /// The most characters of a prefix.
+    /// The most characters in a prefix.
     const LIMIT: usize = 100;
 
     pub(crate) fn try_new(prefix: &str) -> Result<Self, InvalidPrefix> {
@@ -108,14 +108,14 @@ impl Keys {
     }
 }
 
-/// What the book calls a class of a lane.
+/// The name of a class of a lane in the book.
 pub(crate) fn in_book(lane: &Lane, class: Class) -> String {
     format!("{}:{lane}", class.code())
 }
 
-/// The lane with this name; `None` if no lane has it.
+/// The lane with this name; `None` if the name is invalid.
 pub(crate) fn parse_lane(name: &str) -> Option<Lane> {
-    // A tenant's name has no slash in it, so the first one ends it.
+    // A tenant's name contains no slash, so the first one ends it.
     let (tenant, dependency) = name.split_once('/')?;
     Some(Lane { tenant: TenantId::try_new(tenant).ok()?, dependency: Dependency::try_new(dependency).ok()? })
 }
@@ -134,7 +134,7 @@ mod tests {
     fn the_keys_of_a_lane_share_a_slot_with_its_book() {
         let keys = Keys::try_new("redrive").unwrap();
         let lane = lane("default", "billing");
-        // Fixed for good: another hash would hide the tasks of one version from the other.
+        // This must never change: another hash would hide the tasks of one version from the other.
         assert_eq!(keys.due(&lane, Class::First), "redrive:2:{146}:due:0:default/billing");
         assert_eq!(keys.due(&lane, Class::Retry), "redrive:2:{146}:due:1:default/billing");
         assert_eq!(keys.book(Partition::of(&lane)), "redrive:2:{146}:book");

@@ -1,11 +1,11 @@
-//! Redis as the schedule: an index of due work beside the store, and what the guards of all processes count.
+//! Redis as the schedule: an index of due tasks beside the store, and the shared counts of the guards.
 //!
-//! [`Scheduled`] is a [`Store`](redrive_store::Store) around another one that several processes share. It keeps the
-//! pending tasks of every lane in Redis, by when they are due, takes due work from there, and has the store confirm each
-//! claim: the store is the truth, Redis is an index that may be flushed, restarted, evicted or lost at any moment.
-//! [`Schedule`] is that index; [`Address`] is where it is.
+//! [`Scheduled`] is a [`Store`](redrive_store::Store) that wraps another store which several processes share. It keeps
+//! the pending tasks of every lane in Redis, by due time, takes due tasks from there, and lets the store confirm each
+//! claim. The store decides. Redis is an index that may be flushed, restarted, evicted or lost at any time, and is
+//! rebuilt from the store. [`Schedule`] is that index; [`Address`] is its address.
 //!
-//! Not here: any task's state (that is the store's), any decision about retrying (`redrive-core`).
+//! Not here: the state of any task (see the store), any decision about retrying (`redrive-core`).
 
 #![forbid(unsafe_code)]
 
@@ -38,5 +38,5 @@ pub use partitions::InUse;
 pub use schedule::{Builder, Gone, NotAdded, Schedule, Take, Taken, Turn};
 pub use scheduled::{NotShared, Scheduled};
 
-// The client's TLS finds its cryptography through this crate's features.
+// Selects the cryptography of the client's TLS through this crate's features.
 use rustls as _;

@@ -1,7 +1,7 @@
-//! The connection that everything shares.
+//! The shared connection to Redis.
 //!
-//! A call never waits for a connection to be made: without one it fails at once, and the store does the work. Making one
-//! is the keeper's business ([`Link::connect`]). Calls of a batch go out together and share round trips; each has its own
+//! A call never waits for a connection: without one it fails at once, and the store does the work. The keeper makes
+//! connections ([`Link::connect`]). The calls of a batch are sent together and share round trips. Each has its own
 //! outcome, because in a cluster some nodes may answer while others do not.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,10 @@ use crate::connect::{Connection, Connector};
 use crate::failure::Failure;
 use crate::script::Call;
 
-/// The most calls that are under way at once for one batch.
+/// The most concurrent calls of one batch.
 const TOGETHER: usize = 1_000;
 
-/// The connection that everything shares, while there is one.
+/// The shared connection, while there is one.
 pub(crate) struct Link {
     pub(crate) connector: Connector,
     state: Mutex<State>,
@@ -27,7 +27,7 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     connection: Option<Connection>,
-    /// Counts the connections, so that the failure of an old one does not end the new one.
+    /// A number for each connection, so that the failure of an old connection does not close the new one.
     number: u64,
 }
 
@@ -40,7 +40,7 @@ impl Link {
         self.state().connection.is_some()
     }
 
-    /// Makes a connection, in place of the one before.
+    /// Makes a new connection that replaces the previous one.
     pub(crate) async fn connect(&self) -> Result<(), Failure> {
         let connection = self.connector.connect().await?;
         let mut state = self.state();
@@ -49,12 +49,12 @@ impl Link {
         Ok(())
     }
 
-    /// Lets the connection go.
+    /// Drops the connection.
     pub(crate) fn disconnect(&self) {
         self.state().connection = None;
     }
 
-    /// Makes these calls and answers for each in order. None takes longer than `limit`.
+    /// Makes these calls and returns the answers in order. Each call has the timeout `limit`.
     pub(crate) async fn call(&self, calls: Vec<Call>, limit: Duration) -> Vec<Result<Value, Failure>> {
         let mut answers = Vec::with_capacity(calls.len());
         for together in calls.chunks(TOGETHER) {

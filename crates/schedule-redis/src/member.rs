@@ -1,18 +1,19 @@
-//! A pending task as a member of a sorted set: 16 bytes of id, then the token without its leading zero bytes.
+//! The encoding of a pending task as a member of a sorted set: 16 bytes of id, then the token without its leading zero
+//! bytes.
 //!
-//! Members of the same due time are ordered by their bytes, so by id: the task that came first goes first.
+//! Members with the same due time are ordered by their bytes, so by id: the older task comes first.
 //!
-//! The token is part of the member, so what is known of a task from before its last claim is another member: it cannot
-//! be taken for the task as it is now, and whoever finds it is told by the store that it is out of date. Within one token
-//! a task is pending once, and its due time only ever moves earlier (a retry-now); that is why adding never moves a
-//! member to a later time, and why it does not matter in which order things are added.
+//! The token is part of the member, so an entry from before a task's last claim is another member. It cannot be
+//! confused with the present task, and the store rejects it as out of date when it is taken. Under one token a task
+//! becomes pending once, and its due time only moves earlier (a retry-now). That is why adding never moves a member to
+//! a later time, and why the order of additions does not matter.
 
 use redrive_core::{TaskId, Timestamp};
 use redrive_store::Token;
 
 const ID_BYTES: usize = 16;
 const TOKEN_BYTES: usize = 8;
-/// The latest moment that a score tells apart from the next: scores are floating point numbers of 53 bits.
+/// The latest time that a score can tell from the next millisecond: scores are floating point numbers of 53 bits.
 const LATEST: u64 = 1 << 53;
 
 /// The member for this task.
@@ -25,7 +26,7 @@ pub(crate) fn encode(id: TaskId, token: Token) -> Vec<u8> {
     member
 }
 
-/// The task that a member stands for; `None` if it stands for none.
+/// The task that a member encodes; `None` if it is invalid.
 pub(crate) fn decode(member: &[u8]) -> Option<(TaskId, Token)> {
     let (id, rest) = member.split_first_chunk::<ID_BYTES>()?;
     let id = TaskId::from_u128(u128::from_be_bytes(*id))?;
@@ -36,7 +37,7 @@ pub(crate) fn decode(member: &[u8]) -> Option<(TaskId, Token)> {
     Some((id, Token(token)))
 }
 
-/// The score for a task that is due then.
+/// The score for a task with this due time.
 pub(crate) fn score(due: Timestamp) -> u64 {
     due.as_millis().min(LATEST)
 }

@@ -1,8 +1,9 @@
-//! News between processes: what this process made due and others may want to claim, and what others say of theirs.
+//! News between processes: announces due tasks that other processes may claim, and receives their announcements.
 //!
-//! News of due work are said over Redis, at most one message per [`SAID_EVERY`], after the work is in the index. They are
-//! hints: one that is lost is made up for by the next look at the store. So are cancels of tasks in flight, which a store
-//! behind a transaction pooler cannot announce itself. Whatever the store hears is passed on as well.
+//! News of due tasks are published over Redis, at most one message per [`SAID_EVERY`], after the tasks are in the
+//! index. They are hints: if one is lost, the next scan of the store finds the tasks. The same holds for cancels of
+//! tasks in flight, which a store behind a transaction pooler cannot announce itself. News from the store is passed on
+//! as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -26,22 +27,23 @@ use crate::state::State;
 const SAID_EVERY: Duration = Duration::from_millis(20);
 /// The most lines in one message.
 const LINES_PER_MESSAGE: usize = 1_000;
-/// The most classes of lanes, and the most cancels, that wait to be said or heard. Looks at the store find the others.
+/// The most classes of lanes, and the most cancels, that are queued for sending or for the engine. Scans of the store
+/// find the others.
 const LIMIT: usize = 10_000;
-/// How long a connection may be silent before it is asked whether it still lives.
+/// How long a connection may be silent before it is checked with a ping.
 const PING_AFTER: Duration = Duration::from_secs(10);
-/// The wait before connecting again.
+/// The pause before connecting again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What this process has to say, and what it has heard.
+/// The announcements to send, and those that were received.
 pub(crate) struct News {
-    /// This process, so that it does not listen to itself.
+    /// The name of this process, so that it skips its own messages.
     myself: String,
     to_say: Basket,
     heard: Basket,
 }
 
-/// Classes of lanes with the earliest due time that was said of each, and cancels of tasks in flight.
+/// Classes of lanes with the earliest announced due time of each, and cancels of tasks in flight.
 #[derive(Default)]
 struct Basket {
     items: Mutex<Items>,
@@ -59,28 +61,28 @@ impl News {
         News { myself: format!("{:016x}", fastrand::u64(..)), to_say: Basket::default(), heard: Basket::default() }
     }
 
-    /// Tells the others of due work.
+    /// Announces due tasks to the other processes.
     pub(crate) fn say(&self, due: impl IntoIterator<Item = (Queue, Timestamp)>) {
         let due = due.into_iter().map(|((lane, class), due)| LaneDue { lane, class, next_due: Some(due) });
         self.to_say.put(due.map(Announcement::Due));
     }
 
-    /// Tells the others of a cancel of a task in flight.
+    /// Announces a cancel of a task in flight to the other processes.
     pub(crate) fn announce_cancel(&self, tenant: TenantId, id: TaskId) {
         self.to_say.put([Announcement::CancelRequested(tenant, id)]);
     }
 
-    /// Passes on what was heard, over Redis or otherwise.
+    /// Passes received announcements on to the engine, from Redis or from the store.
     pub(crate) fn hear(&self, news: impl IntoIterator<Item = Announcement>) {
         self.heard.put(news);
     }
 
-    /// What was heard, as soon as there is something.
+    /// Waits for received announcements and returns them.
     pub(crate) async fn heard(&self) -> Vec<Announcement> {
         self.heard.take().await
     }
 
-    /// One line for each, after one with the sender's name. Names have no spaces or line breaks in them.
+    /// One line for each announcement, after one with the sender's name. Names contain no spaces or line breaks.
     fn write(&self, news: &[Announcement]) -> String {
         let line = |news: &Announcement| match news {
             Announcement::Due(LaneDue { lane, class, next_due }) => {
@@ -92,7 +94,7 @@ impl News {
         format!("{}{}", self.myself, news.iter().map(line).collect::<String>())
     }
 
-    /// What somebody else said; nothing if it was this process, or makes no sense.
+    /// The announcements of another process; empty if the message is from this process or invalid.
     fn read(&self, message: &str) -> Vec<Announcement> {
         let mut lines = message.lines();
         if lines.next() == Some(&self.myself) {
@@ -165,7 +167,7 @@ impl Items {
     }
 }
 
-/// Says what there is to say, until it is aborted.
+/// Publishes queued announcements until it is aborted.
 pub(crate) async fn keep_saying(state: Arc<State>) {
     let channel = state.schedule.keys.news();
     loop {
@@ -180,7 +182,7 @@ pub(crate) async fn keep_saying(state: Arc<State>) {
     }
 }
 
-/// Listens to what others say, until it is aborted.
+/// Receives announcements until it is aborted.
 pub(crate) async fn keep_listening(state: Arc<State>) {
     loop {
         if let Err(failure) = listen(&state).await {
@@ -209,7 +211,7 @@ async fn listen(state: &State) -> Result<(), Failure> {
     }
 }
 
-/// Passes on what the store hears, until it is aborted. What the index does not know of is claimed from the store.
+/// Passes news from the store on until it is aborted. Tasks that the index does not have are claimed from the store.
 pub(crate) async fn keep_relaying(state: Arc<State>) {
     let Some(shared) = state.store.shared() else { return };
     loop {

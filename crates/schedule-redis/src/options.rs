@@ -3,9 +3,9 @@
 /// The settings of the schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What the names of all keys begin with: one for each deployment that shares a Redis with others.
+    /// The prefix of all keys: a different one for each deployment that shares a Redis.
     pub prefix: String,
-    /// Whom to trust for TLS, as PEM; the system's own roots if `None`.
+    /// Trusted root certificates for TLS, as PEM; the system's if `None`.
     pub root_certificates: Option<Vec<u8>>,
 }
 

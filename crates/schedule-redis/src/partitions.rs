@@ -1,12 +1,12 @@
-//! How this process stands with each partition of the index.
+//! The state of each partition of the index, as this process sees it.
 //!
-//! A partition is *complete* when due work is taken from it; *incomplete* when Redis says that it has lost something; and
-//! *failed* when Redis did not answer for it. Anybody may find out that a partition has become worse. Only the keeper
-//! makes it better, so that no claim ever waits to see whether Redis is back.
+//! A partition is *complete* while due tasks are taken from it, *incomplete* when Redis reports that it has lost data,
+//! and *failed* when Redis did not answer for it. Any call may find that a partition's state has become worse. Only the
+//! keeper makes it better, so that no claim ever waits to find out whether Redis is back.
 //!
-//! What became pending while a partition had failed is kept here and added before it is used again. That is bounded: if
-//! it becomes too much, it is dropped, and the partition is noted as having missed something, which the keeper passes on
-//! to Redis, for all processes.
+//! Tasks that become pending while a partition has failed are kept here and added before the partition is used again.
+//! Their number is bounded. Beyond the bound they are dropped and the partition is marked as having missed tasks, which
+//! the keeper records in Redis for all processes.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -22,23 +22,23 @@ use crate::failure::Failure;
 use crate::keys::Partition;
 use crate::schedule::Gone;
 
-/// The most tasks that are kept while Redis is away. More than this, and reading the store again is as good.
+/// The most tasks that are kept while Redis is away. For more than this, a rebuild from the store is as fast.
 const MOST_KEPT: usize = 200_000;
-/// How often a failure that lasts is logged.
+/// How often a lasting failure is logged.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
-/// All partitions, as this process sees them.
+/// The state of all partitions.
 pub(crate) struct Partitions {
     address: String,
     state: Mutex<State>,
-    /// Rings when there is something for the keeper to do.
+    /// Notified when there is work for the keeper.
     worse: Notify,
 }
 
 struct State {
     all: Vec<Entry>,
     kept: usize,
-    /// When the failure that is under way was logged, last.
+    /// When the present failure was last logged.
     logged_at: Option<Instant>,
 }
 
@@ -55,35 +55,34 @@ pub(crate) enum Standing {
     Complete,
 }
 
-/// What a partition has to be told before it is used again.
+/// What must be written to a partition before it is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
     pub(crate) tasks: Vec<PendingTask>,
-    /// Whether there was more, which nobody remembers.
+    /// Whether further tasks were dropped.
     pub(crate) has_missed: bool,
 }
 
 /// How much of the index is in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Partitions that work is taken from.
+    /// The number of partitions that tasks are taken from.
     pub complete: usize,
-    /// Partitions that have to be filled from the store first.
+    /// The number of partitions that must first be filled from the store.
     pub incomplete: usize,
-    /// Partitions for which Redis does not answer.
+    /// The number of partitions for which Redis does not answer.
     pub failed: usize,
 }
 
 impl Partitions {
-    /// Nothing is known yet, which is as good as failed.
-    /// Of the Redis at this address, which is for messages.
+    /// The state at the start: unknown, which counts as failed. The address is for messages.
     pub(crate) fn new(address: String) -> Self {
         let entry = |_| Entry { standing: Standing::Failed, kept: BTreeMap::new(), has_missed: false };
         let state = State { all: Partition::all().map(entry).collect(), kept: 0, logged_at: None };
         Partitions { address, state: Mutex::new(state), worse: Notify::new() }
     }
 
-    /// Whether work of this lane is taken from the index.
+    /// Whether tasks of this lane are taken from the index.
     pub(crate) fn is_complete(&self, lane: &Lane) -> bool {
         self.standing(Partition::of(lane)) == Standing::Complete
     }
@@ -97,12 +96,12 @@ impl Partitions {
         self.lock().all[partition.index()].standing
     }
 
-    /// Redis did not answer for this lane.
+    /// Records that Redis did not answer for this lane.
     pub(crate) fn failed(&self, lane: &Lane, failure: &Failure) {
         self.partition_failed(Partition::of(lane), failure);
     }
 
-    /// There is no way to Redis at all.
+    /// Records that Redis cannot be reached at all.
     pub(crate) fn all_failed(&self, failure: &Failure) {
         Partition::all().for_each(|partition| self.partition_failed(partition, failure));
     }
@@ -117,7 +116,7 @@ impl Partitions {
         }
     }
 
-    /// Redis says that this lane's partition has lost something.
+    /// Records that this lane's partition has lost data.
     pub(crate) fn incomplete(&self, lane: &Lane) {
         let mut state = self.lock();
         let entry = &mut state.all[Partition::of(lane).index()];
@@ -127,8 +126,8 @@ impl Partitions {
         }
     }
 
-    /// Keeps a task until its partition answers again. A partition that is owed something is not in use, even if it was
-    /// found to answer in this very moment.
+    /// Keeps a task until its partition answers again. A partition with kept tasks is not in use, even if it was found
+    /// to answer at the same moment.
     pub(crate) fn keep(&self, task: PendingTask) {
         let mut state = self.lock();
         let is_full = state.kept >= MOST_KEPT;
@@ -142,7 +141,7 @@ impl Partitions {
         self.worse.notify_one();
     }
 
-    /// Keeps a task no longer: it is not pending any more.
+    /// Drops a kept task that is not pending any more.
     pub(crate) fn unkeep(&self, gone: &Gone) {
         let mut state = self.lock();
         if state.all[Partition::of(&gone.lane).index()].kept.remove(&(gone.id, gone.token)).is_some() {
@@ -150,7 +149,7 @@ impl Partitions {
         }
     }
 
-    /// A task of this lane was dropped on its way to Redis.
+    /// Records that a task of this lane was dropped before it was written to Redis.
     pub(crate) fn missed(&self, lane: &Lane) {
         let mut state = self.lock();
         let entry = &mut state.all[Partition::of(lane).index()];
@@ -159,12 +158,12 @@ impl Partitions {
         self.worse.notify_one();
     }
 
-    /// Whether work is taken from all of them.
+    /// Whether all partitions are complete.
     pub(crate) fn is_complete_throughout(&self) -> bool {
         self.lock().all.iter().all(|entry| entry.standing == Standing::Complete)
     }
 
-    /// What this partition has to be told; whoever asks has to tell it, or to [`owe`](Self::owe) it again.
+    /// Takes what must be written to this partition; the caller must write it, or give it back with [`owe`](Self::owe).
     pub(crate) fn owed(&self, partition: Partition) -> Owed {
         let mut state = self.lock();
         let entry = &mut state.all[partition.index()];
@@ -181,8 +180,8 @@ impl Partitions {
         owed.tasks.into_iter().for_each(|task| self.keep(task));
     }
 
-    /// The keeper found Redis to answer for this partition, with this standing. Holds unless something was kept
-    /// meanwhile: then the keeper has to come again.
+    /// Sets the state that the keeper found for a partition for which Redis answers. It is ignored if a task was kept
+    /// meanwhile: then the keeper must check again.
     pub(crate) fn found(&self, partition: Partition, standing: Standing) {
         let mut state = self.lock();
         let entry = &mut state.all[partition.index()];
@@ -195,7 +194,7 @@ impl Partitions {
         }
     }
 
-    /// Ends when something has become worse since the last call.
+    /// Waits until a state has become worse since the last call.
     pub(crate) async fn worse(&self) {
         self.worse.notified().await;
     }

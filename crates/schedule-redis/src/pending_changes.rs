@@ -1,10 +1,10 @@
-//! What this process knows and the index does not know yet.
+//! Changes that this process has not yet written to the index.
 //!
-//! A submit or a settle is answered when the store has committed; what it made pending is noted here and written to the
-//! index by the [`writer`](crate::writer), many at a time. Nobody waits for that but a claim, which must find what this
-//! very process made due before it asked.
+//! A submit or a settle is answered when the store has committed. The resulting pending tasks are queued here and
+//! written to the index by the [`writer`](crate::writer), many at a time. Only a claim waits for that, because it must
+//! find the tasks that this process made due before it.
 //!
-//! A process that dies takes its notes with it. The tasks are in the store, and are found by the next look at it.
+//! The queue of a process that dies is lost. The tasks are in the store, and the next scan of it finds them.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,16 @@ use tokio::time::timeout;
 use crate::partitions::Partitions;
 use crate::schedule::{CALL_TIMEOUT, Gone};
 
-/// The most changes that wait to be written.
+/// The most queued changes.
 const LIMIT: usize = 100_000;
 
-/// Something that the index has to be told.
+/// A change that must be written to the index.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     /// A task is pending.
     PendingTask {
         task: PendingTask,
-        /// Whether it is due already, so that other processes should hear of it.
+        /// Whether it is due already, so that it should be announced to other processes.
         is_due: bool,
     },
     /// A task is not pending any more.
@@ -36,14 +36,14 @@ pub(crate) enum Change {
 pub(crate) struct PendingChanges {
     queue: Mutex<Queue>,
     noted: Notify,
-    /// How many changes have been written or kept, of all that there ever were.
+    /// How many of all changes have been written or kept so far.
     written: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Queue {
     changes: Vec<Change>,
-    /// How many changes there ever were.
+    /// How many changes there were so far.
     count: u64,
 }
 
@@ -52,7 +52,7 @@ impl PendingChanges {
         PendingChanges { queue: Mutex::default(), noted: Notify::new(), written: watch::Sender::new(0) }
     }
 
-    /// Notes changes. What does not fit is dropped, and its partition has missed something.
+    /// Queues changes. Those that do not fit are dropped, and their partition is marked as having missed tasks.
     pub(crate) fn note(&self, changes: impl IntoIterator<Item = Change>, partitions: &Partitions) {
         let mut queue = self.queue();
         for change in changes {
@@ -67,7 +67,7 @@ impl PendingChanges {
         self.noted.notify_one();
     }
 
-    /// The next changes, as soon as there are some.
+    /// Waits for the next changes.
     pub(crate) async fn next(&self) -> Vec<Change> {
         loop {
             let changes = mem::take(&mut self.queue().changes);
@@ -78,12 +78,12 @@ impl PendingChanges {
         }
     }
 
-    /// Says that these many changes have been written.
+    /// Records that this many changes have been written.
     pub(crate) fn wrote(&self, count: usize) {
         self.written.send_modify(|written| *written += count as u64);
     }
 
-    /// Waits until everything that was noted before is written. Answers whether that was so in time.
+    /// Waits until all changes that were queued before are written. Returns whether that was so in time.
     pub(crate) async fn flushed(&self) -> bool {
         let count = self.queue().count;
         let mut written = self.written.subscribe();

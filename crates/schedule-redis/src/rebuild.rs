@@ -1,10 +1,10 @@
 //! Fills partitions of the index from the store.
 //!
-//! One process does it at a time. It reads all pending tasks, page by page, the next page while the last one is being
-//! written, and adds those of the partitions that are to be filled. Others go on submitting, settling and claiming: what
-//! becomes pending after its page was read is added by whoever makes it so; what is claimed after that stays in the
-//! index as something out of date, which the store will say when it is taken. See
-//! [`epoch`](crate::schedule::Schedule::begin) for how it is known that nothing was lost meanwhile.
+//! One process does this at a time. It reads all pending tasks, page by page, the next page while the last one is being
+//! written, and adds those of the partitions to fill. Other processes continue to submit, settle and claim. A task that
+//! becomes pending after its page was read is added by the process that makes it so. A task that is claimed after that
+//! stays in the index out of date, and the store rejects it when it is taken. See
+//! [`epoch`](crate::schedule::Schedule::begin) for how a loss in the meantime is detected.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -19,15 +19,15 @@ use crate::state::State;
 
 /// How many tasks are read at once.
 const PAGE: usize = 10_000;
-/// How many holds are brought back, the longest first.
+/// How many holds are copied back, the longest first.
 const HOLDS: usize = 1_000;
 
-/// What came of it.
+/// The outcome of a rebuild.
 #[derive(Debug)]
 pub(crate) enum Rebuilt {
     /// These partitions were filled.
     Filled(Vec<Partition>),
-    /// Another process is at it.
+    /// Another process is filling the index.
     NotOurTurn,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum RebuildError {
     TakenOver,
 }
 
-/// Fills these partitions, unless another process is at it.
+/// Fills these partitions, unless another process is filling the index.
 pub(crate) async fn rebuild(state: &State, partitions: Vec<Partition>) -> Result<Rebuilt, RebuildError> {
     let builder = Builder::new();
     let Some(&beside) = partitions.first() else { return Ok(Rebuilt::Filled(Vec::new())) };
@@ -64,7 +64,7 @@ pub(crate) async fn rebuild(state: &State, partitions: Vec<Partition>) -> Result
     Ok(Rebuilt::Filled(filled))
 }
 
-/// Fills these partitions. Answers which are complete now, and how many tasks were added.
+/// Fills these partitions. Returns those that are complete now, and how many tasks were added.
 async fn fill(
     state: &State,
     partitions: Vec<Partition>,
@@ -102,7 +102,7 @@ async fn fill(
     Ok((still_there(state, wanted, finished).into_iter().collect(), added))
 }
 
-/// Brings the holds of the store back. Those that are over do no harm: they are over in Redis too.
+/// Copies the holds of the store to Redis. Expired ones do no harm: they are expired in Redis too.
 async fn copy_holds(state: &State, shared: &dyn Shared) -> Result<(), RebuildError> {
     let holds = shared.guards().held(Timestamp::default(), HOLDS).await?;
     state.schedule.hold(&holds).await?;
@@ -113,7 +113,7 @@ async fn read(shared: &dyn Shared, after: (TenantId, TaskId)) -> Result<Vec<Pend
     shared.waiting(Some(after), PAGE).await
 }
 
-/// Those that answered yes. Those that did not answer have failed.
+/// The partitions that answered yes. Those that did not answer are marked as failed.
 fn still_there(state: &State, partitions: Vec<Partition>, answers: Vec<Result<bool, Failure>>) -> BTreeSet<Partition> {
     let answered = |(partition, answer): (Partition, Result<bool, Failure>)| match answer {
         Ok(is_there) => is_there.then_some(partition),

@@ -1,7 +1,7 @@
-//! The scripts that run inside Redis, and how they are called.
+//! The scripts that run inside Redis, and their calls.
 //!
-//! A call names its script by hash. A server that does not have it (it was restarted, somebody flushed its scripts, it is
-//! a node of the cluster that has not seen it) says so, and is sent the whole text, once.
+//! A call names its script by hash. A server that does not have the script (after a restart or a flush of its scripts,
+//! or a new node of a cluster) returns an error, and is then sent the whole text, once.
 
 use std::sync::LazyLock;
 
@@ -35,7 +35,7 @@ script!(HOLD = "hold.lua");
 script!(EXTEND = "extend.lua");
 script!(UNLOCK = "unlock.lua");
 
-/// Something to ask of Redis.
+/// A call to Redis.
 pub(crate) enum Call {
     /// A plain command.
     Command(Cmd),
@@ -44,7 +44,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// The script on these keys; arguments follow by [`Call::arg`].
+    /// A call of the script on these keys; arguments follow with [`Call::arg`].
     pub(crate) fn script(script: &'static Script, keys: &[String]) -> Self {
         let mut arguments = redis::cmd("EVALSHA");
         arguments.arg(script.hash.as_str()).arg(keys.len()).arg(keys);
@@ -66,12 +66,12 @@ impl Call {
         command
     }
 
-    /// The call with its script's whole text, for a server that does not have it; `None` if it is no script.
+    /// The call with its script's whole text, for a server that does not have it; `None` for a plain command.
     pub(crate) fn with_text(&self) -> Option<Cmd> {
         let Call::Script { script, arguments } = self else { return None };
         let mut whole = redis::cmd("EVAL");
         whole.arg(script.text);
-        // What follows the hash: the number of keys, the keys, the arguments.
+        // The arguments after the hash: the number of keys, the keys, the arguments.
         for argument in arguments.args_iter().skip(2) {
             if let redis::Arg::Simple(bytes) = argument {
                 whole.arg(bytes);

@@ -1,4 +1,4 @@
-//! What the loops and the operations share, and the look that compares the store with the index.
+//! The state that the loops and the operations share, and the comparison of the store with the index.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::schedule::{Queue, Schedule};
 use crate::suspects::Suspects;
 use crate::underway::Underway;
 
-/// What the loops and the operations share.
+/// The state that the loops and the operations share.
 pub(crate) struct State {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) schedule: Arc<Schedule>,
@@ -36,13 +36,13 @@ impl State {
         }
     }
 
-    /// Notes what the index has to be told.
+    /// Queues changes for the index.
     pub(crate) fn note(&self, changes: impl IntoIterator<Item = Change>) {
         self.pending_changes.note(changes, &self.partitions);
     }
 
-    /// Compares what the store says of these classes of lanes with the index. One of which the store has something earlier
-    /// than everything in the index becomes a suspect; one of which it has not is cleared.
+    /// Compares these classes of lanes in the store with the index. A class becomes a suspect if the store has an
+    /// earlier task than the index, and is cleared otherwise.
     pub(crate) async fn look(&self, lanes: &[LaneDue]) {
         if !self.pending_changes.flushed().await {
             return;
@@ -60,21 +60,20 @@ impl State {
         }
     }
 
-    /// Whether a task is pending in the store as the index has it; `None` if the store does not say.
+    /// Whether a task is pending in the store as the index has it; `None` if the store does not answer.
     pub(crate) async fn is_waiting(&self, task: &PendingTask) -> Option<bool> {
         let after = Some((task.lane.tenant.clone(), id_before(task.id)?));
         let page = self.store.shared()?.waiting(after, 1).await.ok()?;
         Some(page.iter().any(|found| found.id == task.id && found.token == task.token && found.class == task.class))
     }
 
-    /// A pending task as the store has it, looked up by what pages of such tasks are read with: the one that follows the
-    /// id before its own.
+    /// A pending task as stored. It is read as a page of one pending task, after the id before its own.
     pub(crate) async fn look_up(&self, tenant: &TenantId, id: TaskId) -> Option<PendingTask> {
         let after = Some((tenant.clone(), id_before(id)?));
         match self.store.shared()?.waiting(after, 1).await {
             Ok(page) => page.into_iter().find(|task| task.id == id && task.lane.tenant == *tenant),
             Err(error) => {
-                // The next look at the store finds the task.
+                // The next scan of the store finds the task.
                 tracing::debug!(task = %id, %error, "looking a task up for the index failed");
                 None
             }

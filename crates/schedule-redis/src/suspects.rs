@@ -1,13 +1,14 @@
-//! Classes of lanes of which the store may have more than the index: their next turn is claimed from the store.
+//! Suspects: classes of lanes of which the store may have more tasks than the index. Their next turn is claimed from
+//! the store.
 //!
-//! The index cannot know of a task whose process died between the commit and the addition, that was taken from the index
-//! by a process that died before it claimed it, whose taking was answered too late, or that was put into the store by
-//! somebody else altogether (an application that enqueues by SQL). In all of these cases the store has a pending task of
-//! the class that is due earlier than everything that the index has of it. That is what is looked for, whenever the engine
-//! reads the lanes from the store, which it does every few seconds, and whenever the store has news of a lane.
+//! The index lacks a task in four cases: its process died between the commit and the addition; a process took it from
+//! the index and died before the claim; the answer to a take came too late; or it was written to the store by another
+//! program (an application that enqueues by SQL). In all of these cases the store has a pending task of the class that
+//! is due earlier than everything in the index. This is checked whenever the engine reads the lanes from the store,
+//! which it does every few seconds, and whenever the store has news of a lane.
 //!
-//! A suspicion may be wrong: a task that was taken from the index this very moment looks the same. Then one turn of one
-//! class is claimed from the store, which costs little and is right all the same. It may also be one of many: then the
+//! A suspicion may be wrong: a task that is being taken from the index at this moment looks the same. Then one turn of
+//! one class is claimed from the store, which costs little and is correct. There may also be many such tasks: then the
 //! turn finds only tasks that the index does not have, and the class stays a suspect for another turn.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +18,10 @@ use redrive_core::Timestamp;
 
 use crate::schedule::Queue;
 
-/// The most classes of lanes under suspicion. The next look finds the others.
+/// The most suspects. The next scan finds the others.
 const LIMIT: usize = 10_000;
 
-/// Classes of lanes, and from when on each has to be claimed from the store.
+/// Classes of lanes, and from when on each must be claimed from the store.
 #[derive(Default)]
 pub(crate) struct Suspects {
     queues: Mutex<Queues>,
@@ -29,12 +30,12 @@ pub(crate) struct Suspects {
 #[derive(Default)]
 struct Queues {
     due: BTreeMap<Queue, Timestamp>,
-    /// The same, the other way round.
+    /// The same entries, ordered by time.
     in_order: BTreeSet<(Timestamp, Queue)>,
 }
 
 impl Suspects {
-    /// The store has a task of this class of a lane, due then, that the index may not have.
+    /// Records that the store has a task of this class of a lane, with this due time, that the index may not have.
     pub(crate) fn suspect(&self, queue: &Queue, due: Timestamp) {
         let mut queues = self.queues();
         if queues.due.get(queue).is_some_and(|known| *known <= due) {
@@ -55,7 +56,7 @@ impl Suspects {
         self.queues().remove(queue);
     }
 
-    /// From when on the class has to be claimed from the store, if it is a suspect.
+    /// From when on the class must be claimed from the store, if it is a suspect.
     pub(crate) fn due(&self, queue: &Queue) -> Option<Timestamp> {
         self.queues().due.get(queue).copied()
     }

@@ -1,7 +1,7 @@
-//! The lanes of tasks that this process has a claim on, and the class that each was claimed from: a settlement names the
-//! task alone, the index needs both.
+//! The lanes of tasks that this process has claimed, and the class that each was claimed from: a settlement names only
+//! the task, and the index needs both.
 //!
-//! Bounded by forgetting the oldest half at a time. A task that was forgotten is looked up in the store.
+//! Bounded: when it is full, the oldest half is dropped. A dropped task is looked up in the store.
 
 use std::collections::HashMap;
 use std::mem;
@@ -36,7 +36,7 @@ impl Underway {
         halves.newer.insert(id, queue);
     }
 
-    /// The lane and the class of a task whose claim is over now.
+    /// Removes and returns the lane and the class of a task whose claim has ended.
     pub(crate) fn forget(&self, id: TaskId) -> Option<Queue> {
         let mut halves = self.halves();
         let (newer, older) = (halves.newer.remove(&id), halves.older.remove(&id));

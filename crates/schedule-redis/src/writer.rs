@@ -1,4 +1,4 @@
-//! Writes what this process noted to the index.
+//! The writer: writes the queued changes of this process to the index.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ async fn remove(state: &State, mut gone: Vec<Gone>) {
     gone.iter().for_each(|task| state.partitions.unkeep(task));
     gone.retain(|task| state.partitions.is_reachable(&task.lane));
     if let Err(failure) = state.schedule.remove(gone).await {
-        // What stays is out of date, and whoever takes it is told so by the store.
+        // An entry that stays is out of date, and the store rejects it when it is taken.
         tracing::debug!(error = %failure, "removing from the index failed");
     }
 }

@@ -1,5 +1,5 @@
-//! Two processes work off their tasks while Redis is flushed, killed, robbed and stopped again and again: every call
-//! succeeds, nothing is claimed twice under one token, and everything ends.
+//! Two processes work off their tasks while Redis is repeatedly flushed, killed, stopped and loses keys: every call
+//! succeeds, nothing is claimed twice under one token, and every task ends.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -38,7 +38,7 @@ impl Ledger {
     }
 }
 
-/// A claim of due work of all lanes.
+/// A claim of due tasks of all lanes.
 fn everything_due(slots: usize, ahead: usize) -> ClaimRequest {
     let rooms =
         LANES.into_iter().flat_map(|name| Class::ALL.map(|class| room(lane(TENANT, name), class, slots, ahead)));
@@ -50,7 +50,7 @@ async fn work(store: Arc<Scheduled>, ledger: Arc<Ledger>) {
     while !ledger.is_done() {
         let claims = store.tasks().claim(everything_due(4, 3)).await.unwrap();
         if claims.claimed.is_empty() {
-            // The engine does so every few seconds.
+            // The engine does this every few seconds.
             store.upkeep().pending_lanes(None, 100).await.unwrap();
         }
         let settle = |claimed: &ClaimedTask| match claimed.task.attempt_number {
@@ -67,7 +67,7 @@ async fn work(store: Arc<Scheduled>, ledger: Arc<Ledger>) {
     }
 }
 
-/// Lets two processes work, and does each of these things to Redis while they do.
+/// Runs two processes, and applies each of these mishaps to Redis meanwhile.
 async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     keep(&pair.one, (1..=TASKS).map(|n| task(n).to(LANES[n as usize % LANES.len()]))).await;
     let (one, other, ledger) = (Arc::new(pair.one), Arc::new(pair.other), Arc::new(Ledger::default()));
@@ -87,7 +87,7 @@ async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     }
     assert_eq!(ledger.claims.lock().unwrap().len(), 2 * TASKS as usize, "one claim for each attempt");
     assert_eq!(counts(&*one, acme()).await, [0, 0, TASKS, 0, 0, 0]);
-    // What is wrong with a partition is found out by whoever asks for its lanes.
+    // The state of a partition is found out by calls for its lanes.
     eventually("the index is in use again", || async {
         one.tasks().claim(everything_due(1, 0)).await.unwrap();
         one.in_use().complete == 256
@@ -96,7 +96,7 @@ async fn survive(pair: Pair, mishaps: Vec<Mishap>) {
     in_use(&other).await;
 }
 
-/// Something that happens to Redis, and its name.
+/// The name of a mishap of Redis, and the mishap.
 type Mishap = (&'static str, Box<dyn Fn() + Send>);
 
 fn mishap(name: &'static str, mishap: impl Fn() + Send + 'static) -> Mishap {

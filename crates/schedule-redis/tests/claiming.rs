@@ -1,4 +1,5 @@
-//! Claims through the index: taken from Redis, confirmed by the store, and found by a look when Redis does not know.
+//! Claims through the index: taken from Redis, confirmed by the store, and found by a scan when Redis does not have the
+//! task.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -22,7 +23,7 @@ async fn claimed(store: &Scheduled, room: usize, now: Timestamp) -> Vec<u64> {
     claimed.iter().map(|claimed| claimed.task.id.sequence() - id(0).sequence()).collect()
 }
 
-/// What a claim says of the samples' lane.
+/// The next due time of the samples' lane, as a claim returns it.
 async fn next_due(store: &Scheduled, now: Timestamp) -> Option<Timestamp> {
     let claims = claim_rooms(store, Class::ALL.map(|class| room(billing(), class, 0, 0)), now).await;
     claims.lanes.into_iter().filter_map(|lane| lane.next_due).min()
@@ -80,7 +81,7 @@ async fn a_later_task_that_the_index_does_not_know_is_claimed_on_time() {
     assert_eq!(claimed(&pair.one, 5, at(900)).await, [1]);
 }
 
-/// Not one turn for each look, but as many as it takes.
+/// One scan is enough for as many turns as are needed.
 #[tokio::test]
 async fn many_tasks_that_the_index_does_not_know_are_found_by_one_look() {
     let redis = Redis::start();
@@ -121,7 +122,7 @@ async fn a_task_enqueued_by_sql_is_claimed_when_the_store_tells_of_it() {
     allow(&store, acme()).await;
     let (client, driver) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
     let driver = tokio::spawn(driver);
-    // Until somebody listens, what is said is lost, and every task is one more.
+    // Until a listener is connected, messages are lost, and every task is one more.
     let heard = loop {
         let enqueue = format!("SELECT redrive.enqueue('{DEPENDENCY}/charges', tenant => '{TENANT}')");
         client.batch_execute(&enqueue).await.unwrap();
@@ -143,7 +144,7 @@ async fn what_the_index_has_of_a_task_that_has_ended_is_left_out() {
     let without_index = postgres(pair.database.url(), "third").await;
     keep(&pair.one, (1..=30).map(task)).await;
     eventually("the index has them", || async { held(&redis) == 30 }).await;
-    // Claimed and cancelled past the index, which goes on having them.
+    // Claimed and cancelled without the index, which still has them.
     claim(&*without_index, billing(), 15, at(5)).await;
     for n in 16..=25 {
         without_index.tasks().cancel_one(acme(), id(n), at(5)).await.unwrap();
@@ -177,7 +178,7 @@ async fn every_way_to_become_pending_again_leads_into_the_index() {
     eventually("what was cancelled is gone", || async { held(&redis) == 0 }).await;
 }
 
-/// A process that starts anew settles what others claimed: it has to ask the store which lane that was.
+/// A new process settles tasks that others claimed: it must read their lanes from the store.
 #[tokio::test]
 async fn a_lease_that_is_taken_over_leads_back_into_the_index() {
     let redis = Redis::start();
@@ -238,7 +239,7 @@ async fn what_ends_by_its_deadline_leaves_the_index() {
     let pair = Pair::start(&redis.url()).await;
     keep(&pair.one, [task(1).due(at(10)).deadline(at(20)), task(2).due(at(30)).deadline(at(90))]).await;
     keep_retries(&pair.one, [task(3).due(at(10)).deadline(at(20))]).await;
-    // A claim that was given back has a token of its own.
+    // A claim that was given back has its own token.
     give_back(&pair.one, &claim_class(&pair.one, billing(), Class::Retry, 1, at(10)).await, at(15)).await;
     eventually("the index has them", || async { held(&redis) == 3 }).await;
     assert_eq!(pair.other.upkeep().end_overdue(at(20), 9).await.unwrap().ended.len(), 2);
@@ -257,7 +258,7 @@ async fn others_hear_over_redis_of_a_cancel_of_what_is_in_flight() {
     assert_eq!(pair.one.shared().unwrap().next_news().await, [News::CancelRequested(acme(), id(1))]);
 }
 
-/// Its keys have no version, and its sorted sets no classes.
+/// Keys of the previous version contain no version, and its sorted sets have no classes.
 #[tokio::test]
 async fn an_index_of_the_version_before_is_not_read() {
     let redis = Redis::start();

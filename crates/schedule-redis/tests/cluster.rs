@@ -1,4 +1,4 @@
-//! The index on a cluster of three nodes: lanes are spread over them, and each is as good as on one server.
+//! The index on a cluster of three nodes: lanes are spread over them, and each works as on one server.
 
 mod support;
 
@@ -49,7 +49,7 @@ async fn every_node_is_sent_the_scripts_that_it_does_not_have() {
     }
 }
 
-/// With `cluster-require-full-coverage no` the other nodes go on, and their lanes with them.
+/// With `cluster-require-full-coverage no` the other nodes and their lanes continue to work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_lost_takes_only_its_own_lanes_with_it() {
     let cluster = RedisCluster::start();
@@ -73,7 +73,7 @@ async fn a_node_that_is_lost_takes_only_its_own_lanes_with_it() {
 
     lost.start_again();
     eventually("the cluster is whole again", || async { cluster.is_ok() }).await;
-    // The node came back empty. Its lanes say so, the others have everything.
+    // The node came back empty. Its lanes are incomplete, the others have everything.
     for name in &on_lost {
         let known = || async { matches!(try_take(&schedule, name, 1, 1_000).await, Ok(Take::Incomplete)) };
         eventually("the lane is known to be incomplete", known).await;

@@ -1,4 +1,4 @@
-//! The facts that hold for every store hold with an index in front of it, whatever becomes of Redis.
+//! The conformance suite with an index in front of the store, with and without Redis.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -12,7 +12,7 @@ use redrive_store::conformance::{Fresh, facts};
 use redrive_testbed::{Database, Postgres, Redis};
 use support::scheduled::{in_use, postgres, scheduled};
 
-/// A prefix that no other test has.
+/// A unique prefix for each test.
 fn prefix() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -38,10 +38,10 @@ mod with_redis {
     redrive_store::conformance!(fresh);
 }
 
-/// Then every call is the store's own, which has the whole suite in its crate: here it is the long one.
+/// Without Redis every call goes to the store, whose crate runs the whole suite. Here only the long fact runs.
 #[tokio::test]
 async fn without_redis_a_long_random_life_ends_as_the_model_says() {
-    // Nothing listens there.
+    // No server listens there.
     let (store, _database) = store("redis://127.0.0.1:1").await;
     facts::a_long_random_life_ends_as_the_model_says(&store).await;
 }

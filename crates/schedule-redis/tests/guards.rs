@@ -1,4 +1,4 @@
-//! What the guards of all processes count, in Redis while it is there and in the store otherwise.
+//! The guards' counts of all processes, in Redis while it answers and in the store otherwise.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -28,7 +28,7 @@ fn hold(name: &str, until: u64) -> Hold {
     Hold { lane: lane(name), until: at(until) }
 }
 
-/// What holds for the counters, whoever keeps them.
+/// Facts about the counters, in either place.
 async fn all_processes_count_together(pair: &Pair) {
     assert_eq!(count(&pair.one, &[tally("a", 10_000, 1, 2, 3)], 0).await, [(1, 2, 3)]);
     assert_eq!(
@@ -53,7 +53,7 @@ async fn the_latest_hold_stands_for_all(pair: &Pair) {
     assert_eq!(one.hold(Vec::new()).await.unwrap(), []);
 }
 
-/// Holds by the clock of the server, which forgets those that have been over for long.
+/// Holds use the server's clock, because the server deletes those that expired long ago.
 fn soon() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     since.as_millis() as u64 + 600_000

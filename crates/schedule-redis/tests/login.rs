@@ -1,4 +1,4 @@
-//! Getting in: passwords and TLS.
+//! Logging in: passwords and TLS.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 

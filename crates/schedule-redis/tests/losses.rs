@@ -1,5 +1,4 @@
-//! What Redis can lose, and how it shows. After every loss the index says that it is not complete until somebody has
-//! filled it again.
+//! What Redis can lose, and how it is detected. After every loss the index is incomplete until it is filled again.
 
 mod support;
 
@@ -18,7 +17,7 @@ async fn with_tasks(redis: &Redis) -> Schedule {
     schedule
 }
 
-/// Whether the index says so of this lane.
+/// Whether this lane is incomplete according to the index.
 async fn is_incomplete(schedule: &Schedule, name: &str) -> bool {
     matches!(try_take(schedule, name, 1, 100).await, Ok(Take::Incomplete))
 }
@@ -88,7 +87,7 @@ async fn a_server_that_comes_back_empty_is_not_complete() {
     assert!(is_incomplete(&schedule, "a").await);
 }
 
-/// It could have lost the last second, or the last hour, depending on how it is set up.
+/// It could have lost the last second or the last hour, depending on its configuration.
 #[tokio::test]
 async fn a_server_that_comes_back_with_its_data_is_not_complete_either() {
     let redis = Redis::start_with(Options { durable: true, ..Options::default() });
@@ -155,13 +154,13 @@ async fn a_server_that_stands_still_holds_nobody_up() {
     assert!(matches!(failure, Failure::TimedOut(_)), "{failure:?}");
     assert!(begin.elapsed() >= Duration::from_millis(500));
     for _ in 0..1_000 {
-        // Without a connection there is nothing to wait for.
+        // Without a connection the call fails at once.
         let failure = try_take(&schedule, "a", 1, 100).await.unwrap_err();
         assert!(matches!(failure, Failure::Unconnected), "{failure:?}");
     }
     redis.resume();
     schedule.connect().await.unwrap();
-    // The take that nobody waited for may have happened, but not more than it.
+    // The take whose answer was not awaited may have happened, but nothing more.
     let left = take(&schedule, "a", 5, 100).await.tasks;
     assert!(left.ends_with(&[task("a", 2, 2)]), "{left:?}");
 }

@@ -1,4 +1,4 @@
-//! What a failing Redis, or a failing store, does to claims: nothing but that they are made elsewhere.
+//! What a failing Redis or a failing store does to claims: they are made from the other, and nothing is lost.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -32,7 +32,7 @@ async fn the_index_is_rebuilt_after_a_flush_with_nobody_doing_anything() {
     keep(&pair.one, (1..=25).map(|n| task(n).due(at(n)))).await;
     eventually("the index has them", || async { held(&redis) == "25" }).await;
     redis.call(&["FLUSHALL"]);
-    // The first one to ask finds out, and is answered by the store.
+    // The first call notices the failure, and is answered by the store.
     assert_eq!(claim_all(&pair.other).await, 5);
     eventually("the rest is back", || async { held(&redis) == "20" }).await;
     in_use(&pair.other).await;
@@ -56,7 +56,7 @@ async fn a_server_that_is_killed_and_comes_back_empty_is_filled_again() {
     assert_eq!(claim(&pair.other, billing(), 100, at(1_000)).await.len(), 31);
 }
 
-/// Its data is that of the moment of its death, which nobody can tell from that of an hour before.
+/// Its data is from the moment of its death, which cannot be told from older data.
 #[tokio::test]
 async fn a_server_that_comes_back_with_its_data_is_filled_again() {
     let redis = Redis::start_with(Options { durable: true, ..Options::default() });
@@ -71,7 +71,7 @@ async fn a_server_that_comes_back_with_its_data_is_filled_again() {
     assert_eq!(claim_all(&pair.other).await, 36);
 }
 
-/// The one claim that asks it waits for the timeout; after that nobody asks.
+/// One claim waits for the timeout; after that Redis is not called.
 #[tokio::test]
 async fn a_server_that_stands_still_is_asked_once() {
     let redis = Redis::start();
@@ -84,13 +84,13 @@ async fn a_server_that_stands_still_is_asked_once() {
     assert!(begin.elapsed() >= Duration::from_millis(500), "it was asked, and did not answer");
     eventually("it is known to have failed", || async { pair.one.in_use() == NOTHING }).await;
 
-    // What is submitted meanwhile is kept, and told to the index when it is back.
+    // Tasks that are submitted meanwhile are kept, and added to the index when Redis is back.
     keep(&pair.one, (11..=15).map(|n| task(n).to("another"))).await;
     redis.resume();
     in_use(&pair.one).await;
     assert_eq!(redis.call(&["ZCARD", &due_of_lane(&lane(TENANT, "another"), Class::First)]), "5");
     assert_eq!(claim(&pair.one, lane(TENANT, "another"), 10, at(5)).await.len(), 5);
-    // The take that nobody waited for has happened: the lane is claimed from the store until it is even.
+    // The take whose answer was not awaited has happened: the lane is claimed from the store until both agree.
     for _ in 0..4 {
         assert_eq!(claim(&pair.one, billing(), 1, at(5)).await.len(), 1);
     }
@@ -110,7 +110,7 @@ async fn what_redis_had_no_room_for_is_added_when_it_has() {
     assert_eq!(claim_all(&pair.other).await, 3);
 }
 
-/// Neither answers: nothing is claimed, and Redis takes the tasks out when it goes on, for nobody.
+/// Neither answers: nothing is claimed, and Redis takes the tasks out later, when no caller waits for them.
 #[tokio::test]
 async fn a_take_whose_answer_was_lost_is_made_up_for_without_a_look() {
     let redis = Redis::start();

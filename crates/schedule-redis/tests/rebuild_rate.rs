@@ -1,5 +1,5 @@
-//! How fast the index is rebuilt. Measures, and takes its time:
-//! `cargo test --release -p redrive-schedule-redis --test rebuild_rate -- --ignored --nocapture`
+//! Measures how fast the index is rebuilt, which takes a while: `cargo test --release -p redrive-schedule-redis --test
+//! rebuild_rate -- --ignored --nocapture`
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -47,7 +47,7 @@ async fn a_million_tasks_are_back_in_the_index_within_half_a_minute() {
     assert!(took < GOAL, "{took:?}");
 }
 
-/// Puts them into the table that says what waits, which is all that a rebuild reads.
+/// Inserts tasks into the table of pending tasks, which is all that a rebuild reads.
 async fn make_tasks(url: &str) {
     let (client, driver) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     let driver = tokio::spawn(driver);

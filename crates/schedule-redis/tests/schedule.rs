@@ -1,4 +1,4 @@
-//! The index on one server: what goes in comes out once, in order.
+//! The index on one server: each added task is taken once, in order.
 
 mod support;
 
@@ -133,13 +133,14 @@ async fn prefixes_keep_deployments_apart() {
     assert_eq!(take(&first, "a", 10, 5).await.tasks, [task("a", 1, 1)]);
 }
 
-/// Several add, several take, all at once: nothing is taken twice, and what was added but not taken is still there.
+/// Several processes add and take at the same time: nothing is taken twice, and what was added and not taken is still
+/// present.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn takers_in_parallel_share_the_work_without_overlap() {
     const ADDERS: u64 = 4;
     const EACH: u64 = 1_500;
     const TAKERS: usize = 4;
-    /// Less than what is due, which is half of them.
+    /// Less than the number of due tasks, which is half of all.
     const ENOUGH: usize = 2_500;
     let redis = Redis::start();
     let schedule = Arc::new(complete_schedule(&redis.url()).await);
@@ -165,7 +166,7 @@ async fn takers_in_parallel_share_the_work_without_overlap() {
                 let mut mine = Vec::new();
                 while count.load(Ordering::SeqCst) < ENOUGH {
                     let turns = names.map(|name| turn(name, 1 + taker * 20));
-                    // Only the first half of the times is due.
+                    // Only the first half of the tasks is due.
                     for taken in schedule.take(&turns, at(499)).await {
                         let Ok(Take::Taken(taken)) = taken else { panic!("{taken:?}") };
                         count.fetch_add(taken.tasks.len(), Ordering::SeqCst);

@@ -1,4 +1,5 @@
-//! The index on a primary that sentinels watch: a failover leads to the new primary, and is not taken for granted.
+//! The index on a primary that sentinels watch: after a failover the new primary is used, and its data counts as
+//! incomplete.
 
 mod support;
 
@@ -8,7 +9,7 @@ use support::*;
 
 fn address(service: &RedisSentinel) -> String {
     let hosts: Vec<String> = service.sentinel_urls().iter().map(|url| url.replace("redis://", "")).collect();
-    // The first sentinel is not there: the next one is asked.
+    // The first sentinel does not exist: the next one is used.
     format!("redis+sentinel://127.0.0.1:1,{}/{}", hosts.join(","), service.service_name())
 }
 
@@ -26,7 +27,7 @@ async fn a_promoted_replica_is_found_and_is_not_complete() {
     assert!(try_take(&schedule, "a", 1, 100).await.is_err());
     eventually("the new primary is found", || async { schedule.connect().await.is_ok() }).await;
     assert_ne!(service.master_url(), before);
-    // It may have been behind: nobody knows.
+    // The replica may have been behind, which cannot be known.
     assert_eq!(try_take(&schedule, "a", 1, 100).await.unwrap(), Take::Incomplete);
     fill(&schedule).await;
     assert_eq!(take(&schedule, "a", 1, 100).await.tasks, [task("a", 1, 1)]);

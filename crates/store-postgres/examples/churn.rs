@@ -1,10 +1,10 @@
-//! Days of churn in minutes: tasks come, are tried, fail, are tried again, end, and are cleaned away after their
-//! retention. Prints how large the tables and their indexes are on the way.
+//! Simulates days of churn in minutes: tasks are submitted, tried, fail, are retried, end, and are cleaned away after
+//! their retention. Prints the sizes of the tables and their indexes along the way.
 //!
 //! `cargo run --release -p redrive-store-postgres --example churn -- postgres://… [tasks per day] [days] [days kept]`
 //!
-//! The store takes its times from its callers, so a day is as long as its tasks take. Autovacuum runs as it always does,
-//! and a vacuum at the end of each day stands for what it would have done in the hours that are missing.
+//! The store takes its times from its callers, so a simulated day is as long as its tasks take. Autovacuum runs as
+//! usual. A vacuum at the end of each day replaces what autovacuum would have done in the hours that are missing.
 
 #![allow(clippy::print_stdout, reason = "a command for people")]
 
@@ -59,7 +59,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A batch of tasks from submission to end: half start claimed, a third of all is tried twice, some die.
+/// Runs a batch of tasks from submission to end: half start claimed, a third of all is tried twice, some become dead
+/// letters.
 async fn live(store: &PostgresStore, first: u64, now: Timestamp) -> Result<(), Box<dyn Error>> {
     let tasks: Vec<NewTask> = (first..first + BATCH).map(|n| new_task(n, now)).collect::<Result<_, _>>()?;
     let requests: Vec<_> = tasks.iter().map(|new| (new.task.clone(), new.request.clone())).collect();
@@ -82,7 +83,7 @@ async fn live(store: &PostgresStore, first: u64, now: Timestamp) -> Result<(), B
     Ok(())
 }
 
-/// Everything of this class that is due.
+/// A request for everything of this class that is due.
 fn due(class: Class, now: Timestamp) -> Result<ClaimRequest, Box<dyn Error>> {
     let rooms = vec![LaneRoom { lane: lane()?, class, slots: 10_000, ahead: 0 }];
     Ok(ClaimRequest { rooms, most: 10_000, due_by: now, lease: TERMS, now })
@@ -166,7 +167,7 @@ async fn clean(store: &PostgresStore, ended_before: Timestamp) -> Result<usize, 
     Ok(removed)
 }
 
-/// What autovacuum would have done by the next morning.
+/// Does what autovacuum would have done by the next morning.
 async fn rest(client: &Client) -> Result<(), Box<dyn Error>> {
     client.batch_execute("VACUUM ANALYZE redrive.tasks, redrive.live, redrive.log, redrive.task_counts").await?;
     Ok(())

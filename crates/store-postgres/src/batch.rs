@@ -1,12 +1,12 @@
-//! Natural batching: whatever is queued when a writer is free goes into its next transaction.
+//! Batching of calls: whatever is queued when a writer becomes free goes into its next transaction.
 //!
-//! The same idea as group commit, for a database that can commit several transactions at once: while each writer waits
-//! for its commit, callers queue up, and the next statement takes them all. A lone caller waits for nobody. There is no
-//! timer, and no window to tune.
+//! The same idea as group commit, for a database that can commit several transactions at once. While each writer waits
+//! for its commit, callers queue up, and the next statement takes them all. A single caller does not wait for others.
+//! There is no timer and no window to tune.
 //!
-//! A batch is one transaction. If PostgreSQL refuses what is in it, each call is tried alone, so that nobody fails for
-//! another's sake. That goes on beside the next batches, and so does finding out what became of a batch whose answer was
-//! lost: nobody waits for another's trouble either.
+//! A batch is one transaction. If PostgreSQL refuses it, each call is tried alone, so that no call fails because of
+//! another. That runs beside the next batches, and so does finding out whether a batch was committed when its answer
+//! was lost. So other calls are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,40 +23,40 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::pool::{Pool, call};
 
-/// The most calls that wait; further callers wait until there is room, and no longer than a call may take.
+/// The most queued calls. Further callers wait until there is room, at most for the call timeout.
 const QUEUE: usize = 16_384;
 /// The most items in one statement.
 const MAX_ITEMS: usize = 512;
-/// The most bytes in one statement, give or take one call.
+/// The most bytes in one statement, exceeded by at most one call.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// For how long is found out what became of a batch before its callers are told that nobody knows. A server that was
-/// killed is back by then, or another has taken its place.
+/// How long to find out whether a batch was committed before its callers get an error. A server that was killed is back
+/// by then, or another has replaced it.
 const FIND_OUT_FOR: Duration = Duration::from_secs(20);
-/// For how long a call by itself is tried again because another transaction holds what it needs.
+/// How long a call by itself is retried because another transaction holds a lock that it needs.
 const LOCKED_FOR: Duration = Duration::from_secs(5);
-/// The pauses between two tries at that.
+/// The first and the longest pause between two such retries.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How many calls of one batch are tried alone at a time.
 const ALONE: usize = 8;
-/// The most batches of one writer that are seen through beside the others; then the others wait.
+/// The most batches of one writer that are repeated beside new batches; beyond that, new batches wait.
 const REPEATS_AT_ONCE: usize = 16;
 
-/// What a batch does: one kind of call.
+/// The work of a batch: one kind of call.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// What a caller hands over.
+    /// What a caller submits.
     type Item: Send + Sync + 'static;
-    /// What became of it.
+    /// The result for one item.
     type Answer: Send + 'static;
-    /// For messages.
+    /// The operation's name in error messages.
     const DOING: &'static str;
-    /// Whether running it a second time finds out what the first one did, and does it if it did nothing.
+    /// Whether a second run finds out what the first one did, and does it if it did nothing.
     const CAN_REPEAT: bool;
 
-    /// About how many bytes an item takes.
+    /// The approximate size of an item in bytes.
     fn size(item: &Self::Item) -> usize;
 
-    /// Does all of it in one transaction, and answers in order.
+    /// Runs all items in one transaction and returns the answers in order.
     fn run(
         &self,
         connection: &Connection,
@@ -78,14 +78,14 @@ impl Pools {
     }
 }
 
-/// The way to the writers of one kind of call.
+/// The queue to the writers of one kind of call.
 pub(crate) struct Batches<W: Work> {
     queue: mpsc::Sender<Call<W>>,
-    /// How long a call waits for its turn.
+    /// How long a call waits in the queue.
     patience: Duration,
 }
 
-/// The writers themselves: they end once nobody can hand them anything and what was queued is written.
+/// The writers. Each ends once the queue is closed and everything in it is written.
 pub(crate) type Writing = JoinSet<()>;
 
 struct Call<W: Work> {
@@ -95,7 +95,7 @@ struct Call<W: Work> {
 }
 
 impl<W: Work> Batches<W> {
-    /// Starts this many writers, among `writing`.
+    /// Starts this many writers in `writing`.
     pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing, vitals: &Vitals) -> Self {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let incoming = Arc::new(Mutex::new(incoming));
@@ -111,8 +111,8 @@ impl<W: Work> Batches<W> {
         Batches { queue, patience: pools.batches.call_timeout() }
     }
 
-    /// Has these items written together with whatever else is waiting. A call whose turn does not come in time is taken back:
-    /// nothing of it is written.
+    /// Writes these items together with the other queued calls. A call that is still queued after the call timeout is
+    /// taken back: nothing of it is written.
     pub(crate) async fn call(&self, items: Vec<W::Item>) -> Result<Vec<W::Answer>, Error> {
         let (reply, mut answer) = oneshot::channel();
         let (turn, deadline) = (Turn::default(), Instant::now() + self.patience);
@@ -125,7 +125,7 @@ impl<W: Work> Batches<W> {
         match tokio::time::timeout_at(deadline, &mut answer).await {
             Ok(answer) => answer.unwrap_or(Err(Error::Closed)),
             Err(_) if turn.take() => Err(self.busy()),
-            // It is being written: the writer answers in time.
+            // A writer has taken the call and answers in time.
             Err(_) => answer.await.unwrap_or(Err(Error::Closed)),
         }
     }
@@ -135,7 +135,7 @@ impl<W: Work> Batches<W> {
     }
 }
 
-/// Whether a call has left the queue: its writer takes it, or its caller, whoever comes first.
+/// Whether a call has left the queue. Either its writer or its caller (after a timeout) takes it, the first one wins.
 #[derive(Clone, Default)]
 struct Turn(Arc<AtomicBool>);
 
@@ -163,7 +163,7 @@ async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Rec
     while repeats.join_next().await.is_some() {}
 }
 
-/// The first call that comes, and whatever is queued behind it.
+/// The first call that arrives, and the calls that are queued behind it.
 async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call<W>> {
     let first = loop {
         match incoming.recv().await {
@@ -187,15 +187,15 @@ async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call
     calls
 }
 
-/// What a batch left open.
+/// The calls of a batch that have not been answered.
 enum Left<W: Work> {
     /// One of the calls was refused, and so none was written.
     Refused(Vec<Call<W>>),
-    /// Nobody knows whether they were written.
+    /// It is unknown whether they were written.
     InDoubt(Vec<Call<W>>),
 }
 
-/// Writes a batch and answers its calls, but for those that would hold up the next batch.
+/// Writes a batch and answers its calls. Returns those whose repetition would delay the next batch.
 async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Left<W>> {
     let outcome = {
         let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
@@ -245,16 +245,16 @@ impl<W: Work> Left<W> {
     }
 }
 
-/// What is known of calls before they are run once more.
+/// What is known of calls before they are run again.
 struct Doubt {
     /// Whether they may have been written already.
     is_in_doubt: bool,
-    /// Whether it is one call. Others can be tried each alone.
+    /// Whether it is a single call. The calls of a larger batch can be tried each alone.
     is_alone: bool,
 }
 
-/// Runs it and, where nobody knows what became of it, runs it again until somebody does: what it did the first time is
-/// found by its ids. A call by itself that met a lock has written nothing, and is run again for a while.
+/// Runs the items. If the outcome is unknown, runs them again until it is known: what the first run did is found by the
+/// ids. A single call that could not get a lock has written nothing, and is retried for [`LOCKED_FOR`].
 async fn run_until_known<W: Work>(
     pool: &Pool,
     work: &W,

@@ -1,5 +1,5 @@
-//! Connecting: what the address says, TLS, and what the session is told. Also for whoever has a PostgreSQL of another kind
-//! to ask, with the same addresses.
+//! Connecting to PostgreSQL: the address, TLS, and the session settings. Also used for PostgreSQL databases other than
+//! the store, with the same form of address.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -14,33 +14,33 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::failure::told;
 use crate::trust::{self, Wanted};
 
-/// How long sent bytes may stay unacknowledged before the peer is taken for gone.
+/// How long sent bytes may stay unacknowledged before the connection counts as lost.
 const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(10);
 
-/// Why there is no connection.
+/// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The address makes no sense.
+    /// The address is malformed.
     #[error("the address cannot be read{0}; it looks like postgres://user:password@host:5432/database")]
     Address(String),
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// Nobody can be trusted.
+    /// The trusted certificate authorities could not be loaded.
     #[error(transparent)]
+    /// The server cannot be reached, or it refused the connection.
     Trust(#[from] redrive_dial::AuthorityError),
-    /// There is nobody, or somebody who says no.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
-    /// It took too long.
+    /// Connecting took longer than the connect timeout.
     #[error("not within {0:?}")]
     TimedOut(Duration),
-    /// The server takes no writes.
+    /// The server is read-only.
     #[error("the server is a replica, or read-only")]
     ReadOnly,
 }
 
-/// Where to connect to, and how.
+/// The server to connect to, and how.
 #[derive(Clone)]
 pub struct Address {
     config: Config,
@@ -48,14 +48,14 @@ pub struct Address {
     timeout: Duration,
 }
 
-/// How connections are made.
+/// The settings of new connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// What the server calls them.
+    /// The application name that the server shows.
     pub name: &'a str,
-    /// What sessions are told that are ours for as long as they last.
+    /// Session settings, for connections with a session of their own.
     pub settings: &'a [(&'static str, String)],
-    /// PEM files of authorities to trust besides the system's.
+    /// PEM files of certificate authorities to trust besides the system's.
     pub extra_ca: &'a [PathBuf],
     /// How long connecting may take.
     pub timeout: Duration,
@@ -63,16 +63,16 @@ pub struct Terms<'a> {
 
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// The half of a connection that moves bytes: somebody must drive it.
+/// The half of a connection that moves bytes. It must be polled, or nothing is sent or received.
 pub enum Driven {
-    /// Bytes as they are.
+    /// A connection without TLS.
     Plain(Box<Driver<Socket, NoTlsStream>>),
-    /// Bytes in TLS.
+    /// A connection with TLS.
     Tls(Box<Driver<Socket, TlsStream>>),
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     pub fn read(url: &str, terms: &Terms<'_>) -> Result<Self, ConnectError> {
         let Wanted { address, verifies, root_certificates } = Wanted::read(url)?;
         let mut config: Config = address.parse().map_err(|error| ConnectError::Address(why(&error)))?;
@@ -101,7 +101,7 @@ impl Address {
         Ok(Address { config, tls, timeout: terms.timeout })
     }
 
-    /// For connections that write: of several servers the one that takes writes is used.
+    /// Makes the address for connections that write: of several servers, the one that accepts writes is used.
     pub(crate) fn for_writing(mut self) -> Self {
         if self.config.get_hosts().len() > 1 && self.config.get_target_session_attrs() == TargetSessionAttrs::Any {
             self.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -109,8 +109,8 @@ impl Address {
         self
     }
 
-    /// A new connection to a server that takes writes. During a failover an address may lead to a replica for a moment, and a
-    /// connection to it would stay one when the moment is over.
+    /// A new connection to a server that accepts writes. During a failover an address may briefly lead to a replica,
+    /// and a connection to it would stay with the replica afterwards.
     pub(crate) async fn connect_for_writing(&self) -> Result<(Client, Driven), ConnectError> {
         let (client, driven) = self.connect().await?;
         match driven.is_read_only() {
@@ -141,7 +141,7 @@ impl Address {
 }
 
 impl Driven {
-    /// Whether the server says that it takes no writes, which it does unasked. A pooler may keep that to itself.
+    /// Whether the server reported at the start of the session that it is read-only. A pooler may not pass that on.
     fn is_read_only(&self) -> bool {
         let says = |name| match self {
             Driven::Plain(driver) => driver.parameter(name) == Some("on"),
@@ -150,7 +150,8 @@ impl Driven {
         says("in_hot_standby") || says("default_transaction_read_only")
     }
 
-    /// Moves bytes until the server says something unasked, such as a notification; `None` when the connection has ended.
+    /// Moves bytes until the server sends an asynchronous message such as a notification; `None` when the connection
+    /// has ended.
     pub async fn next(&mut self) -> Option<Result<AsyncMessage, tokio_postgres::Error>> {
         poll_fn(|context| self.poll_message(context)).await
     }
@@ -177,7 +178,7 @@ impl Driven {
     }
 }
 
-/// The message of the crate, which names the option but never repeats a password.
+/// The driver's message, which names the option but never contains a password.
 fn why(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     error.source().map(|source| format!(": {source}")).unwrap_or_default()

@@ -1,9 +1,10 @@
-//! One connection: statements, transactions, and what the planner is told.
+//! One connection: statements, transactions, and the planner's settings.
 //!
-//! The statements are written so that every table is reached through an index, a few rows at a time. PostgreSQL's planner
-//! would mostly find that out by itself, but it plans by statistics, and those of a queue are wrong whenever it has just
-//! filled or emptied. So it is told not to consider most other ways; and a plan is used for [`Options::plans_last`] only,
-//! because in the end it goes by how large the tables are when it is made: one made for an empty table walks a full one.
+//! The statements are written so that every table is read through an index, a few rows at a time. PostgreSQL's planner
+//! would mostly choose that by itself, but it plans by statistics, and those of a queue are wrong whenever the queue
+//! has just filled or emptied. So most other plans are disabled by settings. A plan is also used for
+//! [`Options::plans_last`] only, because the planner relies on the sizes of the tables when it plans: a plan that was
+//! made for an empty table scans a full one.
 //!
 //! [`Options::plans_last`]: crate::Options::plans_last
 
@@ -22,25 +23,25 @@ use crate::pool::{Permit, UntilClosed};
 /// A statement's argument and its type.
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// What a connection is used for, and so what it is told.
+/// What a connection is used for, which decides its settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use {
     pub(crate) finding: Finding,
-    /// How long a statement waits for what another transaction holds. Others' transactions are not ours to wait for: one
-    /// that holds a key open must not hold up a batch.
+    /// How long a statement waits for a lock of another transaction. A client's transaction that holds a key must not
+    /// delay a batch.
     pub(crate) lock_timeout: Duration,
-    /// How long a statement may take: less than whoever waits for it does, so that the answer is known.
+    /// How long a statement may take: less than the caller waits, so that the caller gets the answer.
     pub(crate) statement_timeout: Duration,
-    /// Whether there are calls that only read: one connection is kept for them.
+    /// Whether some calls only read: one connection is reserved for them.
     pub(crate) reads: bool,
 }
 
 /// How statements find their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// Along an index, in its order, for as long as rows are wanted. Nothing is sorted that an index has in order.
+    /// Along an index, in its order, until enough rows are found. Rows that an index has in order are not sorted.
     InOrder,
-    /// One by one, by their keys. What was found may be sorted.
+    /// One by one, by their keys. The found rows may be sorted.
     ByKey,
 }
 
@@ -51,26 +52,26 @@ impl Finding {
     }
 }
 
-/// Said once per session, or with every transaction where sessions are not ours.
+/// Settings for every session, or for every transaction if a pooler owns the sessions.
 const SESSION: [(&str, &str); 6] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),
-    // A process that vanished must not hold its locks: the server gives up what it has not heard the end of.
+    // A process that vanished must not keep its locks: the server rolls back a transaction that is idle for 30 seconds.
     ("idle_in_transaction_session_timeout", "30000"),
 ];
 
-/// All that is said.
+/// All settings for this use.
 pub(crate) fn settings(used: Use) -> impl Iterator<Item = (&'static str, String)> {
     let said = SESSION.into_iter().chain(used.finding.settings()).map(|(name, value)| (name, value.to_owned()));
     let timeouts = [("lock_timeout", used.lock_timeout), ("statement_timeout", used.statement_timeout)];
     said.chain(timeouts.map(|(name, time)| (name, time.as_millis().to_string())))
 }
 
-/// Said only to a session of our own: the statements are written for this isolation, whatever is the default for the role;
-/// and how soon the server notices that this machine is gone.
+/// Settings only for sessions of our own: the isolation level that the statements are written for, whatever the role's
+/// default is; and how soon the server notices that this machine is gone.
 pub(crate) const OWN_SESSION: [(&str, &str); 4] = [
     ("default_transaction_isolation", "read\\ committed"),
     ("tcp_keepalives_idle", "10"),
@@ -82,34 +83,34 @@ pub(crate) const OWN_SESSION: [(&str, &str); 4] = [
 pub(crate) struct Connection {
     client: Client,
     mode: Mode,
-    /// A transaction is open, so nobody else may have this connection.
+    /// Whether a transaction is open, so that no other call may use this connection.
     is_in_transaction: bool,
     until_closed: UntilClosed,
 }
 
 enum Mode {
-    /// The session is ours: statements that are in use are prepared.
+    /// The session belongs to this process, so statements that are used repeatedly are prepared.
     Session { statements: Mutex<HashMap<&'static str, Used>>, plans_last: Duration },
-    /// Each transaction may meet another session.
+    /// A pooler may run each transaction in another session.
     Pooled { begin: String },
 }
 
-/// What is known of a statement.
+/// The state of a statement in this session.
 #[derive(Clone)]
 enum Used {
-    /// It was run then. If it comes again soon, preparing it is worth while.
+    /// It was run at this time without being prepared. If it comes again soon, it is prepared.
     Once(Instant),
-    /// It was prepared then.
+    /// It was prepared at this time.
     Prepared(Instant, Statement),
 }
 
 impl Connection {
-    /// A connection with a session of its own, whose plans are used for this long.
+    /// A connection with a session of its own, whose plans are used for `plans_last`.
     pub(crate) fn session(client: Client, until_closed: UntilClosed, plans_last: Duration) -> Self {
         Self::new(client, until_closed, Mode::Session { statements: Mutex::default(), plans_last })
     }
 
-    /// A connection by way of a transaction pooler.
+    /// A connection through a transaction pooler.
     pub(crate) fn pooled(client: Client, until_closed: UntilClosed, used: Use) -> Self {
         let settings = settings(used).map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
         Self::new(
@@ -123,13 +124,14 @@ impl Connection {
         Connection { client, mode, is_in_transaction: false, until_closed }
     }
 
-    /// Closes it as soon as PostgreSQL has answered what it was asked. Until then it takes up its place. A statement is not
-    /// cancelled: a commit that waits for a synchronous standby would become visible without being safe.
+    /// Closes the connection as soon as PostgreSQL has answered its last statement. Until then it counts as a
+    /// connection of the pool. The statement is not cancelled: a commit that waits for a synchronous standby would
+    /// become visible without being safe.
     pub(crate) fn close_with(self, permit: Permit) {
         self.until_closed.hold(permit);
     }
 
-    /// Whether it can be used again.
+    /// Whether the connection can be used again.
     pub(crate) fn is_fine(&self) -> bool {
         !self.client.is_closed() && !self.is_in_transaction
     }
@@ -140,7 +142,7 @@ impl Connection {
         self.send(statement, sql, arguments).await
     }
 
-    /// Runs one statement and, right behind it, without waiting for its answer, another, which sees what it did.
+    /// Runs one statement and, without waiting for its answer, a second one, which reads what the first one wrote.
     pub(crate) async fn query_and_then(
         &self,
         (sql, arguments): (&'static str, &[Argument<'_>]),
@@ -152,7 +154,7 @@ impl Connection {
         Ok((sent.0?, sent.1))
     }
 
-    /// The statement as it is prepared, if that is worth while and the plan is not old.
+    /// The prepared statement, if preparing is worth it and the plan is not too old.
     async fn statement(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Option<Statement>, Failure> {
         let Mode::Session { statements, plans_last } = &self.mode else { return Ok(None) };
         let lock = || statements.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Three messages on the wire, one after the other, without waiting in between.
+    /// Sends begin, statement and commit one after the other, without waiting in between.
     async fn send_as_transaction(
         &self,
         begin: &str,
@@ -201,7 +203,7 @@ impl Connection {
         match try_join3(begin, run, self.client.batch_execute("COMMIT")).await {
             Ok(((), rows, ())) => Ok(rows),
             Err(error) => {
-                // The first error is the one that tells; the transaction it left behind is closed.
+                // The first error is the one that is returned. The transaction is still open, so it is rolled back.
                 if !self.client.is_closed() {
                     self.client.batch_execute("ROLLBACK").await?;
                 }
@@ -215,13 +217,13 @@ impl Connection {
         Ok(self.client.batch_execute(sql).await?)
     }
 
-    /// Inside a transaction: from here on rows are found by their keys.
+    /// Switches the open transaction to finding rows by their keys.
     pub(crate) async fn find_by_key(&self) -> Result<(), Failure> {
         let settings = Finding::ByKey.settings().map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
         self.execute(&settings.concat()).await
     }
 
-    /// Opens a transaction; until it has ended nobody else may have this connection.
+    /// Opens a transaction; until it has ended, no other call may use this connection.
     pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
         self.is_in_transaction = true;
         let begin = match &self.mode {
@@ -231,7 +233,7 @@ impl Connection {
         Ok(self.client.batch_execute(begin).await?)
     }
 
-    /// Commits what came to `Ok`, undoes everything otherwise.
+    /// Commits if `outcome` is `Ok`, rolls back otherwise.
     pub(crate) async fn end<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.client.batch_execute(end).await;

@@ -1,4 +1,4 @@
-//! The contract, each call handed to its writers or run on a connection of its own.
+//! The store's contract: each call goes to the writers' queue or runs on a connection of the pool.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ use crate::ops;
 use crate::pool::{call, read, transact};
 use crate::store::{PostgresStore, due_at_once};
 
-/// Changes tasks one by one, in the order of their keys: every call locks rows in this order, so that no two wait for each
-/// other. Answers come in the order of `tasks`. A row that cannot be read fails only its own task.
+/// Changes tasks one by one, in the order of their keys. Every call locks rows in this order, so that no deadlock
+/// occurs. Answers come in the order of `tasks`. A row that cannot be read fails only its own task.
 macro_rules! each_in_order {
     ($doing:expr, $tasks:expr, |$task:ident| $change:expr) => {
         async {
@@ -94,7 +94,7 @@ impl Tasks for PostgresStore {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        // Most start claimed, and there is nothing to tell.
+        // Most tasks start claimed, so there is nothing to announce.
         let is_pending = tasks.iter().any(|new| matches!(new.start, Start::Pending));
         let due: Vec<_> = if is_pending { tasks.iter().map(due_at_once).collect() } else { Vec::new() };
         let tasks = tasks.into_iter().map(ops::submit::EncodedTask::new).collect::<Result<_, _>>()?;
@@ -355,7 +355,8 @@ impl Blobs for PostgresStore {
 #[async_trait]
 impl Health for PostgresStore {
     async fn check(&self) -> Result<(), Error> {
-        // On the way of submissions, which tells whether these can be written, and takes no connection from anything else.
+        // With the writers' connections, so that the check covers what submissions need and takes no connection from
+        // other calls.
         call!(self.pools.batches, |connection| async {
             ops::check::check(connection).await?;
             if self.is_full.load(Ordering::Acquire) {

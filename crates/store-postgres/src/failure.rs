@@ -1,4 +1,4 @@
-//! What can go wrong between here and PostgreSQL, and what each of it means.
+//! Failures of calls to PostgreSQL, and their classification.
 
 use redrive_store::Error;
 use tokio_postgres::error::SqlState;
@@ -8,22 +8,22 @@ use crate::connect::ConnectError;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// PostgreSQL said no, or is out of reach.
+    /// PostgreSQL returned an error, or the connection was lost.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
-    /// Nothing came back in time.
+    /// No answer came within the call timeout.
     #[error("no answer from PostgreSQL within {0:?}")]
     TimedOut(std::time::Duration),
-    /// Every connection is taken, and nothing was sent.
+    /// No connection became free in time, and nothing was sent.
     #[error("no connection to PostgreSQL became free within {0:?}: all of them wait for its answers")]
     Busy(std::time::Duration),
-    /// It could not be connected to.
+    /// No connection could be made.
     #[error("connecting to PostgreSQL: {0}")]
     Unreachable(#[from] ConnectError),
-    /// A part of it was committed before.
+    /// A part of the call was committed before the failure.
     #[error("{0}")]
     Halfway(Box<Failure>),
-    /// A value that nobody here can have written.
+    /// A stored value that this program cannot have written.
     #[error("{0}")]
     Corrupt(String),
     /// The store was closed.
@@ -32,25 +32,25 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A value that cannot be understood, and where it stands.
+    /// A failure about a value that cannot be read, and where it is stored.
     pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
         Failure::Corrupt(format!("{place}: {what}"))
     }
 
-    /// Whether the same call may well succeed at once: two transactions stood in each other's way, and nothing of this
-    /// one happened. (A key that another one has just taken is seen by the next try.)
+    /// Whether an immediate retry may succeed: two transactions were in conflict, and this one was rolled back. (A key
+    /// that another transaction has just taken is visible to the retry.)
     pub(crate) fn is_conflict(&self) -> bool {
         let conflicts =
             [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
         self.code().is_some_and(|code| conflicts.contains(code))
     }
 
-    /// Whether nobody knows what became of the call: the connection ended, or was given up, before the answer.
+    /// Whether it is unknown if the call was committed: the connection ended, or was given up, before the answer.
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self {
             Failure::Postgres(error) => error.code().is_none_or(|code| {
-                // The server's own last words before it cuts the connection. What was cancelled may have been the second
-                // statement of a call whose first is committed.
+                // The server sends these before it closes the connection. The cancelled statement may have been the
+                // second one of a call whose first one is committed.
                 [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::QUERY_CANCELED].contains(code)
             }),
             Failure::TimedOut(_) => true,
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// Whether the server refused to write, and nothing of the call happened: it is a replica, or read-only.
+    /// Whether the server refused to write, and the call changed nothing: it is a replica, or read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Failure::Postgres(_) => self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
@@ -75,8 +75,7 @@ impl Failure {
         }
     }
 
-    /// Whether the connection is of no use to the next call either: it leads to a server that does not do what is needed, or
-    /// that is about to close it.
+    /// Whether the connection cannot be used by the next call either: its server is read-only, or about to close it.
     pub(crate) fn is_about_the_connection(&self) -> bool {
         const CODES: [SqlState; 4] = [
             SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -92,12 +91,12 @@ impl Failure {
         self.code() == Some(&SqlState::QUERY_CANCELED)
     }
 
-    /// The same failure, after a part of the call was committed. Making the call again finds out which.
+    /// Wraps a failure that came after a part of the call was committed. A repeated call finds out which part.
     pub(crate) fn halfway(failure: Failure) -> Self {
         Failure::Halfway(Box::new(failure))
     }
 
-    /// Whether the same call may succeed in a while, whatever is in it.
+    /// Whether the same call may succeed later, whatever its content.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Failure::Postgres(_) => !self.is_refusal(),
@@ -107,25 +106,26 @@ impl Failure {
         }
     }
 
-    /// Whether what it needs is held by another transaction, which may be the first try of the same call.
+    /// Whether another transaction holds a lock that the call needs. That transaction may be the first try of the same
+    /// call.
     pub(crate) fn is_lock_timeout(&self) -> bool {
         self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
-    /// Whether this one call is at fault, and another may do: PostgreSQL refused what was in it, or what it needs is held
-    /// by a transaction that does not end.
+    /// Whether this one call failed and others may succeed: PostgreSQL refused its content, or a lock that it needs is
+    /// held by a transaction that does not end.
     pub(crate) fn is_refusal(&self) -> bool {
         const REFUSALS: [&str; 4] = ["22", "23", "54", "55"];
         self.code().is_some_and(|code| REFUSALS.contains(&&code.code()[..2]))
     }
 
-    /// Whether a value that was read cannot be understood.
+    /// Whether a stored value cannot be read.
     pub(crate) fn is_about_a_value(&self) -> bool {
         matches!(self, Failure::Corrupt(_))
     }
 
-    /// Whether one row of those that a statement changes may be at fault: without it the statement may succeed. A number that
-    /// is out of range, a constraint or a trigger that was added by hand, a page that is damaged.
+    /// Whether one row that a statement changes may be the cause, so that the statement may succeed without it.
+    /// Examples: a number out of range, a constraint or a trigger that was added by hand, a damaged page.
     pub(crate) fn is_about_a_row(&self) -> bool {
         const CLASSES: [&str; 4] = ["22", "23", "54", "P0"];
         self.is_damaged_page() || self.code().is_some_and(|code| CLASSES.contains(&&code.code()[..2]))
@@ -135,7 +135,7 @@ impl Failure {
         self.code().is_some_and(|code| [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED].contains(code))
     }
 
-    /// The contract's error for this failure while `doing` something.
+    /// The contract's error for this failure during the operation `doing`.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let text = format!("{doing}: {self}");
         if let Failure::Halfway(failure) = self {
@@ -159,7 +159,7 @@ impl Failure {
     }
 }
 
-/// What went wrong, in the server's own words where there are some: the crate's say only that there was an error.
+/// The server's own message if there is one: the driver's message only tells that there was an error.
 pub fn told(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
@@ -171,7 +171,7 @@ pub fn told(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What the server's words mean here, where they would lead nobody to the cause.
+/// An explanation of a server message that does not lead to the cause by itself.
 fn hint(told: &tokio_postgres::error::DbError) -> Option<&'static str> {
     let code = told.code();
     if *code == SqlState::READ_ONLY_SQL_TRANSACTION {

@@ -1,7 +1,8 @@
-//! Whether a newer program has changed the schema so that this one may not use it any more.
+//! The fence: notices that a newer program has changed the schema so that this one may not use it any more.
 //!
-//! The schema says which programs may use it. A process looks at its start, and while it runs with every heartbeat and every
-//! check; from then on it accepts and claims nothing. What it has under way it settles: that was sent already.
+//! The schema records which programs may use it. A process checks that at its start, and while it runs with every
+//! heartbeat and every health check. A fenced process accepts and claims nothing more. It still settles its attempts in
+//! flight, because their requests have been sent.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,20 +12,20 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::schema;
 
-/// Why this process may not go on, if it may not.
+/// Why this process may not use the schema, if so.
 #[derive(Default)]
 pub(crate) struct Fence {
     reason: Mutex<Option<String>>,
 }
 
 impl Fence {
-    /// An error while this process is fenced off.
+    /// Fails if this process is fenced.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         reason.clone().map_or(Ok(()), |reason| Err(Error::Unavailable(reason)))
     }
 
-    /// Asks the database. A change is logged once.
+    /// Reads the schema's version. A change is logged once.
     pub(crate) async fn look(&self, connection: &Connection) -> Result<(), Failure> {
         let reason = schema::usable(connection).await?.err().map(|unusable| unusable.to_string());
         let mut known = self.reason.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,17 +1,19 @@
-//! Where looks along the queue's indexes start.
+//! Floors: the positions in the queue's indexes at which scans start.
 //!
-//! While a transaction anywhere in the database keeps an old snapshot, PostgreSQL cannot remove the index entries of tasks
-//! that were claimed or have ended. A look that starts at the beginning of an index walks past all of them. So each process
-//! remembers, for each [`Index`], a place below which it saw nothing to find, and the next look starts there.
+//! While a transaction anywhere in the database keeps an old snapshot, PostgreSQL cannot remove the index entries of
+//! tasks that were claimed or have ended. A scan that starts at the beginning of an index passes all of them. So each
+//! process remembers, for each [`Index`], a position below which it found nothing (the floor), and the next scan starts
+//! there.
 //!
-//! It is a hint, kept in memory. What this process writes or hears of lowers it. What another process writes below it
-//! without any news is found once the hint is too old ([`Options::floors_last`]): then a look starts at the beginning again.
-//! Whoever wrote it knows of it meanwhile.
+//! A floor is a hint, kept in memory. The process lowers it for its own writes and for news of other processes. A task
+//! that another process writes below it without news is found once the floor is too old ([`Options::floors_last`]):
+//! then a scan starts at the beginning again. Meanwhile the process that wrote the task claims it.
 //!
-//! A look that starts at the beginning also clears the way: PostgreSQL marks the entries that it walked past and that nobody can
-//! see any more. So it is made as often as it may without taking much of the time: the longer it took, the longer a floor lasts.
+//! A scan from the beginning also cleans up: PostgreSQL marks the dead entries that it passed and that no transaction
+//! can see any more. So such scans are made as often as possible without taking much time: the longer one took, the
+//! longer its floor is used.
 //!
-//! Not here: which floor follows from what a look found. That is beside the look, in `ops/`.
+//! Not here: which floor follows from the result of a scan. That is next to the scan, in `ops/`.
 //!
 //! [`Options::floors_last`]: crate::Options::floors_last
 
@@ -30,31 +32,32 @@ use crate::failure::Failure;
 /// The most floors that are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// How many times as long as the floor of a lane the others last: a minute with the default setting. Of what they could hide
-/// another process knows, or it came into being with a commit that took as long.
+/// How many times as long as the floor of a lane the other floors last: one minute with the default setting. A task
+/// that they could hide is known to another process, or was written by a commit that took as long.
 const OTHERS_LAST: u32 = 12;
 
-/// How many times as long as a look from the beginning took its floor is used: such looks take a hundredth of the time.
+/// How many times as long as a scan from the beginning took its floor is used: such scans take one hundredth of the
+/// time.
 const TIMES_AS_LONG: u32 = 100;
 
-/// Where a look starts that starts at the beginning.
+/// The floor of a scan that starts at the beginning of the index.
 pub(crate) const BEGINNING: i64 = i64::MIN;
 
-/// What is looked along, each in an order of its own.
+/// A scan along an index of the queue, each with its own order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Index {
-    /// What waits in a class of a lane, by when it is due.
+    /// Pending tasks of a class of a lane, by due time.
     Due(Lane, Class),
-    /// What is in flight, by when its lease ends.
+    /// Tasks in flight, by the end of their lease.
     Leases,
-    /// What waits, by deadline: for what is overdue.
+    /// Pending tasks by deadline, to find the overdue ones.
     Overdue,
-    /// The same, for the first deadline.
+    /// Pending tasks by deadline, to find the first deadline.
     FirstDeadline,
 }
 
 impl Index {
-    /// That of a room.
+    /// The index of a room.
     pub(crate) fn of(room: &LaneRoom) -> Self {
         Index::Due(room.lane.clone(), room.class)
     }
@@ -69,7 +72,8 @@ pub(crate) struct Floors {
 #[derive(Default)]
 struct State {
     floors: BTreeMap<Index, Floor>,
-    /// Looks under way: the lowest place that was noted since each began, for what it has not answered yet.
+    /// Scans under way: for each index that a scan has not answered yet, the lowest position that was noted since it
+    /// began.
     looks: BTreeMap<u64, BTreeMap<Index, i64>>,
     begun: u64,
 }
@@ -77,38 +81,38 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 struct Floor {
     place: i64,
-    /// When the look began that started at the beginning. Those that started at a floor make it no younger.
+    /// When the scan from the beginning started. Scans that start at the floor do not make it younger.
     since: Instant,
-    /// When the next one starts at the beginning.
+    /// When the next scan starts at the beginning.
     until: Instant,
 }
 
 impl Floors {
-    /// Floors that are used for this long: the longer, the longer a look from the beginning took.
+    /// Floors that are used for a time in this range: the longer a scan from the beginning took, the longer.
     pub(crate) fn new(last: RangeInclusive<Duration>) -> Arc<Self> {
         Arc::new(Floors { last, state: Mutex::default() })
     }
 
-    /// A task of this class of a lane waits and is due then.
+    /// Notes that a task of this class of a lane is pending and due at this time.
     pub(crate) fn note(&self, lane: &Lane, class: Class, due: Timestamp) {
         self.lower(&Index::Due(lane.clone(), class), due);
     }
 
-    /// The same for several.
+    /// Notes several due times.
     pub(crate) fn note_all(&self, dues: &[LaneDue]) {
         for LaneDue { lane, class, next_due } in dues {
             next_due.iter().for_each(|due| self.note(lane, *class, *due));
         }
     }
 
-    /// A task with this deadline waits.
+    /// Notes that a task with this deadline is pending.
     pub(crate) fn note_deadline(&self, deadline: Timestamp) {
         self.lower(&Index::Overdue, deadline);
         self.lower(&Index::FirstDeadline, deadline);
     }
 
     fn lower(&self, index: &Index, to: Timestamp) {
-        // A time that makes no sense is read as the first one, and may be below it.
+        // An invalid time is read as the first one, and its real position may be below that.
         let to = if to == Timestamp::default() { BEGINNING } else { millis(to) };
         let mut state = self.state();
         let State { floors, looks, .. } = &mut *state;
@@ -118,19 +122,20 @@ impl Floors {
         }
     }
 
-    /// Nobody knows what there is: the next looks start at the beginning, and those under way set nothing.
+    /// Forgets all floors, because it is unknown what was written: the next scans start at the beginning, and scans
+    /// under way set no floor.
     pub(crate) fn forget_all(&self) {
         let mut state = self.state();
         state.floors.clear();
         state.looks.clear();
     }
 
-    /// Begins a write that may let tasks wait, in lanes that are known once it has succeeded.
+    /// Begins a write after which tasks may be pending, in lanes that are known once it has succeeded.
     pub(crate) fn writing(&self) -> Writing<'_> {
         Writing { floors: Some(self) }
     }
 
-    /// Begins a look along these.
+    /// Begins a scan along these indexes.
     pub(crate) fn look(&self, along: impl IntoIterator<Item = Index>) -> Look<'_> {
         let begun = Instant::now();
         let mut state = self.state();
@@ -159,7 +164,7 @@ impl Floors {
         state.floors.insert(index, floor);
     }
 
-    /// How long a floor lasts that was found from the beginning within this time.
+    /// How long to use a floor that a scan from the beginning found in this time.
     fn lasts(&self, index: &Index, took: Duration) -> Duration {
         let (least, most) = (*self.last.start(), *self.last.end());
         let lasts = (took * TIMES_AS_LONG).clamp(least, most);
@@ -174,7 +179,8 @@ impl Floors {
     }
 }
 
-/// A look under way. What it does not answer when it is dropped is forgotten: it failed, or was given up.
+/// A scan under way. If it is dropped before it answers an index, because it failed or was given up, that index's floor
+/// is forgotten.
 pub(crate) struct Look<'a> {
     floors: &'a Floors,
     number: u64,
@@ -183,19 +189,19 @@ pub(crate) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Where it starts.
+    /// Where the scan starts.
     pub(crate) fn floor(&self, index: &Index) -> i64 {
         self.from.get(index).map_or(BEGINNING, |floor| floor.place)
     }
 
-    /// The same for a look by the clock, which never answers more than `latest`: a floor above that is from a clock that has been
+    /// Where a scan starts that never answers more than `latest`: a floor above that comes from a clock that has been
     /// set back since.
     pub(crate) fn floor_by(&self, index: &Index, latest: i64) -> i64 {
         let floor = self.floor(index);
         if floor > latest { BEGINNING } else { floor }
     }
 
-    /// The next one may start here, but for what was noted since this one began.
+    /// Lets the next scan start at `place`, or lower if a lower position was noted since this scan began.
     pub(crate) fn answer(&self, index: Index, place: i64) {
         let Some(from) = self.from.get(&index) else { return };
         let mut state = self.floors.state();
@@ -221,13 +227,13 @@ impl Drop for Look<'_> {
     }
 }
 
-/// A write under way. If it is given up, or if nobody knows what became of it, all floors are forgotten.
+/// A write under way. If it is given up, or if its outcome is unknown, all floors are forgotten.
 pub(crate) struct Writing<'a> {
     floors: Option<&'a Floors>,
 }
 
 impl Writing<'_> {
-    /// It came to its end. What it let wait is noted after that, and before it is answered.
+    /// Ends the write. The tasks that became pending are noted afterwards, and before the call is answered.
     pub(crate) fn came_to<T>(mut self, outcome: &Result<T, Failure>) {
         if !outcome.as_ref().is_err_and(Failure::is_in_doubt) {
             self.floors = None;
@@ -264,7 +270,7 @@ mod tests {
         floors.note(&room.lane, room.class, Timestamp::from_millis(due));
     }
 
-    /// Where a claim of this room starts now. It answers the same.
+    /// Where a claim of this room starts now. The claim leaves the floor at that place.
     fn floor(floors: &Floors, room: &LaneRoom) -> i64 {
         let look = look(floors, &[room]);
         let floor = look.floor(&Index::of(room));
@@ -300,7 +306,7 @@ mod tests {
             let (first, second) = (look(&floors, &[&a]), look(&floors, &[&a]));
             note(&floors, &a, 70);
             let third = look(&floors, &[&a]);
-            // This one began after the note, and has seen what it was about.
+            // This scan began after the note, so it has read what was noted.
             third.answer(Index::of(&a), 300);
             assert_eq!(floor(&floors, &a), 300, "{known:?}");
             first.answer(Index::of(&a), 100);
@@ -334,7 +340,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_floor_lasts_the_longer_the_longer_it_took_to_find() {
         let (least, a) = (Duration::from_millis(100), room("a"));
-        // how long a look from the beginning takes, how long its floor is used
+        // duration of a scan from the beginning, how long its floor is used
         for (took, lasts) in [(0, 100), (1, 100), (2, 200), (30, 3_000), (700, 5_000)]
             .map(|(took, lasts)| (Duration::from_millis(took), Duration::from_millis(lasts)))
         {

@@ -1,25 +1,25 @@
-//! The shared store: several processes over one PostgreSQL, any of which may die at any moment.
+//! The PostgreSQL store: several processes share one database, and any of them may die at any time.
 //!
-//! | file | its job |
+//! | file | content |
 //! | --- | --- |
-//! | `schema/` | the tables, and bringing them up to date |
+//! | `schema/` | the tables and their migrations |
 //! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
-//! | `codec/` | rows to domain types and back |
-//! | `connect`, `trust`, `connection`, `pool` | connections, whom to trust, and what the planner is told |
-//! | `batch` | whatever is queued goes into the next transaction |
+//! | `codec/` | conversion between rows and domain types |
+//! | `connect`, `trust`, `connection`, `pool` | connections, trusted authorities, and the planner's settings |
+//! | `batch` | batching: whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
-//! | `floors` | where claims and looks along the queue start, past rows that died but could not be removed |
-//! | `news/` | LISTEN and NOTIFY: waking other processes, and whether all of it was heard |
-//! | `shares` | how the connections are shared out |
-//! | `take_back` | brings back rows that were set aside and can be understood now |
-//! | `upkeep` | keeps the counts small and the planner informed |
+//! | `floors` | where scans of the queue's indexes start, past dead rows that could not be removed |
+//! | `news/` | LISTEN and NOTIFY: waking other processes, and detection of lost notifications |
+//! | `pool_sizes` | the division of the connections |
+//! | `take_back` | takes back rows that were set aside and can be read now |
+//! | `upkeep` | merges the rows of counts and updates the planner's statistics |
 //!
-//! Every write is committed before it is answered, and `synchronous_commit` is whatever the database says: leave it on.
-//! A call that fails did nothing, with one exception: when the connection is lost before the answer to a commit, nobody
-//! knows. A submit then asks again by its key, and finds out; of a settlement or a claim the caller finds out by its
-//! token, or when the lease runs out.
+//! Every write is committed before it is answered. `synchronous_commit` is the database's setting: leave it on. A call
+//! that fails changed nothing, with one exception: when the connection is lost before the answer to a commit, the
+//! outcome is unknown. A submit then looks its keys up and finds out. For a settlement or a claim, the caller finds out
+//! by the token, or when the lease expires.
 //!
-//! Not here: any decision about retrying, any clock. Times come from the callers, who take them from the database
+//! Not here: any decision about retrying, any clock. Times come from the callers, which take them from the database
 //! (`Shared::time`).
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Opening the store, and bringing its schema up to date by hand.
+//! Opening the store, and migrating its schema by hand.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum OpenError {
     /// The database could not be reached or used.
     #[error(transparent)]
     Store(#[from] Error),
-    /// The schema is not one that this program can use.
+    /// This program cannot use the schema.
     #[error("{0}")]
     Schema(String),
     /// The server is too old.
@@ -27,23 +27,23 @@ pub enum OpenError {
     TooOld(String),
 }
 
-/// The oldest PostgreSQL that is supported, as its `server_version_num`.
+/// The oldest supported PostgreSQL, as its `server_version_num`.
 const OLDEST_SERVER: i32 = 140_000;
 
-/// How much sooner a statement is given up by the server than by who waits for its answer.
+/// How much earlier the server cancels a statement than the caller stops waiting for its answer.
 const SOONER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Connections {
     pub(crate) pool: Pool,
-    /// For the calls of the background loops.
+    /// Connections for the calls of the background loops.
     pub(crate) loop_pool: Pool,
-    /// For the writers of batches, and for batches that are repeated.
+    /// Connections for the writers of batches, and for repeated batches.
     pub(crate) writers: Pools,
-    /// For LISTEN, if there is a way to a session.
+    /// The address for LISTEN, if one leads to a session.
     pub(crate) listen: Option<Address>,
 }
 
-/// Connections, checked and with a schema that can be used.
+/// Connects, checks the server, and migrates or checks the schema.
 pub(crate) async fn open(options: &Options) -> Result<Connections, OpenError> {
     let ways = ways(options)?;
     check_server(&ways.pool).await?;
@@ -56,7 +56,7 @@ pub(crate) async fn open(options: &Options) -> Result<Connections, OpenError> {
     Ok(ways)
 }
 
-/// Brings the schema up to date, for those who do that by hand. Says which version it had before.
+/// Migrates the schema, for operators who do that by hand. Returns the version before.
 pub async fn migrate(options: &Options) -> Result<State, OpenError> {
     let ways = ways(options)?;
     check_server(&ways.pool).await?;
@@ -90,7 +90,7 @@ fn ways(options: &Options) -> Result<Connections, OpenError> {
     })
 }
 
-/// Reads an address. Where sessions are ours, they are told what they are used for.
+/// Parses an address. For sessions of our own, it includes the settings of their use.
 fn read(options: &Options, url: &str, used: Use) -> Result<Address, OpenError> {
     let own = OWN_SESSION.map(|(name, value)| (name, value.to_owned()));
     let settings: Vec<_> = if options.is_pooled { Vec::new() } else { settings(used).chain(own).collect() };

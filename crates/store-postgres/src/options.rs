@@ -7,43 +7,47 @@ use std::time::Duration;
 
 use redrive_store::NodeId;
 
-/// Where the database is and how it is used.
+/// The database and how it is used.
 #[derive(Clone)]
 pub struct Options {
     /// `postgres://user:password@host:port/database?…`, or `key=value` pairs.
     pub url: String,
-    /// A second way to the same database, past a transaction pooler: for LISTEN, which needs a session of its own.
-    /// Without one, and with `pooler`, new work of other processes is found by looking.
+    /// A second address of the same database, past a transaction pooler, for LISTEN, which needs a session of its own.
+    /// Without one, and with `is_pooled`, new tasks of other processes are found by scans.
     pub listen_url: Option<String>,
-    /// Whether a transaction pooler stands in between: no statement and no setting outlives its transaction.
+    /// Whether the address leads to a transaction pooler: no prepared statement and no setting outlives its
+    /// transaction.
     pub is_pooled: bool,
-    /// PEM files of authorities to trust besides the system's, or besides those of the address (`sslrootcert`).
+    /// PEM files of certificate authorities to trust besides the system's, or besides those of the address
+    /// (`sslrootcert`).
     pub extra_ca: Vec<PathBuf>,
-    /// This process.
+    /// The name of this process.
     pub node: NodeId,
-    /// The most connections, the one for LISTEN not included; [`FEWEST_CONNECTIONS`](crate::FEWEST_CONNECTIONS) at least.
+    /// The most connections, without the one for LISTEN; [`FEWEST_CONNECTIONS`](crate::FEWEST_CONNECTIONS) at least.
     pub connections: usize,
-    /// How many transactions write submissions at a time, and as many settlements.
+    /// How many transactions write submissions at a time; as many more write settlements.
     pub writers: usize,
-    /// How long a call may take before it is given up.
+    /// The timeout of a call.
     pub call_timeout: Duration,
-    /// How long a call waits for what another transaction holds.
+    /// How long a call waits for a lock of another transaction.
     pub lock_timeout: Duration,
-    /// The same for a batch, in which many calls would wait for one of them: then each is tried alone.
+    /// The same for a batch, in which one call would delay many. After this time each call is tried alone.
     pub batch_lock_timeout: Duration,
-    /// How long connecting may take.
+    /// The timeout for making a connection.
     pub connect_timeout: Duration,
-    /// How long a session uses a plan that PostgreSQL made: for how long the tables may have become much larger since.
+    /// How long a session uses a plan of PostgreSQL's. Within this time the tables may grow much larger than the plan
+    /// expects.
     pub plans_last: Duration,
-    /// How long a claim may start where the one before it ended. What another process wrote before that place, and did not
-    /// announce, is found after this time. The shorter, the quicker such a claim is from the beginning.
+    /// How long claims may start where the previous one ended. A task that another process wrote below that place and
+    /// did not announce is found after this time. The time is in this range: the faster a claim from the beginning is,
+    /// the shorter.
     pub floors_last: RangeInclusive<Duration>,
-    /// How long after a write the counts are added up, and tables analysed that have outgrown what PostgreSQL knows of them.
+    /// How long after a write the counts are merged, and tables analysed that have outgrown their statistics.
     pub upkeep_after: Duration,
-    /// How often rows that were set aside are looked at: this program may understand them by now. A look at an empty table costs one
-    /// probe of its index.
+    /// How often to look at rows that were set aside, because this program may be able to read them by now. If there
+    /// are none, this costs one index probe.
     pub take_back_every: Duration,
-    /// Whether to bring the schema up to date on opening; otherwise an old one is an error that says what to run.
+    /// Whether to migrate the schema on opening. Otherwise an old schema is an error that names the command to run.
     pub migrate: bool,
 }
 
@@ -71,7 +75,7 @@ impl Options {
     }
 }
 
-/// By hand: an address may hold a password.
+/// Written by hand, because an address may contain a password.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")

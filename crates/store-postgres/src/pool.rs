@@ -1,4 +1,4 @@
-//! A few connections, handed out one at a time.
+//! Connection pool: each connection is lent to one call at a time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use crate::connection::{Connection, Use};
 use crate::failure::Failure;
 use crate::options::Options;
 
-/// How often a call that met another transaction is tried.
+/// How often a call is tried that conflicts with another transaction.
 pub(crate) const TRIES: usize = 5;
 
-/// Runs `work` with a connection of the pool, within the time that a call may take, and answers what it came to. What
-/// stood in another transaction's way is tried again: PostgreSQL undid it. What met a server that takes no writes is tried
-/// again once, on a fresh connection: the address may lead to another server by now. (A macro, because the compiler cannot
-/// see that a closure which borrows its connection may move between threads.)
+/// Runs `work` with a connection of the pool, within the call timeout, and returns its outcome. A call that conflicted
+/// with another transaction is tried again, because PostgreSQL rolled it back. A call that reached a read-only server
+/// is tried once more on a new connection, because the address may lead to another server by now. (A macro, because the
+/// compiler cannot prove that a closure which borrows its connection may move between threads.)
 macro_rules! call {
     ($pool:expr, |$connection:ident| $work:expr) => {
         $crate::pool::call!($crate::pool::Purpose::Write, $pool, |$connection| $work)
@@ -58,8 +58,8 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// The same for work that only reads: if its connection was lost, which may have happened long before, it is done again once,
-/// on a fresh one.
+/// Runs work that only reads. If its connection was lost, which may have happened long before, the work is done once
+/// more on a new one.
 macro_rules! read {
     ($pool:expr, |$connection:ident| $work:expr) => {
         match $crate::pool::call!($crate::pool::Purpose::Read, $pool, |$connection| $work) {
@@ -74,7 +74,7 @@ macro_rules! read {
 }
 pub(crate) use read;
 
-/// The same for work that is one transaction: committed if it comes to `Ok`, undone otherwise.
+/// Runs work in one transaction: committed if the work returns `Ok`, rolled back otherwise.
 macro_rules! transact {
     ($pool:expr, |$connection:ident| $work:expr) => {
         $crate::pool::call!($pool, |$connection| async {
@@ -92,13 +92,13 @@ pub(crate) use transact;
 /// What a connection is lent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Something may be written. A commit may hang for as long as a synchronous standby is away.
+    /// The call may write. A commit may hang while a synchronous standby is away.
     Write,
-    /// Nothing is written, but for a row that is set aside.
+    /// The call writes nothing, except that it may set a row aside.
     Read,
 }
 
-/// The connections. Cheap to clone.
+/// A pool of connections. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -110,33 +110,34 @@ struct Shared {
     plans_last: Duration,
     used: Use,
     call_timeout: Duration,
-    /// The one used last comes first: its statements are prepared, and the others may rest.
+    /// The connections that are not in use. The one that was used last is lent first, because its statements are
+    /// prepared.
     idle: Mutex<Vec<Connection>>,
-    /// As many as there may be connections, those included that are being closed.
+    /// One permit for each connection, including those that are being closed.
     connections: Arc<Semaphore>,
-    /// One fewer, where there are several, so that a read finds a connection while every write hangs.
+    /// One permit fewer if there are several, so that a read gets a connection while every write hangs.
     writes: Arc<Semaphore>,
     is_closed: AtomicBool,
 }
 
-/// A connection for one call; dropping it gives it back if the call came to its end.
+/// A connection for one call. Dropping it returns it to the pool if the call ended.
 pub(crate) struct Lent {
     connection: Option<Connection>,
-    /// Whether somebody else may have it. A call that was broken off leaves a connection in an unknown state.
+    /// Whether another call may use it. A call that was aborted leaves its connection in an unknown state.
     is_usable: bool,
     pool: Pool,
     permit: Option<Permit>,
 }
 
-/// The right to one connection. It outlives a call that was given up: PostgreSQL may still be at its statement, and the
-/// connection counts until it is closed.
+/// A permit for one connection. It outlives a call that was given up: PostgreSQL may still be running its statement,
+/// and the connection counts until it is closed.
 pub(crate) struct Permit {
     _connection: OwnedSemaphorePermit,
     _write: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
-    /// This many connections for this use.
+    /// A pool with this many connections for this use.
     pub(crate) fn new(address: Address, options: &Options, connections: usize, used: Use) -> Self {
         let connections = connections.max(1);
         Pool {
@@ -154,17 +155,17 @@ impl Pool {
         }
     }
 
-    /// How long a call may take.
+    /// The timeout of a call.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.shared.call_timeout
     }
 
-    /// When a call that begins now must have come to its end.
+    /// The deadline of a call that begins now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.shared.call_timeout
     }
 
-    /// Sees a call through until then.
+    /// Runs a call until its deadline.
     pub(crate) async fn by<T>(
         &self,
         deadline: Instant,
@@ -174,13 +175,13 @@ impl Pool {
         tokio::time::timeout_at(deadline, call).await.unwrap_or(Err(timed_out))
     }
 
-    /// A connection, for one call. Nothing was sent if there is none in time.
+    /// A connection for one call. If none is free by the deadline, the call fails and nothing was sent.
     pub(crate) async fn lend_by(&self, deadline: Instant, purpose: Purpose) -> Result<Lent, Failure> {
         let busy = Failure::Busy(self.shared.call_timeout);
         tokio::time::timeout_at(deadline, self.lend(purpose)).await.unwrap_or(Err(busy))
     }
 
-    /// A connection, however long that takes.
+    /// A connection, without a timeout.
     pub(crate) async fn lend(&self, purpose: Purpose) -> Result<Lent, Failure> {
         let acquire =
             async |permits: &Arc<Semaphore>| permits.clone().acquire_owned().await.map_err(|_| Failure::Closed);
@@ -200,8 +201,8 @@ impl Pool {
         }
     }
 
-    /// A new connection. It counts from its first step on, and also if the call is given up meanwhile: if it comes after all,
-    /// it is there for the next call.
+    /// A new connection. It counts from the start, also if the call is given up before it is made: then it is kept for
+    /// the next call.
     async fn lend_new(&self, permit: Permit) -> Result<Lent, Failure> {
         let (answer, connected) = oneshot::channel();
         let pool = self.clone();
@@ -239,7 +240,7 @@ impl Pool {
         std::iter::from_fn(|| idle.pop()).find(Connection::is_fine)
     }
 
-    /// Closes the connections that nobody uses: they were lost with another one, most likely. Each counts until it is closed.
+    /// Closes the idle connections, which were probably lost together with another one. Each counts until it is closed.
     pub(crate) fn drop_idle(&self) {
         while let Ok(permit) = self.shared.connections.clone().try_acquire_owned() {
             let Some(connection) = self.idle().pop() else { break };
@@ -251,7 +252,7 @@ impl Pool {
         self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets calls under way finish, refuses further ones, and closes the connections.
+    /// Lets calls under way finish, rejects new ones, and closes the connections.
     pub(crate) fn close(&self) {
         self.shared.is_closed.store(true, Ordering::Release);
         self.shared.writes.close();
@@ -275,7 +276,8 @@ impl UntilClosed {
 }
 
 impl Lent {
-    /// The call came to its end. If nobody knows what it did, or if the connection is at fault, nobody else gets it.
+    /// Ends the call. If its outcome is unknown, or if the connection is the cause of a failure, the connection is not
+    /// used again.
     pub(crate) fn came_to<T>(&mut self, outcome: &Result<T, Failure>) {
         let is_unfit = |failure: &Failure| failure.is_in_doubt() || failure.is_about_the_connection();
         self.is_usable = !outcome.as_ref().is_err_and(is_unfit);

@@ -1,28 +1,28 @@
-//! How the connections are shared out: each use has its own, so that none waits for another's.
+//! The division of the connections: each use has its own, so that none waits for another.
 
-/// The fewest connections that a store works with.
+/// The fewest connections that a store can work with.
 pub const FEWEST_CONNECTIONS: usize = 5;
 
-/// How many connections each use has.
+/// The number of connections of each use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PoolSizes {
-    /// The writers of batches.
+    /// For the writers of batches.
     pub(crate) batches: usize,
-    /// What a batch left open.
+    /// For batches that are repeated.
     pub(crate) repeats: usize,
-    /// What keeps the work loops: claims, what has run out, heartbeats.
+    /// For the background loops: claims, expired leases, heartbeats.
     pub(crate) loops: usize,
-    /// Everything else: readers wait for each other.
+    /// For everything else, such as reads.
     pub(crate) others: usize,
 }
 
 impl PoolSizes {
-    /// For this many connections, and this many writers of submissions, and as many of settlements.
+    /// Divides this many connections, for this many writers of submissions and as many of settlements.
     pub(crate) fn of(connections: usize, writers: usize) -> Self {
         let (batches, repeats, loops, others) = (2 * writers.max(1), 2, 3, 2);
         match connections.checked_sub(batches + repeats + loops) {
             Some(rest) if rest >= others => PoolSizes { batches, repeats, loops, others: rest },
-            // Too few for everybody: the writers take turns with what is left.
+            // Too few connections: the writers share what is left.
             _ => {
                 let rest = connections.max(FEWEST_CONNECTIONS) - 3;
                 let batches = batches.min(rest);

@@ -1,4 +1,4 @@
-//! What the processes over one database have in common.
+//! The calls of processes that share one database.
 
 use std::sync::PoisonError;
 
@@ -13,11 +13,12 @@ use crate::ops;
 use crate::pool::{call, read, transact};
 use crate::store::PostgresStore;
 
-/// How often notes are taken in one look: each time up to 10,000.
+/// How often records are taken in one look, each time up to 10,000.
 const TAKES: usize = 20;
 
 impl PostgresStore {
-    /// Takes notes of what was enqueued without notifying, as long as there are some. Says whether not all of them were heard.
+    /// Takes the records of tasks that were enqueued without a notification, as long as there are some. Returns whether
+    /// some were not passed on.
     async fn hear_untold(&self) -> Result<bool, Error> {
         let mut is_incomplete = false;
         for _ in 0..TAKES {
@@ -42,7 +43,7 @@ impl Shared for PostgresStore {
     }
 
     async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
-        // Asked first: what is missed from here on is noticed by the next call.
+        // Read first: what is missed from here on is reported by the next call.
         let has_missed = self.news.ear.has_missed();
         let is_incomplete = self.hear_untold().await?;
         let others = call!(self.loop_pool, |connection| async {

@@ -24,12 +24,12 @@ use crate::pool::Pool;
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
-/// A store in a PostgreSQL database that other processes use as well.
+/// A store in a PostgreSQL database that other processes share.
 pub struct PostgresStore {
     pub(crate) pool: Pool,
-    /// For the calls of the background loops.
+    /// Connections for the calls of the background loops.
     pub(crate) loop_pool: Pool,
-    /// For the writers.
+    /// Connections for the writers.
     pub(crate) pools: Pools,
     pub(crate) node: NodeId,
     pub(crate) news: Arc<News>,
@@ -37,13 +37,13 @@ pub struct PostgresStore {
     pub(crate) floors: Arc<Floors>,
     pub(crate) fence: Fence,
     pub(crate) departures: Mutex<Departures>,
-    /// The last submission that failed found no space on the disk.
+    /// Whether the last submission that failed found no space on the disk.
     pub(crate) is_full: AtomicBool,
     pub(crate) upkeep: Upkeep,
-    /// Gone once the store is closed.
+    /// `None` once the store is closed.
     pub(crate) writers: Mutex<Option<Arc<Writers>>>,
     pub(crate) writing: tokio::sync::Mutex<Writing>,
-    /// What goes on beside the calls: it ends with the store.
+    /// Background tasks, which end with the store.
     pub(crate) background: tokio::sync::Mutex<JoinSet<()>>,
     pub(crate) vitals: Vitals,
 }
@@ -91,7 +91,7 @@ impl Work for Settles {
     type Item = ops::settle::EncodedSettlement;
     type Answer = Settled;
     const DOING: &'static str = "settling attempts";
-    /// What was settled already would look like a lease that was lost: the caller knows better what that means.
+    /// A repeated settlement would look like a lost lease. The caller can handle an unknown outcome better.
     const CAN_REPEAT: bool = false;
 
     fn size(item: &Self::Item) -> usize {
@@ -107,7 +107,7 @@ impl Work for Settles {
             self.floors.note_all(&[due]);
             self.floors.note_deadline(deadline);
         }
-        // One that was in doubt may have been settled all the same, and wait.
+        // A settlement whose outcome was unknown may have taken effect, so that its task is pending.
         if answers.contains(&Settled::LeaseLost) {
             self.floors.forget_all();
         }
@@ -116,7 +116,7 @@ impl Work for Settles {
 }
 
 impl PostgresStore {
-    /// Opens the store and, unless told otherwise, brings its schema up to date. Needs tokio's runtime.
+    /// Opens the store and, unless the options disable that, migrates its schema. Needs tokio's runtime.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Connections { pool, loop_pool, writers: pools, listen } = open(&options).await?;
         let node = options.node.clone();
@@ -161,7 +161,7 @@ impl PostgresStore {
         })
     }
 
-    /// Who claims here.
+    /// The identity of this process for claims.
     pub(crate) fn claimant(&self) -> Claimant<'_> {
         Claimant { node: self.node.as_str(), aside: &self.aside }
     }
@@ -170,7 +170,7 @@ impl PostgresStore {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
     }
 
-    /// Tells the others of what a claim has left, though it is due: there is more of it than this process gets done.
+    /// Announces due tasks that a claim left, because there are more than this process can take.
     pub(crate) fn tell_of_left(&self, lanes: &[LaneDue], due_by: Timestamp) {
         let is_due = |lane: &&LaneDue| lane.next_due.is_some_and(|due| due <= due_by);
         for lane in lanes.iter().filter(is_due) {
@@ -178,7 +178,7 @@ impl PostgresStore {
         }
     }
 
-    /// Tells the others of what is due and was not claimed in the same transaction.
+    /// Announces due tasks that were not claimed in the same transaction.
     pub(crate) fn tell_of_unclaimed(&self, due: Vec<(Lane, Timestamp)>, answers: &[Submitted]) {
         for ((lane, at), answer) in due.into_iter().zip(answers) {
             if let Submitted::Created(_, None) = answer {
@@ -194,7 +194,7 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// The lane of a task that is due when it is submitted, and since when.
+/// The lane of a task that is due when it is submitted, and its due time.
 pub(crate) fn due_at_once(new: &NewTask) -> (Lane, Timestamp) {
     (new.task.lane.clone(), new.task.next_attempt_at.unwrap_or(new.task.created_at))
 }

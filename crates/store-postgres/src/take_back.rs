@@ -1,7 +1,7 @@
-//! Brings back rows that were set aside and that this program understands: at its start, and again every few seconds.
+//! Takes back rows that were set aside and that this program can read: at its start, and again every few seconds.
 //!
-//! While nodes are upgraded one after the other, an older program sets aside what a newer one wrote, maybe after the newer
-//! one has started.
+//! While nodes are upgraded one after the other, an older program sets aside rows that a newer one wrote, maybe after
+//! the newer one has started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::news::News;
 use crate::ops::set_aside::{Place, Which, take_back};
 use crate::pool::{Pool, call};
 
-/// The most steps at a start: what is behind them is looked at later.
+/// The most steps at a start; the remaining rows are looked at later.
 const STEPS_AT_START: usize = 50;
 
-/// What cannot be taken back now is not in the way: the store opens without it.
+/// Takes rows back at the start. The store opens even if some cannot be taken back.
 pub(crate) async fn take_back_at_start(pool: &Pool) {
     let (mut taken_back, mut after) = (0, Place::default());
     for _ in 0..STEPS_AT_START {
@@ -36,14 +36,14 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
     }
 }
 
-/// Runs for as long as it is let. Each look goes on where the one before ended.
+/// Takes rows back until it is dropped. Each step continues where the previous one ended.
 pub(crate) async fn take_back_again_and_again(pool: Pool, every: Duration, news: Arc<News>, floors: Arc<Floors>) {
     let mut after = Place::default();
     loop {
         tokio::time::sleep(every).await;
         let from = after.clone();
         let taken_back = call!(pool, |connection| take_back(connection, &from, Which::NotRefused));
-        // What was taken back may wait for long already; of a look that failed nobody knows.
+        // A task that was taken back may be due for long. If the step failed, its outcome is unknown.
         if !matches!(taken_back, Ok((0, _))) {
             floors.forget_all();
             news.ear.missed();

@@ -1,7 +1,8 @@
-//! Whom to trust over TLS. Whatever is asked for, a certificate is checked whole, its name included: `verify-full`.
+//! The trusted certificate authorities for TLS. Whatever the address asks for, a certificate is verified in full,
+//! including its name: `verify-full`.
 //!
-//! `sslrootcert` and the stricter words of `sslmode` mean what they mean to PostgreSQL's own programs; the driver knows
-//! neither, so they are taken out of the address before it reads it.
+//! `sslrootcert` and the stricter values of `sslmode` mean the same as in PostgreSQL's own programs. The driver
+//! supports neither, so they are removed from the address before the driver parses it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +10,24 @@ use redrive_dial::{Authorities, AuthorityError as Error};
 
 use crate::connect::ConnectError;
 
-/// The name that stands for the system's authorities.
+/// The value of `sslrootcert` for the system's authorities.
 const SYSTEM: &str = "system";
 
-/// What an address wants, apart from what the driver understands.
+/// The TLS options of an address that the driver does not support.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The address without it.
+    /// The address without these options.
     pub(crate) address: String,
-    /// `sslmode` is `verify-ca` or `verify-full`: without TLS there is no connection.
+    /// Whether `sslmode` is `verify-ca` or `verify-full`: no connection is made without TLS.
     pub(crate) verifies: bool,
-    /// `sslrootcert`: a file whose authorities are trusted in place of the system's.
+    /// `sslrootcert`: a file whose authorities are trusted instead of the system's.
     pub(crate) root_certificates: Option<PathBuf>,
 }
 
 impl Wanted {
     pub(crate) fn read(address: &str) -> Result<Self, ConnectError> {
         let mut wanted = Wanted::default();
-        // A URL has its options behind the first question mark, and anything else is a list of pairs.
+        // A URL has its options behind the first question mark. Any other address is a list of pairs.
         let (place, options, between) = match address.split_once("://") {
             Some(_) => match address.split_once('?') {
                 Some((place, options)) => (Some(place), options, '&'),
@@ -52,7 +53,7 @@ impl Wanted {
     }
 }
 
-/// A value as it was before it was put into a URL.
+/// Decodes a percent-encoded value of a URL.
 fn decoded(value: &str) -> Result<String, ConnectError> {
     let wrong = || ConnectError::Address(": sslrootcert is not percent-encoded as it should be".to_owned());
     let mut bytes = Vec::with_capacity(value.len());
@@ -69,7 +70,7 @@ fn decoded(value: &str) -> Result<String, ConnectError> {
     String::from_utf8(bytes).map_err(|_| wrong())
 }
 
-/// Whom to trust: the authorities of `instead`, or else the system's, and those of `extra`.
+/// The trusted authorities: those of `instead`, or else the system's, and those of `extra`.
 pub(crate) fn authorities(instead: Option<&Path>, extra: &[PathBuf]) -> Result<Authorities, Error> {
     let first = match instead.filter(|path| path.as_os_str() != SYSTEM) {
         Some(path) => Authorities::none().and(&[path.to_owned()])?,
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_the_driver_does_not_know_is_taken_out_of_the_address() {
-        // address, what is left of it, whether it verifies, the file
+        // address, the rest of it, whether it verifies, the file
         let cases = [
             ("postgres://a@b/c", "postgres://a@b/c", false, None),
             ("postgres://a@b/c?sslmode=require", "postgres://a@b/c?sslmode=require", false, None),

@@ -1,5 +1,5 @@
-//! What has to be done now and then, a while after somebody wrote something, and never while nobody does: the rows of the
-//! table of counts are added up, and tables that have outgrown what the planner knows of them are looked at.
+//! Periodic upkeep of the tables, a while after a write and never without one: merges the rows of the table of counts,
+//! and analyses tables that have outgrown their statistics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::ops::{analyze, counts};
 use crate::pool::{Pool, call};
 
-/// Says that something was written.
+/// A handle that reports writes.
 #[derive(Clone, Default)]
 pub(crate) struct Upkeep {
     ring: Arc<Notify>,
@@ -20,7 +20,7 @@ impl Upkeep {
         self.ring.notify_one();
     }
 
-    /// Runs for as long as it is let: so long after the first write, each time.
+    /// Runs until it is dropped: each time, `after` the first write.
     pub(crate) async fn run(self, pool: Pool, after: Duration) {
         loop {
             self.ring.notified().await;

@@ -1,13 +1,13 @@
 //! Inserting many rows with few statements.
 //!
-//! Beginning and ending a statement, and finding its place in a tree from the root, cost more than the row itself. A
-//! statement with many rows pays for that once, and walks on from row to row.
+//! Starting and finishing a statement, and finding the place of a row from the root of the tree, cost more than the row
+//! itself. A statement with many rows pays for that once, and continues from row to row.
 
 use rusqlite::{CachedStatement, Connection, ToSql};
 
 use crate::failure::Failure;
 
-/// Rows of the larger statement: beyond this, more gain nothing.
+/// Rows of the larger statement. More rows gain nothing.
 const ROWS: usize = 16;
 
 /// An INSERT in two sizes: for one row and for many.
@@ -18,16 +18,16 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    /// `insert` is the statement up to VALUES; `columns` is how many values a row has.
+    /// `insert` is the statement up to VALUES; `columns` is the number of values of a row.
     ///
-    /// The statement should say how it resolves a conflict, other than by ABORT, which keeps a copy of every page that
-    /// it touches to be able to take back a half of the rows. Here the whole transaction is taken back anyway: FAIL.
+    /// The statement should name a conflict resolution other than ABORT, which keeps a copy of every page that it
+    /// touches to be able to undo a part of the rows. Here the whole transaction is rolled back anyway: FAIL.
     pub(crate) fn new(insert: &str, columns: usize) -> Self {
         let row = format!("({})", vec!["?"; columns].join(", "));
         Bulk { one: format!("{insert} VALUES {row}"), many: format!("{insert} VALUES {}", vec![row; ROWS].join(", ")) }
     }
 
-    /// Inserts the rows, in their order; `bind` puts the values of one row.
+    /// Inserts the rows in their order; `bind` puts the values of one row.
     pub(crate) fn insert<T>(
         &self,
         connection: &Connection,

@@ -1,14 +1,14 @@
-//! Moving what was committed from the write-ahead log into the database file, on a thread of its own.
+//! The checkpointer: a thread that moves committed pages from the write-ahead log into the database file.
 //!
-//! A checkpoint writes and syncs the database file, which takes many times as long as a commit: done by the writer it
-//! would be everybody's worst latency. Here it is PASSIVE, which waits for nobody and keeps nobody waiting. Under
-//! sustained load it never quite catches up, and the log only starts over when it has: so when the log grows beyond its
-//! limit, the writer is asked to do the small rest itself, between two transactions.
+//! A checkpoint writes and syncs the database file, which takes many times as long as a commit. In the writer it would
+//! set the worst latency of every call. On this thread it is PASSIVE, which neither waits for other connections nor
+//! blocks them. Under sustained load it never quite catches up, and the log starts over only when it has. So when the
+//! log grows beyond its limit, the writer does the small rest itself, between two transactions.
 //!
-//! SQLite syncs the database file only in a checkpoint that catches up, so that would be the writer's: 150 ms, every 2 s at
-//! full load, in which nothing is committed. So the file is synced here before the writer is asked.
+//! SQLite syncs the database file only in a checkpoint that catches up. That would be the writer's: 150 ms, every 2 s
+//! at full load, in which nothing is committed. So this thread syncs the file before it sets the writer's flag.
 //!
-//! No commits, no wake-ups.
+//! Without commits the thread does not wake up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 
-/// How long to leave a disk alone that refused a checkpoint.
+/// How long to pause after a checkpoint that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The handle to the thread. Dropping it makes a last checkpoint and ends the thread.
@@ -33,16 +33,17 @@ pub(crate) struct Checkpointer {
 
 #[derive(Default)]
 struct Shared {
-    /// There were commits since the last checkpoint began.
+    /// Whether there were commits since the last checkpoint began.
     dirty: AtomicBool,
-    /// The log is beyond its limit.
+    /// Whether the log is beyond its limit.
     restart: AtomicBool,
     stopped: Mutex<bool>,
     wake: Condvar,
 }
 
 impl Checkpointer {
-    /// Starts the thread. It shares the directory's lock, so that nobody opens the database before the last checkpoint.
+    /// Starts the thread. It shares the directory's lock, so that no other process opens the database before the last
+    /// checkpoint.
     pub(crate) fn start(
         connection: Connection,
         options: &Options,
@@ -65,16 +66,16 @@ impl Checkpointer {
         Ok(Checkpointer { shared, thread: Some(thread) })
     }
 
-    /// Says that there is something to move.
+    /// Notifies the thread of a commit.
     pub(crate) fn committed(&self) {
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
-            // Under the lock, or the thread could be between looking at `dirty` and waiting.
+            // Under the lock, or the thread could be between reading `dirty` and waiting.
             let _stopped = self.shared.lock();
             self.shared.wake.notify_one();
         }
     }
 
-    /// Whether the writer should restart the log now; asks once per checkpoint.
+    /// Whether the writer should restart the log now; `true` once per checkpoint.
     pub(crate) fn wants_restart(&self) -> bool {
         self.shared.restart.load(Ordering::Relaxed) && self.shared.restart.swap(false, Ordering::AcqRel)
     }
@@ -95,20 +96,20 @@ impl Shared {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a commit; `false` if it is time to stop instead.
+    /// Waits for a commit; `false` if the thread must stop instead.
     fn wait_for_commit(&self) -> bool {
         let waiting = self.wake.wait_while(self.lock(), |stopped| !*stopped && !self.dirty.load(Ordering::Acquire));
         !*waiting.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets some time pass; `false` if it is time to stop instead.
+    /// Waits for some time; `false` if the thread must stop instead.
     fn pause(&self, time: Duration) -> bool {
         let paused = self.wake.wait_timeout_while(self.lock(), time, |stopped| !*stopped);
         !*paused.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// What the thread owns. The connection is closed before the lock is given up, in this order.
+/// What the thread owns. The fields are dropped in this order: the connection is closed before the lock is released.
 struct Work {
     shared: Arc<Shared>,
     connection: Connection,
@@ -138,8 +139,9 @@ impl Work {
                 }
             }
         }
-        // SQLite removes the log when its last connection is closed. Cutting it off first (TRUNCATE) is not safe: a power loss
-        // may leave the beginning of it, which the next start would put over what is newer in the database.
+        // SQLite removes the log when its last connection is closed. Truncating it before (TRUNCATE) is not safe: a
+        // power loss may leave the beginning of it, and the next start would write that over newer pages of the
+        // database.
         if let Err(error) = self.move_what_there_is() {
             tracing::warn!(%error, "the last checkpoint failed; the log is kept and the next start reads it");
         }
@@ -147,7 +149,8 @@ impl Work {
 
     fn checkpoint(&self) -> Result<(), Error> {
         if self.move_what_there_is()? > self.limit_bytes {
-            // The first sync takes long, so much is committed meanwhile; what is committed during the second is the small rest.
+            // The first sync takes long, so much is committed meanwhile. The small rest is what is committed during the
+            // second sync.
             self.sync()?;
             self.move_what_there_is()?;
             self.sync()?;
@@ -164,7 +167,7 @@ impl Work {
         self.lock.sync_database().map_err(|error| Error::Unavailable(format!("syncing the database: {error}")))
     }
 
-    /// Returns the size of the log.
+    /// Moves the log into the database; returns the size of the log.
     fn move_log(&self) -> Result<u64, Failure> {
         let passive = "PRAGMA wal_checkpoint(PASSIVE)";
         let frames: i64 = self.connection.prepare_cached(passive)?.query_row([], |row| row.get(1))?;

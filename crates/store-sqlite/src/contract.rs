@@ -1,4 +1,4 @@
-//! The contract, each call handed to the writer or to a reader.
+//! The store's contract: each call goes to the writer or to a reader.
 
 use std::sync::Arc;
 
@@ -42,13 +42,13 @@ impl Store for SqliteStore {
         self
     }
 
-    /// The directory's lock keeps others out.
+    /// Always true: the directory's lock keeps other processes out.
     fn is_exclusive(&self) -> bool {
         true
     }
 
     async fn close(&self) {
-        // Readers first: the last checkpoint needs the log to itself.
+        // Readers first: the last checkpoint must be the only user of the log.
         self.readers.close().await;
         self.writer.close().await;
     }

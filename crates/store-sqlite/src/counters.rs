@@ -1,6 +1,6 @@
-//! Numbers that are kept so that nobody has to count: tasks by status, and tasks per policy version.
+//! Counters: the numbers of tasks by status and per policy version, so that no query has to count rows.
 //!
-//! What a transaction changes is added up here and written once, before it is committed.
+//! The changes of a transaction are added up in memory and written once, before the commit.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::failure::Failure;
 /// The changes of the open transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// By tenant and status.
+    /// The change of the number of tasks, by tenant and status.
     tasks: BTreeMap<(i64, i64), i64>,
-    /// By policy version.
+    /// The change of the uses, by policy version.
     versions: BTreeMap<i64, Uses>,
 }
 
@@ -26,25 +26,25 @@ struct Uses {
 }
 
 impl Counters {
-    /// A task came to be in `status`.
+    /// Counts a new task in `status`.
     pub(crate) fn added(&mut self, tenant: i64, version: i64, status: Status) {
         self.change(tenant, version, status, 1);
         self.versions.entry(version).or_default().kept += 1;
     }
 
-    /// A task went from one status to another.
+    /// Counts a task that changed its status.
     pub(crate) fn moved(&mut self, tenant: i64, version: i64, from: Status, to: Status) {
         self.change(tenant, version, from, -1);
         self.change(tenant, version, to, 1);
     }
 
-    /// A task in `status` is gone.
+    /// Counts a removed task that was in `status`.
     pub(crate) fn removed(&mut self, tenant: i64, version: i64, status: Status) {
         self.change(tenant, version, status, -1);
         self.versions.entry(version).or_default().kept -= 1;
     }
 
-    /// Writes the changes into the open transaction, which takes them back if it is rolled back.
+    /// Writes the changes into the open transaction, so that a rollback undoes them.
     pub(crate) fn write(&mut self, connection: &Connection) -> Result<(), Failure> {
         let mut count = connection.prepare_cached(
             "INSERT INTO task_counts (tenant, status, tasks) VALUES (?1, ?2, ?3)
@@ -64,7 +64,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Forgets what was not written.
+    /// Drops the changes that were not written.
     pub(crate) fn clear(&mut self) {
         self.tasks.clear();
         self.versions.clear();

@@ -1,7 +1,7 @@
-//! What can go wrong in SQLite, and what each of it means.
+//! Failures of SQLite, and their classification.
 //!
-//! A failed sync ends the process. After it nobody knows what is on the disk: the kernel may have dropped the pages and
-//! would report the next sync as fine. Starting again reads what is really there.
+//! A failed sync ends the process. After it, the content of the disk is unknown: the kernel may have dropped the pages
+//! and would report the next sync as successful. A restart reads what is really on the disk.
 
 use redrive_store::Error;
 use rusqlite::ffi;
@@ -9,26 +9,26 @@ use rusqlite::ffi;
 /// Why a job on a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// SQLite said no.
+    /// SQLite returned an error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// A value that nobody here can have written.
+    /// A stored value that this program cannot have written.
     #[error("{0}")]
     Corrupt(String),
 }
 
 impl Failure {
-    /// A value that cannot be understood, and where it stands.
+    /// A failure about a value that cannot be read, and where it is stored.
     pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
         Failure::Corrupt(format!("{place}: {what}"))
     }
 
-    /// The same failure, if it is not about a value; else with the place where the value stands.
+    /// Adds the place of the value to a failure about a value; other failures stay unchanged.
     pub(crate) fn at(self, place: impl std::fmt::Display) -> Self {
         if self.is_about_a_value() { Failure::corrupt(place, self) } else { self }
     }
 
-    /// Whether it is about what a row says, and not about the database.
+    /// Whether the failure is about a stored value and not about the database.
     pub(crate) fn is_about_a_value(&self) -> bool {
         match self {
             Failure::Corrupt(_) => true,
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The contract's error for this failure while `doing` something; does not return from a failed sync.
+    /// The contract's error for this failure during the operation `doing`; does not return after a failed sync.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let error = match self {
             Failure::Corrupt(what) => return Error::Corrupt(format!("{doing}: {what}")),
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Whether a column does not hold what it should.
+/// Whether a column has a value of the wrong type or form.
 fn is_about_a_value(error: &rusqlite::Error) -> bool {
     matches!(
         error,
@@ -63,7 +63,7 @@ fn is_about_a_value(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What an error of SQLite means to a store.
+/// The meaning of a SQLite error for the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Full,
@@ -98,7 +98,7 @@ impl Kind {
 
 fn end_process(what: &str) -> ! {
     tracing::error!(error = what, "the disk failed to sync; ending the process");
-    // The log's writer may be another thread, which an abort does not wait for.
+    // The log's writer may be another thread, and an abort does not wait for it.
     eprintln!("redrive: the disk failed to sync; ending the process: {what}");
     std::process::abort();
 }

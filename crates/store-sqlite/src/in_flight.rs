@@ -1,18 +1,18 @@
-//! What the writer remembers of the tasks that it handed out.
+//! The writer's memory of tasks in flight.
 //!
-//! Nearly every settlement is a success of a task that this process claimed a moment ago. Whether its lease holds is
-//! known from here, and the row is not read a second time. Nobody else writes, so what is remembered is true;
-//! forgetting is harmless: then the row is read.
+//! Nearly every settlement is a success of a task that this process claimed a moment ago. This memory tells whether its
+//! lease is still held, so the row is not read again. No other process writes, so the memory is correct. An entry may
+//! be forgotten at any time: then the row is read.
 
 use std::collections::HashMap;
 
 use redrive_core::TaskId;
 use redrive_store::Token;
 
-/// The most claims that are remembered. More are rarely in flight, and forgetting is harmless.
+/// The most claims that are remembered. There are rarely more in flight.
 const LIMIT: usize = 65_536;
 
-/// The claim that a task is in flight under.
+/// The claim under which a task is in flight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
     pub(crate) tenant: i64,
@@ -35,7 +35,7 @@ impl InFlight {
         self.claims.insert(task, claim);
     }
 
-    /// The claim, if the task is known to be in flight under this very token; it is not remembered any longer.
+    /// Removes and returns the claim, if the task is in flight under this token.
     pub(crate) fn take(&mut self, task: TaskId, tenant: i64, token: Token) -> Option<Claim> {
         let claim = self.claims.get(&task)?;
         if claim.tenant != tenant || claim.token != token {
@@ -44,7 +44,7 @@ impl InFlight {
         self.claims.remove(&task)
     }
 
-    /// What was claimed or settled may not have been.
+    /// Forgets everything, because claims and settlements may have been rolled back.
     pub(crate) fn rolled_back(&mut self) {
         self.claims.clear();
     }

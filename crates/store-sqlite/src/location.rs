@@ -1,4 +1,5 @@
-//! Where the files are: a path may come to lead to another file, or to none, while the process has its own open.
+//! The location of the files: detects that a path leads to another file, or to none, while the process has its own file
+//! open.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,17 @@ pub(crate) struct Location {
     files: Vec<(PathBuf, Identity)>,
 }
 
-/// What tells a file from every other one: device and number.
+/// What identifies a file: device and inode number.
 type Identity = (u64, u64);
 
 impl Location {
-    /// These files, which are there.
+    /// Records these files, which must exist.
     pub(crate) fn of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
         let files = paths.into_iter().map(|path| Ok((path.to_owned(), identity(path)?)));
         Ok(Location { files: files.collect::<io::Result<_>>()? })
     }
 
-    /// An error if one of the files is not there any more, or is another one.
+    /// Fails if one of the files is missing, or has been replaced.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (path, before) in &self.files {
             let what = match identity(path) {
@@ -42,7 +43,7 @@ impl Location {
 #[cfg(unix)]
 fn identity(path: &Path) -> io::Result<Identity> {
     use std::os::unix::fs::MetadataExt;
-    // Looks without opening: whoever closes a file of SQLite's loses its locks.
+    // Reads the metadata without opening: a process that closes any handle of a file loses SQLite's locks on it.
     std::fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 

@@ -10,17 +10,18 @@ use crate::open::OpenError;
 /// The name of the file that is locked.
 pub(crate) const FILE: &str = "lock";
 
-/// Held while the store is open; the operating system lets go of it when the process ends, however it ends.
+/// Held while the store is open. The operating system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,
-    /// A handle of the database file for [`DirectoryLock::sync_database`]. It lives here because whoever closes any handle of
-    /// a file loses all of the process's locks on it, SQLite's too: everybody with a connection has a share of this lock.
+    /// A handle of the database file for [`DirectoryLock::sync_database`]. It is kept here because closing any handle
+    /// of a file drops all locks of the process on it, including SQLite's. Every part with a connection shares this
+    /// lock.
     database: OnceLock<File>,
 }
 
 impl DirectoryLock {
-    /// Makes the directory if needed and takes its lock, without waiting.
+    /// Creates the directory if needed and takes its lock, without waiting.
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -46,15 +47,16 @@ impl DirectoryLock {
         Ok(())
     }
 
-    /// Makes what was written to the database file durable.
+    /// Syncs the database file.
     pub(crate) fn sync_database(&self) -> io::Result<()> {
         self.database.get().map_or(Ok(()), File::sync_data)
     }
 }
 
-/// Bodies and headers carry secrets: nobody else may look in. A directory that is there keeps the rights it has.
+/// Creates the directory so that other users cannot read it: bodies and headers may contain secrets. An existing
+/// directory keeps its permissions.
 ///
-/// What was made is made durable: without its name in the directory above, all that is synced inside is lost.
+/// The new directories are synced: without its name in the directory above, everything that is synced inside is lost.
 fn make_private(directory: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| is_missing(path)).collect();
     let mut builder = std::fs::DirBuilder::new();
@@ -69,7 +71,7 @@ fn is_missing(path: &Path) -> bool {
     !path.as_os_str().is_empty() && !path.exists()
 }
 
-/// Makes a name durable: a sync of the directory that it is in.
+/// Makes a name durable by a sync of the directory that contains it.
 pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()

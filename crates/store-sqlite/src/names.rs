@@ -1,8 +1,8 @@
 //! Numbers for the names that occur in every row: tenants, lanes, policy versions.
 //!
-//! Each connection has its own cache, filled from what that connection can see. A number, once committed, never means
-//! anything else, so an entry needs no invalidation, with two exceptions, both of them the writer's: what a batch added
-//! may be rolled back, and a deleted policy takes no new tasks. Then the writer forgets everything and asks again.
+//! Each connection has its own cache, filled from what that connection can read. A committed number never changes its
+//! meaning, so an entry needs no invalidation. There are two exceptions, both in the writer: numbers that a batch added
+//! may be rolled back, and a deleted policy accepts no new tasks. In these cases the writer clears its cache.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::failure::Failure;
 
-/// The most names of a kind in one cache. One that is full is emptied: simpler than choosing, and rare.
+/// The most names of a kind in one cache. A full cache is cleared, which is simple and rare.
 const LIMIT: usize = 65_536;
 
 /// A lane's number and its tenant's.
@@ -22,7 +22,7 @@ pub(crate) struct LaneKey {
     pub(crate) tenant: i64,
 }
 
-/// The names that one connection knows.
+/// The cached names of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tenant_keys: HashMap<TenantId, i64>,
@@ -30,7 +30,7 @@ pub(crate) struct Names {
     lanes: HashMap<i64, Lane>,
     version_keys: HashMap<(i64, PolicyRef), i64>,
     versions: HashMap<i64, PolicyRef>,
-    /// Whether the open transaction gave out numbers.
+    /// Whether the open transaction assigned new numbers.
     grew: bool,
 }
 
@@ -107,7 +107,7 @@ impl Names {
         Ok(lane)
     }
 
-    /// The number of a policy version that takes new tasks, if there is one.
+    /// The number of a policy version that accepts new tasks, if it exists.
     pub(crate) fn version_key(
         &mut self,
         connection: &Connection,

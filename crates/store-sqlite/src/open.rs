@@ -1,8 +1,8 @@
-//! Opening a data directory: whose is it, is it ours, is it of a version that we know.
+//! Opening a data directory: takes its lock, and checks that the database is Redrive's and of a supported version.
 //!
-//! A database is made under another name and moved into place when it is complete, so a file that is there is either
-//! whole or not ours; and the check whether it is ours reads the file's header without opening the database, so that a
-//! file which is refused is not touched.
+//! A database is made under another name and moved into place when it is complete, so an existing file is either whole
+//! or not Redrive's. The check reads the file's header without opening the database, so that a file which is refused is
+//! not changed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -35,12 +35,12 @@ pub enum OpenError {
     /// The directory, or a file in it, cannot be used.
     #[error("cannot use {}", path.display())]
     Directory {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Another process, or another store in this one, has it open.
+    /// Another process, or another store in this process, has it open.
     #[error("the data directory {} is in use by another process", path.display())]
     InUse {
         /// The directory.
@@ -57,17 +57,17 @@ pub enum OpenError {
     TooNew {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         found: i32,
-        /// The newest version that this program knows.
+        /// The newest version that this program supports.
         newest: i32,
     },
-    /// The database refused.
+    /// SQLite failed.
     #[error("cannot open {}", path.display())]
     Database {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Error,
     },
 }
@@ -97,7 +97,7 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
     start(&path, options, connection, keys, &lock).map_err(|source| OpenError::Database { path, source })
 }
 
-/// Brings the database to what the rest of the program expects.
+/// Migrates the database, takes back what was set aside, expires all leases, and reads the newest keys.
 fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, Failure> {
     schema::migrate(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -138,7 +138,7 @@ fn start(
     Ok(Parts { writer, readers, vitals, location })
 }
 
-/// Makes a database of the newest version and moves it into place.
+/// Creates a database of the newest version and moves it into place.
 fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
     let unfinished = directory.join(UNFINISHED);
     let at = |source| OpenError::Directory { path: unfinished.clone(), source };
@@ -161,22 +161,23 @@ fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
     keep_from_others(&unfinished).map_err(at)?;
     std::fs::rename(&unfinished, path).map_err(at)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(at)?;
-    // The directory may be one that an earlier start made and did not live to sync. Who may not even look above it did
-    // not make it.
+    // An earlier start may have made the directory and died before it was synced. A process that may not open the
+    // directory above did not make it.
     match lock::sync_name(directory) {
         Err(source) if source.kind() != io::ErrorKind::PermissionDenied => Err(at(source)),
         _ => Ok(()),
     }
 }
 
-/// Headers may carry secrets, and the directory may be one that others can look into. The log gets the file's own mode.
+/// Sets the file's mode to private: headers may contain secrets, and others may be able to read the directory. The log
+/// gets the same mode.
 fn keep_from_others(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(())
 }
 
-/// Refuses a file that is not ours or too new.
+/// Refuses a file that is not Redrive's, or of a newer version.
 fn inspect(path: &Path) -> Result<(), OpenError> {
     let header = Header::read(path).map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
     let newest = schema::newest();
@@ -198,7 +199,7 @@ fn inspect(path: &Path) -> Result<(), OpenError> {
     if found > newest { Err(too_new(found)) } else { Ok(()) }
 }
 
-/// What the first bytes of a database file say (<https://www.sqlite.org/fileformat.html>).
+/// The first bytes of a database file (<https://www.sqlite.org/fileformat.html>).
 struct Header {
     application_id: i32,
     version: i32,
@@ -210,7 +211,7 @@ impl Header {
     const VERSION_AT: usize = 60;
     const APPLICATION_ID_AT: usize = 68;
 
-    /// `None` if this is no SQLite database at all.
+    /// Reads the header; `None` if this is not a SQLite database.
     fn read(path: &Path) -> io::Result<Option<Header>> {
         let mut bytes = [0; Header::BYTES];
         match File::open(path)?.read_exact(&mut bytes) {

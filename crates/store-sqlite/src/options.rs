@@ -1,23 +1,23 @@
-//! What can be set, and what it is when nobody does.
+//! Settings of the store, and their defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_store::group_commit;
 
-/// How a store is opened. Zero, where it makes no sense, is taken as one.
+/// How a store is opened. Zero counts as one where zero is invalid.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The directory that holds the database and its lock; made if it is missing.
+    /// The directory that holds the database and its lock; created if it is missing.
     pub directory: PathBuf,
     /// Threads that read, each with its own connection.
     pub readers: usize,
     /// Page cache of the writer; each reader has a quarter of it.
     pub cache_bytes: usize,
-    /// How many idempotency keys are kept in memory before they are moved to the index on disk; up to twice as many
-    /// are held while that is under way. A restart reads as many tasks to find them again.
+    /// How many idempotency keys are kept in memory before they are moved to the index on disk. Up to twice as many are
+    /// held while they are moved. A restart reads as many tasks to find them again.
     pub recent_keys: usize,
-    /// The size of the write-ahead log at which the writer pauses for the rest of a checkpoint and starts it over.
+    /// The size of the write-ahead log at which the writer completes a checkpoint and starts the log over.
     pub wal_limit_bytes: u64,
     /// How long after a commit the checkpointer begins its work.
     pub checkpoint_after: Duration,

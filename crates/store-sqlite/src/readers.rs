@@ -1,7 +1,7 @@
-//! Reading: a few threads, each with its own connection, apart from the writer and from the async threads.
+//! Reading: a few threads with their own connections, separate from the writer and from the async threads.
 //!
-//! A read sees one moment of the database, whatever is committed meanwhile. It goes on while the writer is busy and
-//! while the disk is full.
+//! A read uses one snapshot of the database, whatever is committed meanwhile. Reads continue while the writer is busy
+//! and while the disk is full.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::names::Names;
 
-/// The most reads that are queued; further callers wait until there is room.
+/// The most queued reads; further callers wait until there is room.
 const QUEUE: usize = 1_024;
 
-/// A connection that reads, and the names that it knows.
+/// A connection that reads, and its cached names.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
     pub(crate) names: Names,
@@ -85,14 +85,14 @@ impl Readers {
         answer.await.unwrap_or_else(|_| Err(Error::Unavailable(format!("{doing}: the reading thread panicked"))))
     }
 
-    /// Finishes what is queued, ends the threads and waits for them.
+    /// Finishes the queued reads, ends the threads and waits for them.
     pub(crate) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         if self.queue.send(Message::Close).await.is_err() {
             tracing::debug!("the reading threads had ended before they were closed");
         }
         let mut ended = self.ended.clone();
-        // Nothing is ever sent here: the error is the sign that all threads dropped their end.
+        // Nothing is ever sent here: the error means that all threads dropped their end.
         while ended.changed().await.is_ok() {}
     }
 }
@@ -116,8 +116,8 @@ fn read_until_closed(reader: &mut Reader, incoming: &Mutex<mpsc::Receiver<Messag
 
 /// The next job; `None` once the queue is closed and empty.
 ///
-/// Waiting happens under the lock: one thread waits for work, the others for their turn to wait. So whoever is told to
-/// close must do it before letting go of the lock, which the next one to wait would keep.
+/// A thread waits for a job while it holds the lock, and the others wait for the lock. So a thread that receives
+/// `Close` must close the queue before it releases the lock: the next thread would hold the lock and wait forever.
 fn next_job(incoming: &Mutex<mpsc::Receiver<Message>>) -> Option<Job> {
     let mut incoming = incoming.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

@@ -1,4 +1,4 @@
-//! The store: one writer, a few readers, and how jobs get to them.
+//! The store: one writer, a few readers, and the calls that pass jobs to them.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store, or makes it if the directory has none. Blocks while it reads the newest idempotency keys.
+    /// Opens the store, or creates it if the directory has none. Blocks while it reads the newest idempotency keys.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let Parts { writer, readers, vitals, location } = open(&options)?;
         Ok(SqliteStore { writer, readers, vitals, location })
     }
 
-    /// Runs a job that finds all rows of its transaction written.
+    /// Runs a job on the writer, after all rows of its transaction have been written.
     pub(crate) async fn write<R: Send + 'static>(
         &self,
         doing: &'static str,
@@ -41,7 +41,7 @@ impl SqliteStore {
         .await
     }
 
-    /// Reads, and sets aside what could not be understood. Then it is read again, because that may have stood before others.
+    /// Reads, sets unreadable rows aside, and reads again, because these rows may have come before others.
     pub(crate) async fn read_around<R: Send + 'static>(
         &self,
         doing: &'static str,
@@ -61,7 +61,7 @@ impl SqliteStore {
             match aside {
                 Ok(0) => return Ok(found),
                 Ok(_) => {}
-                // A full disk, for example: what can be understood is still found.
+                // On a full disk, for example: the readable rows are still returned.
                 Err(error) => {
                     tracing::warn!(%error, "rows that cannot be understood could not be set aside");
                     return Ok(found);
@@ -87,7 +87,7 @@ impl SqliteStore {
         .await
     }
 
-    /// Runs a job that knows what to do about rows that are not written yet.
+    /// Runs a job on the writer that handles rows which are not written yet.
     pub(crate) async fn gather<R: Send + 'static>(
         &self,
         doing: &'static str,

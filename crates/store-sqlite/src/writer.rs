@@ -1,7 +1,7 @@
 //! What the writing thread owns.
 //!
-//! Beside the connection there are things in memory that mirror the database. Each of them follows the transaction: it
-//! takes part in the commit, and it forgets what was rolled back.
+//! Besides the connection there is memory that mirrors the database. Each part of it follows the transaction: it takes
+//! part in the commit, and drops what was rolled back.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::keys::Keys;
 use crate::names::Names;
 use crate::ops::{settle, submit};
 
-/// The one connection that writes, and what mirrors it in memory.
+/// The one connection that writes, and the memory that mirrors its data.
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) names: Names,
@@ -27,23 +27,24 @@ pub(crate) struct Writer {
     pub(crate) counters: Counters,
     pub(crate) in_flight: InFlight,
     pub(crate) unwritten: Unwritten,
-    /// What SQLite had counted when the open transaction began: a job may turn out to change nothing.
+    /// SQLite's count of changes when the open transaction began: a job may change nothing.
     changes_before: u64,
-    /// Dropped after the connection: its last checkpoint is not in anybody's way.
+    /// Dropped after the connection, so that its last checkpoint is not blocked.
     checkpointer: Checkpointer,
 }
 
 /// Rows of the open transaction that are decided and not written yet.
 ///
-/// Most jobs bring one task, and finding a prepared statement for each of its rows costs as much as some of the rows.
-/// So the rows of a whole batch are gathered here and written table by table, before the commit or before anybody looks.
+/// Most jobs have one task, and looking up a prepared statement for each of its rows costs as much as some of the rows.
+/// So the rows of a whole batch are gathered here and written table by table, before the commit or before a job reads
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
     pub(crate) tasks: Vec<submit::Row>,
     pub(crate) successes: Vec<settle::Ending>,
 }
 
-/// One of the items of a job. The job keeps them all, because it may have to run again.
+/// One of the items of a job. The job keeps all items, because it may have to run again.
 #[derive(Debug)]
 pub(crate) struct OneOf<T> {
     pub(crate) all: Arc<[T]>,
@@ -78,7 +79,7 @@ impl Writer {
         }
     }
 
-    /// Writes the rows that are gathered: for everybody who reads or changes a task's row.
+    /// Writes the gathered rows, before a task's row is read or changed.
     pub(crate) fn write_rows(&mut self) -> Result<(), Failure> {
         let Unwritten { tasks, successes } = &mut self.unwritten;
         if !tasks.is_empty() {
@@ -106,7 +107,7 @@ impl Backend for Writer {
         if self.checkpointer.wants_restart()
             && let Err(failure) = connection::restart_log(&self.connection)
         {
-            // No reason to refuse work: a disk that is really broken refuses the commit.
+            // Not a reason to reject work: on a broken disk the commit fails.
             let error = failure.into_error("restarting the log");
             tracing::warn!(%error, "the log could not be restarted and goes on growing");
         }

@@ -1,4 +1,4 @@
-//! The facts that hold for every store.
+//! The conformance suite for the SQLite store.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -13,7 +13,7 @@ async fn fresh() -> Fresh {
 
 redrive_store::conformance!(fresh);
 
-/// The same facts where every key soon moves to disk.
+/// The same suite with a small limit, so that keys soon move to disk.
 mod with_few_keys_in_memory {
     use super::*;
 

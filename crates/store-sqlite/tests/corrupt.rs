@@ -1,4 +1,4 @@
-//! A row that cannot be understood harms itself alone: it is set aside, and taken back by a program that understands it.
+//! Unreadable rows: each affects only itself, is set aside, and is taken back by a program that can read it.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 
 use support::{database, open};
 
-/// What somebody may do to a task's row, what the problem then says, and what mends it.
+/// Manual changes of a task's row, the problem that is then reported, and the change that repairs it.
 const DAMAGES: [(&str, &str, &str); 16] = [
     ("UPDATE tasks SET lane = -lane WHERE id = ?1", "lane -1", "UPDATE tasks SET lane = -lane WHERE id = ?1"),
     ("UPDATE tasks SET policy = 77 WHERE id = ?1", "policy version 77", "UPDATE tasks SET policy = 1 WHERE id = ?1"),
@@ -111,7 +111,7 @@ async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
     }
 }
 
-/// Once, such a row was set aside and kept the store from opening ever again.
+/// A regression test: such a row was set aside, and then the store could not be opened again.
 #[tokio::test]
 async fn a_task_whose_status_is_no_number_is_set_aside_and_taken_back() {
     for status in ["'martian'", "x'00'", "2.5"] {
@@ -131,7 +131,7 @@ async fn a_task_whose_status_is_no_number_is_set_aside_and_taken_back() {
         );
         assert_eq!(ids(&claim(&store, billing(), 5, at(0)).await), [id(2)], "{status}");
         store.close().await;
-        // Whoever mends it mends what is noted, too: that is what the status is set back to.
+        // A repair must also change the recorded status, because that is what the status is restored to.
         let connection = Connection::open(database(directory.path())).unwrap();
         assert_eq!(connection.execute("UPDATE set_aside SET was = 2", []).unwrap(), 1, "{status}");
         drop(connection);

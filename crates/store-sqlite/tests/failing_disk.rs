@@ -1,4 +1,4 @@
-//! A disk that is full, and a disk that fails to sync: the real calls fail, in a process of their own.
+//! A full disk, and a disk that fails to sync: the real system calls fail, in a separate process.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -17,7 +17,7 @@ use support::{child, child_directory, open};
 
 const SIGABRT: i32 = 6;
 
-/// Compiles the stand-in for the disk. SQLite is compiled from C as well, so there is a compiler.
+/// Compiles the library that simulates the disk. SQLite is compiled from C as well, so there is a compiler.
 fn stand_in(directory: &Path) -> PathBuf {
     let library = directory.join("failing_disk.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failing_disk.c");
@@ -75,7 +75,7 @@ async fn child_full_disk() {
             assert!(matches!(failed, Err(Error::Full(_))), "{failed:?}");
             assert!(matches!(store.health().check().await, Err(Error::Full(_))));
         }
-        // Reading goes on, also on connections that have not read before.
+        // Reads continue, also on connections that have not read before.
         for n in 1..=20 {
             assert!(store.reads().task(acme(), redrive_store::conformance::samples::id(n)).await.unwrap().is_some());
         }
@@ -108,7 +108,7 @@ fn a_commit_that_cannot_be_synced_ends_the_process() {
 #[tokio::test]
 #[ignore = "the child of another test"]
 async fn child_failing_commit() {
-    // No checkpoint comes between: it is the commit that fails.
+    // No checkpoint runs in between, so it is the commit that fails.
     let options =
         Options { checkpoint_after: Duration::from_secs(3_600), ..Options::new(child_directory().join("data")) };
     let store = SqliteStore::open(options).unwrap();
@@ -134,7 +134,7 @@ async fn child_failing_checkpoint() {
     let store = SqliteStore::open(options).unwrap();
     allow(&store, acme()).await;
     println!("COMMITTED");
-    // The checkpoint of that commit is still to come.
+    // The checkpoint of that commit has not run yet.
     let _fault = Fault::begin("no-sync");
     tokio::time::sleep(Duration::from_secs(20)).await;
 }

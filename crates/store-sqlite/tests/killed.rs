@@ -1,4 +1,4 @@
-//! A process that is killed at work: what it was told is kept, is kept.
+//! A process that is killed while it works: everything that was acknowledged is kept.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -16,7 +16,7 @@ use support::{child, child_directory, open};
 
 const CALLERS: u64 = 16;
 
-/// Submits and settles without end, and prints what was acknowledged.
+/// Submits and settles endlessly, and prints what was acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the child of another test"]
 async fn work_until_killed() {
@@ -43,7 +43,7 @@ async fn work_until_killed() {
     }
 }
 
-/// One write per line, so that a line is either there or not.
+/// Writes one line per call, so that a line is either complete or absent.
 fn say(what: &str) {
     std::io::stdout().lock().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
@@ -56,7 +56,7 @@ async fn what_was_acknowledged_before_a_kill_is_there() {
         let mut acknowledged = BTreeMap::new();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut note = |line: String| {
-            // The test harness prints lines of its own, one of them without an end before ours.
+            // The test harness prints its own lines, one of them without a line end before ours.
             let mut words = line.split_whitespace().rev();
             let (Some(number), Some(what)) = (words.next(), words.next()) else { return false };
             let Ok(n) = number.parse::<u64>() else { return false };

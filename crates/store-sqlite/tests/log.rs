@@ -1,4 +1,4 @@
-//! The write-ahead log: bounded under load, left alone when there is none.
+//! The write-ahead log: bounded under load, not written when idle.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -46,7 +46,7 @@ async fn the_log_stays_near_its_limit_under_sustained_load() {
     for caller in callers {
         caller.await.unwrap();
     }
-    // A hundred million bytes of bodies went through it.
+    // A hundred million bytes of bodies were written to it.
     let bytes = log_bytes(directory.path());
     assert!(bytes < 20 * LIMIT, "the log has {bytes} bytes");
     store.close().await;
@@ -74,7 +74,7 @@ async fn somebody_who_reads_for_long_delays_the_log_and_nobody_else() {
     assert_eq!(seen, 200);
 }
 
-/// How often each of this process's threads with our names was woken, by thread.
+/// How often each of this process's threads with our names was woken up, by thread.
 fn wake_ups() -> BTreeMap<String, u64> {
     let mut wake_ups = BTreeMap::new();
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -97,7 +97,7 @@ async fn an_idle_store_does_nothing_at_all() {
     let store = SqliteStore::open(options).unwrap();
     allow(&store, acme()).await;
     keep(&store, [task(1)]).await;
-    // What is left to do of these commits is done soon; from then on nothing moves, however long one looks.
+    // The remaining work of these commits is done soon; after that no thread wakes up.
     let mut before = wake_ups();
     assert!(before.len() >= 6, "{before:?}");
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! A data directory that an older version of the schema was written with opens, and its tasks go on.
+//! Old schema versions: a data directory of each opens, and its tasks continue.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -21,8 +21,8 @@ use support::{database, onlooker, open};
 const STEPS: [&str; 3] =
     [include_str!("../src/schema/v1.sql"), include_str!("../src/schema/v2.sql"), include_str!("../src/schema/v3.sql")];
 
-/// Makes a database of an old version with these tasks in it. The rows have the columns of that version, with the values
-/// that the present one writes into them.
+/// Creates a database of an old version with these tasks in it. The rows have the columns of that version, with the
+/// values that the present version writes into them.
 async fn make(directory: &Path, version: usize, fill: impl AsyncFn(&SqliteStore)) {
     let newer = tempfile::tempdir().unwrap();
     let store = open(newer.path());
@@ -49,7 +49,7 @@ async fn make(directory: &Path, version: usize, fill: impl AsyncFn(&SqliteStore)
     }
 }
 
-/// What the tasks below are after a restart, which ends all leases.
+/// The expected state of the tasks below after a restart, which ends all leases.
 fn after_restart(mut snapshot: Snapshot) -> Snapshot {
     for claimed in &mut snapshot.in_flight {
         claimed.lease.until = Timestamp::from_millis(0);

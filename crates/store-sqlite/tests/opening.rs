@@ -1,4 +1,4 @@
-//! Who may open what.
+//! Opening: which directories and files are accepted.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -82,7 +82,7 @@ async fn a_newer_version_that_is_only_in_the_log_is_refused_too() {
     copy(directory.path(), crashed.path());
     let files = |directory: &Path| {
         let mut files = contents(directory);
-        // The log's index is made anew by whoever opens the database, even for reading.
+        // The log's index is created again by every process that opens the database, even for reading.
         files.remove(Path::new("redrive.db-shm").as_os_str());
         files
     };
@@ -173,7 +173,7 @@ async fn people_can_read_the_database_while_the_store_runs() {
         .collect();
     assert_eq!(rows, expected);
 
-    // The shell that people have may be absent from a machine that only builds.
+    // The `sqlite3` shell may be absent from a build machine.
     if let Ok(shell) = Command::new("sqlite3").arg("-readonly").arg(database(directory.path())).arg(sql).output() {
         assert_eq!(String::from_utf8_lossy(&shell.stdout).lines().collect::<Vec<_>>(), expected, "{shell:?}");
     }

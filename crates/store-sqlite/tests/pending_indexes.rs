@@ -1,4 +1,5 @@
-//! The indexes of pending tasks: they follow every change, and the common life does not touch them.
+//! The indexes of pending tasks: they follow every change, and a task that starts claimed and succeeds does not touch
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -34,7 +35,7 @@ async fn after_a_long_random_life_every_pending_row_has_the_class_of_its_task() 
     }
 }
 
-/// The first page of each index of pending tasks, as it is in the file.
+/// The first page of each index of pending tasks, as stored in the file.
 fn pages(directory: &Path) -> Vec<Vec<u8>> {
     let connection = onlooker(directory);
     let size: usize = connection.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
@@ -65,7 +66,7 @@ async fn the_common_life_does_not_touch_the_indexes_of_pending_tasks() {
     store.close().await;
     assert!(pages(directory.path()) == before, "an entry was written");
 
-    // A task that waits leaves its trace there, even once it is gone.
+    // A pending task leaves a trace there, even after it is gone.
     let store = open(directory.path());
     keep(&store, [task(101)]).await;
     let claimed = claim(&store, samples::billing(), 1, at(0)).await.remove(0);

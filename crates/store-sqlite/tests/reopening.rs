@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a restart, however the process ended.
+//! Reopening: everything that was acknowledged is present after a restart, however the process ended.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -14,7 +14,7 @@ use redrive_store_sqlite::{Options, SqliteStore};
 
 use support::{copy, open};
 
-/// A restart ends all leases: nobody is left who could hold one.
+/// The expected state after a restart, which ends all leases: no process is left that could hold one.
 fn after_restart(mut snapshot: Snapshot) -> Snapshot {
     for claimed in &mut snapshot.in_flight {
         claimed.lease.until = Timestamp::from_millis(0);
@@ -66,7 +66,7 @@ async fn a_store_that_is_only_dropped_lets_go_of_its_directory() {
     allow(&store, acme()).await;
     keep(&store, [task(1)]).await;
     drop(store);
-    // Its threads end by themselves, soon.
+    // Its threads end by themselves soon.
     let store = loop {
         match SqliteStore::open(Options::new(directory.path())) {
             Ok(store) => break store,
@@ -125,7 +125,8 @@ async fn a_key_is_found_after_any_number_of_restarts_wherever_it_is_by_then() {
         if round == 0 {
             allow(&store, acme()).await;
         }
-        // Newer ids first, so that some arrive when the keys of later tasks are on their way to disk or there already.
+        // Newer ids first, so that some arrive while the keys of later tasks are being moved to disk or are there
+        // already.
         for n in (kept + 1..=kept + 60).rev() {
             keep(&store, [task(n)]).await;
         }

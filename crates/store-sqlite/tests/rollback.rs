@@ -1,4 +1,4 @@
-//! A transaction that fails leaves nothing behind, neither on disk nor in the memory that mirrors it.
+//! Rollback: a transaction that fails leaves nothing behind, neither on disk nor in the memory that mirrors it.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 
 use support::{database, open};
 
-/// A task with an id that another one has: no generator of ids makes it, and the database refuses it.
+/// A task with the id of another one: no id generator makes it, and the database refuses it.
 fn impossible() -> NewTask {
     task(1).key("another-key").0
 }
@@ -39,7 +39,7 @@ async fn a_failed_call_leaves_no_task_no_key_no_lane_and_no_count() {
         assert_eq!(store.upkeep().pending_lanes(None, 10).await.unwrap().len(), 1);
         assert!(store.upkeep().expired_leases(at(1_000_000), 10).await.unwrap().is_empty());
 
-        // Another lane takes the number that the failed one had: nothing may still know it by that name.
+        // Another lane gets the number that the failed one had: no cache may still have the old name for it.
         keep(&store, [task(4).to("https://other.example")]).await;
         assert_eq!(claim(&store, lane("acme", "https://new.example"), 1, at(0)).await, []);
         assert_eq!(claim(&store, lane("acme", "https://other.example"), 1, at(0)).await[0].task.id, id(4));
@@ -80,7 +80,7 @@ async fn a_cleaning_that_shares_a_transaction_with_a_failure_is_done_and_frees_t
         keep(&store, [task(1)]).await;
         for round in 1..=20 {
             keep_and_end(&store, task(2).to("https://b.example"), Status::Succeeded, at(1)).await;
-            // A call that takes a while, so that the two behind it share the next transaction.
+            // A slow call, so that the two behind it share the next transaction.
             let many = (0..500).map(|n| task(round * 1_000 + n).0).collect();
             let (_, cleaned, failed) = tokio::join!(
                 store.tasks().submit(many),
@@ -104,7 +104,7 @@ async fn a_cleaning_that_fails_leaves_the_tasks_their_keys() {
             keep_and_end(&store, task(n), Status::Succeeded, at(1)).await;
         }
         store.close().await;
-        // The last of the three cannot be deleted: by then the other two, and their keys, have been.
+        // The last of the three cannot be deleted. By then the other two and their keys have been deleted.
         let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON tasks WHEN (SELECT count(*) FROM tasks) = 1
                       BEGIN SELECT RAISE(ABORT, 'refused'); END";
         Connection::open(database(directory.path())).unwrap().execute_batch(refuse).unwrap();
@@ -125,7 +125,7 @@ async fn a_claim_that_was_rolled_back_settles_nothing() {
     allow(&store, acme()).await;
     keep(&store, [task(1)]).await;
     assert!(store.tasks().submit(vec![task(2).claimed(at(0)).0, impossible()]).await.is_err());
-    // The same task again, waiting this time; the claim of the failed call would have had the first token.
+    // The same task again, now pending; the claim of the failed call would have had the first token.
     keep(&store, [task(2)]).await;
     let NewTask { task, request, .. } = task(2).0;
     let lease = Lease { token: Token(1), since: at(0), until: at(1) };
@@ -160,7 +160,7 @@ async fn an_ended_task_keeps_the_name_of_a_policy_that_was_deleted() {
     let held = keep_and_claim(&store, task(1)).await;
     store.tasks().settle(vec![succeed(&held, at(1))]).await.unwrap();
     store.policies().delete(acme(), policy_id("default"), Expected::Anything).await.unwrap();
-    // A pass that removes nothing must not remove what the task refers to.
+    // A pass that removes nothing must not remove the version that the task refers to.
     store.upkeep().clean(at(0), CleanFrom::Start, 100).await.unwrap();
     let found = store.reads().task(acme(), id(1)).await.unwrap().unwrap().task;
     assert_eq!((found.policy, found.status), (held.task.policy, Status::Succeeded));

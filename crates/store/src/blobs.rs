@@ -1,6 +1,7 @@
-//! Which objects in blob storage hold bodies that are needed.
+//! Records of the objects in blob storage that hold request and answer bodies.
 //!
-//! The bytes are elsewhere (`redrive-blobs`): here is only which object holds which content, and whether it may be deleted.
+//! The bytes are in blob storage (`redrive-blobs`). This module records only which object holds which content, and
+//! whether the object may be deleted.
 
 use async_trait::async_trait;
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
@@ -10,40 +11,40 @@ use crate::Error;
 /// Keeps track of the objects that hold bodies.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps an object for this content, and says which: the one that is kept already, or else `fresh`. It stays for as long
-    /// as a task refers to it, and for a while after `now` even if none does. Called *before* the object is written under
-    /// its name, so that every object in storage is, or once was, known here.
+    /// Records an object for this content and returns the recorded one: an existing object for the same content, or
+    /// else `fresh`. The object is kept while a task refers to it, and for a while after `now` even without a task.
+    /// Called *before* the object is written under its name, so that every object in storage is or was recorded here.
     async fn adopt(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error>;
 
-    /// The object that is kept for this content.
+    /// The object that is recorded for this content.
     async fn find(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error>;
 
-    /// Condemns blobs that were last adopted before `adopted_before` and that no task refers to, looking at no more than
-    /// `limit` of those after `after`. A condemned blob is not kept any more: no task can refer to it from that commit
-    /// on, so its object may be deleted, however late. It is named again in every pass, until it is
-    /// [forgotten](Blobs::forget).
+    /// Condemns blobs that were last adopted before `adopted_before` and that no task refers to. Looks at no more than
+    /// `limit` blobs after `after`. No task can refer to a condemned blob from that commit on, so its object may be
+    /// deleted at any later time. Every pass returns it again until it is [forgotten](Blobs::forget).
     ///
-    /// This and `submit` must exclude each other for the same blob: whichever commits first, the other sees it.
+    /// This and `submit` must exclude each other for the same blob: the one that commits second reads what the first
+    /// one wrote.
     async fn condemn(&self, adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Result<Condemned, Error>;
 
-    /// Forgets condemned blobs whose objects have been deleted. A blob that is not condemned stays.
+    /// Deletes the records of condemned blobs whose objects have been deleted. A blob that is not condemned stays.
     async fn forget(&self, blobs: Vec<Blob>) -> Result<(), Error>;
 }
 
 /// An object that holds a body.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Blob {
-    /// Its tenant.
+    /// The blob's tenant.
     pub tenant: TenantId,
-    /// What it holds, and which object it is.
+    /// The content's hash and size, and which object holds it.
     pub body: BodyRef,
 }
 
-/// What one step of condemning found.
+/// The result of one step of condemning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condemned {
-    /// Blobs that no task refers to and none ever will: their objects are to be deleted.
+    /// Blobs that no task refers to or ever will: the caller deletes their objects.
     pub blobs: Vec<Blob>,
-    /// Where to go on, `None` when the pass is complete.
+    /// Where the next step starts, `None` when the pass is complete.
     pub next: Option<Blob>,
 }

@@ -1,7 +1,8 @@
-//! Noticing that another process has gone, or claims no more, with what only it knew.
+//! Notices that another process has stopped or no longer claims, so that the tasks that only it knew of are found.
 //!
-//! What waits is known to whoever wrote it, and nobody else needs to know it as long as that one claims it. What a process
-//! writes in its last moments may be written after others have looked, so they look again and again while one is leaving.
+//! A process that submits a pending task claims it itself, so the other processes do not need to know of it. When that
+//! process stops, the others must read the store. Its last writes may be committed after they have read it, so they
+//! read again and again while a process is leaving.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,23 +11,23 @@ use redrive_core::Timestamp;
 
 use crate::{Heartbeat, NodeId};
 
-/// By how much a sign of life may be late, beside half of the time between two of them.
+/// By how much a heartbeat may be late, in addition to half of the time between two of them.
 const LATE: Duration = Duration::from_secs(1);
-/// Whoever has been silent or gone for this long writes nothing any more.
+/// A process that has been silent or gone for this long writes nothing any more.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
-/// The processes that were there when they were last looked at.
+/// The processes that were present at the last look.
 #[derive(Debug, Default)]
 pub struct Departures {
-    /// By when each started.
+    /// When each process started.
     known: BTreeMap<NodeId, Timestamp>,
-    /// Until when what one of them sent before it went may still be committed.
+    /// Until when writes that a process sent before it stopped may still be committed.
     unsettled_until: Timestamp,
 }
 
 impl Departures {
-    /// Looks at the other processes: each with what it said last, and when. Says whether one of them has gone or was started anew
-    /// within the last minute, or is there and claims nothing.
+    /// Compares the other processes, each with its last heartbeat and the time of it, with those of the last look.
+    /// Returns whether one of them stopped or restarted within the last minute, or is running and claims nothing.
     pub fn look<'a>(
         &mut self,
         others: impl IntoIterator<Item = (&'a NodeId, &'a Heartbeat, Timestamp)>,
@@ -39,7 +40,7 @@ impl Departures {
             if silent_for > GONE_AFTER.max(2 * beat.every) {
                 continue;
             }
-            // A process of the version before says only that it drains.
+            // The previous version's heartbeat has no `claims`, only whether it drains.
             is_leaving |= !beat.claims || beat.is_draining || silent_for > beat.every + beat.every / 2 + LATE;
             there.insert(id.clone(), beat.started_at);
         }

@@ -1,15 +1,15 @@
-//! What a call of the store can fail with.
+//! The errors of store calls.
 
-/// Why a call failed. Nothing of it happened.
+/// Why a call failed. The call changed nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// There is no space left; calls work again once there is.
+    /// There is no space left. Calls work again once there is.
     #[error("the store has no space left: {0}")]
     Full(String),
-    /// The store cannot be reached or used right now.
+    /// The store cannot be reached or used at the moment.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// What is stored cannot be read.
+    /// Stored data cannot be read.
     #[error("the store holds what it should not: {0}")]
     Corrupt(String),
     /// The store was closed.

@@ -1,15 +1,15 @@
-//! Group commit: one writer thread that gathers whatever is queued into the next transaction.
+//! Group commit: one writer thread that takes everything in its queue into the next transaction.
 //!
-//! Why: an fsync costs the same for one row as for a thousand. While one commit is on its way to the disk, callers
-//! queue up; the next commit takes them all. So the batch grows by itself under load, and a lone caller never waits
-//! for company: there is no timer, and no window to tune.
+//! Why: an fsync costs the same for one row as for a thousand. While one commit is being written to disk, callers queue
+//! up, and the next commit takes them all. So the batch grows by itself under load, and a single caller never waits for
+//! others: there is no timer and no window to tune.
 //!
-//! A transaction is one fate. If any job of it fails, or the commit does, everything is rolled back: nobody is told `Ok` for
-//! what was not committed. Then each half is tried by itself, and so on, until the jobs that fail stand alone and get their
-//! errors: one bad job costs its neighbours a moment and nothing else. So a job may run more than once, each time on what
-//! the last commit left. An ordinary "no" is an `Ok` value.
+//! A transaction commits or rolls back as a whole. If any of its jobs fails, or the commit fails, everything is rolled
+//! back: no caller gets `Ok` for what was not committed. Then each half is tried as its own transaction, and so on,
+//! until each failing job is alone and gets its error. The other jobs of the batch are delayed and lose nothing. So a
+//! job may run more than once, each time on the state of the last commit. An ordinary refusal is an `Ok` value.
 //!
-//! Not here: what a transaction is (the backend's), reading (readers have their own connections).
+//! Not here: what a transaction is (see the backend), and reading (readers have their own connections).
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,22 +20,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::Error;
 
-/// What the writer thread owns: usually one connection. All of its methods are called on that thread.
+/// What the writer thread owns, usually one connection. All methods are called on that thread.
 pub trait Backend: Send + 'static {
     /// Opens a transaction.
     fn begin(&mut self) -> Result<(), Error>;
     /// Makes the open transaction durable.
     fn commit(&mut self) -> Result<(), Error>;
-    /// Undoes the open transaction; also called after a commit that failed.
+    /// Rolls back the open transaction; also called after a commit that failed.
     fn rollback(&mut self);
 }
 
-/// The bounds of a group commit; zero is taken as one.
+/// The bounds of a group commit; zero counts as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The most jobs that share one transaction: bounds how long the first of them waits for the last.
+    /// The most jobs in one transaction: bounds how long the first of them waits for the last.
     pub max_jobs_per_commit: usize,
-    /// The most jobs that are queued; further callers wait until there is room.
+    /// The most queued jobs; further callers wait until there is room.
     pub queue: usize,
 }
 
@@ -74,7 +74,7 @@ impl<B: Backend> GroupCommit<B> {
         Ok(GroupCommit { shared: Arc::new(Shared { queue, closed: AtomicBool::new(false), ended }) })
     }
 
-    /// Runs `job` inside the next transaction; answers after that transaction has been committed.
+    /// Runs `job` inside the next transaction and returns after that transaction has been committed.
     ///
     /// Waits while the queue is full. Once queued, the job runs even if this future is dropped. It runs again if a
     /// transaction that it was in is rolled back because of another job.
@@ -92,23 +92,23 @@ impl<B: Backend> GroupCommit<B> {
         }
         match answer.await {
             Ok(result) => result,
-            // The writer answers every job that it took unless it died over one of them.
+            // The writer answers every job that it took, unless it panicked in one of them.
             Err(_) => Err(writer_died()),
         }
     }
 
-    /// Commits what is queued, ends the thread, drops the backend, waits for it.
+    /// Commits the queued jobs, ends the thread, drops the backend and waits for that.
     pub async fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
         if self.shared.queue.send(Message::Close).await.is_err() {
             tracing::debug!("the writer thread had ended before it was closed");
         }
         let mut ended = self.shared.ended.clone();
-        // Nothing is ever sent here: the error is the sign that the thread dropped its end.
+        // Nothing is ever sent here: the error means that the thread dropped its end.
         while ended.changed().await.is_ok() {}
     }
 
-    /// Ends if the thread has ended without having been closed.
+    /// Completes if the thread ends without having been closed.
     pub async fn died(&self) {
         let mut ended = self.shared.ended.clone();
         while ended.changed().await.is_ok() {}
@@ -117,7 +117,7 @@ impl<B: Backend> GroupCommit<B> {
         }
     }
 
-    /// Why the queue takes nothing more.
+    /// Why the queue accepts no more jobs.
     fn ended(&self) -> Error {
         if self.shared.closed.load(Ordering::Acquire) { Error::Closed } else { writer_died() }
     }
@@ -145,7 +145,7 @@ enum Message<B> {
     Close,
 }
 
-/// One queued call in two steps, because its answer is only true after the commit.
+/// One queued call in two steps: it runs, and it is answered after the commit.
 trait Job<B>: Send {
     fn execute(&mut self, backend: &mut B) -> Result<(), Error>;
     fn answer(self: Box<Self>, outcome: Result<(), Error>);
@@ -185,10 +185,11 @@ where
 fn write_until_closed<B: Backend>(backend: B, mut incoming: mpsc::Receiver<Message<B>>, max_jobs: usize) {
     let work = AssertUnwindSafe(|| write_batches(backend, &mut incoming, max_jobs));
     if catch_unwind(work).is_err() {
-        // What the panic left behind in the backend is unknown, so the backend is gone, and with it the transaction.
+        // The backend's state after the panic is unknown, so the backend is dropped, and the transaction with it.
         tracing::error!("the writer thread died: a job or the backend panicked");
     }
-    // Dropping the receiver alone could strand a job that is being sent right now, and its caller would wait forever.
+    // Dropping the receiver alone could lose a job that is being sent at this moment, and its caller would wait
+    // forever.
     incoming.close();
     while let Some(message) = incoming.blocking_recv() {
         if let Message::Run(job) = message {
@@ -197,7 +198,7 @@ fn write_until_closed<B: Backend>(backend: B, mut incoming: mpsc::Receiver<Messa
     }
 }
 
-/// Batch after batch, until the queue is closed and empty.
+/// Writes batch after batch until the queue is closed and empty.
 fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Message<B>>, max_jobs: usize) {
     let mut messages = Vec::new();
     let mut jobs = Vec::new();
@@ -205,7 +206,7 @@ fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Messa
         for message in messages.drain(..) {
             match message {
                 Message::Run(job) => jobs.push(job),
-                // From here on the queue refuses; what it holds already is still written.
+                // From here on the queue accepts no more jobs; those already in it are still written.
                 Message::Close => incoming.close(),
             }
         }
@@ -225,11 +226,11 @@ fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Messa
 /// Why a transaction failed.
 struct Refusal {
     error: Error,
-    /// Whether there was a transaction at all.
+    /// Whether the transaction had been opened.
     had_begun: bool,
 }
 
-/// Finds the jobs that a transaction failed for: each half is tried by itself, in order.
+/// Finds the jobs that made a transaction fail: each half is tried by itself, in order.
 fn write_apart<B: Backend>(backend: &mut B, mut jobs: Vec<Box<dyn Job<B>>>, refusal: Refusal) {
     if jobs.len() == 1 || !refusal.had_begun {
         return jobs.into_iter().for_each(|job| job.answer(Err(refusal.error.clone())));
@@ -243,7 +244,7 @@ fn write_apart<B: Backend>(backend: &mut B, mut jobs: Vec<Box<dyn Job<B>>>, refu
     }
 }
 
-/// One transaction: all of the jobs or none.
+/// Runs one transaction: all of the jobs or none.
 fn write_batch<B: Backend>(backend: &mut B, jobs: &mut [Box<dyn Job<B>>]) -> Result<(), Refusal> {
     backend.begin().map_err(|error| Refusal { error, had_begun: false })?;
     let outcome = jobs.iter_mut().try_for_each(|job| job.execute(backend)).and_then(|()| backend.commit());

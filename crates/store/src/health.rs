@@ -1,27 +1,27 @@
-//! Whether the store works, and what it holds that cannot be read.
+//! The store's health, and the rows that cannot be read.
 
 use async_trait::async_trait;
 
 use crate::Error;
 
-/// Tells how the store is.
+/// Reports the health of the store.
 #[async_trait]
 pub trait Health: Send + Sync {
-    /// Whether the store can be written to right now.
+    /// Checks that the store can be written to at the moment.
     async fn check(&self) -> Result<(), Error>;
 
-    /// Whether the data is still where the next start looks for it: files may have been deleted or replaced under a process
-    /// that has them open. A part of [`check`](Health::check).
+    /// Checks that the data is still where the next start looks for it: files may have been deleted or replaced while
+    /// this process has them open. A part of [`check`](Health::check).
     async fn check_location(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The rows that are set aside because they cannot be read: how many, and the first `limit` of them.
+    /// The rows that are set aside because they cannot be read: their number and the first `limit` of them.
     async fn set_aside(&self, _limit: usize) -> Result<SetAside, Error> {
         Ok(SetAside::default())
     }
 
-    /// Completes when a thread or task of the store has died, with its name. The process has to be restarted then.
+    /// Completes with the name of a thread or task of the store that has died. The process must be restarted then.
     async fn died(&self) -> &'static str {
         std::future::pending().await
     }
@@ -30,17 +30,17 @@ pub trait Health: Send + Sync {
 /// The rows of a store that this program cannot read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetAside {
-    /// How many rows.
+    /// The number of rows.
     pub count: u64,
-    /// The first of them.
+    /// The first rows.
     pub rows: Vec<UnreadableRow>,
 }
 
 /// A row that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRow {
-    /// Which row of which kind.
+    /// The kind and the key of the row.
     pub row: String,
-    /// What is wrong with it.
+    /// Why it cannot be read.
     pub problem: String,
 }

@@ -1,15 +1,16 @@
-//! Which place stored bodies are in, as its marker and the store say it.
+//! The identity of the place that stored bodies are in, recorded in its marker and in the store.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The identity of a place where bodies are kept: a version 4 UUID that was drawn when the place was first used. It is the
-/// bodies' and not the address's: the same bucket may be reached by two names, and two directories may have one.
+/// The identity of a place where bodies are kept: a version 4 UUID, drawn when the place was first used. It belongs to
+/// the bodies and not to the address: two names may lead to the same bucket, and two directories may have the same
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaceId(u128);
 
 impl PlaceId {
-    /// An identity that nothing else has, made from 128 random bits.
+    /// A unique identity, made from 128 random bits.
     pub fn of(random: u128) -> Self {
         PlaceId(random & !(0xF << 76) & !(0b11 << 62) | 0x4 << 76 | 0b10 << 62)
     }
@@ -29,12 +30,12 @@ impl FromStr for PlaceId {
     fn from_str(text: &str) -> Result<Self, InvalidPlaceId> {
         let digits: String = text.chars().filter(|c| *c != '-').collect();
         let id = u128::from_str_radix(&digits, 16).map(PlaceId).map_err(|_| InvalidPlaceId)?;
-        // Whatever else can be read as a number is not how an identity is written.
+        // Another spelling of the same number is not accepted.
         if id.to_string() == text { Ok(id) } else { Err(InvalidPlaceId) }
     }
 }
 
-/// A text that is no identity of a place.
+/// A text that is not the identity of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a UUID")]
 pub struct InvalidPlaceId;

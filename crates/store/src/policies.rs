@@ -1,4 +1,4 @@
-//! Policies, with their versions.
+//! Policies and their versions.
 
 use async_trait::async_trait;
 use redrive_core::task::PolicyRef;
@@ -6,10 +6,10 @@ use redrive_core::{PolicyId, TenantId, Timestamp, policy};
 
 use crate::Error;
 
-/// Keeps policies.
+/// Stores policies.
 #[async_trait]
 pub trait Policies: Send + Sync {
-    /// Stores a policy. The same spec as the current version changes nothing; another one becomes the next version.
+    /// Stores a policy. The spec of the current version changes nothing; another spec becomes the next version.
     async fn put(
         &self,
         tenant: TenantId,
@@ -19,8 +19,8 @@ pub trait Policies: Send + Sync {
         now: Timestamp,
     ) -> Result<PutPolicy, Error>;
 
-    /// All kept versions of a policy that can be read, oldest first; empty if there is no such policy. An error if the
-    /// current version cannot be read: an older one must not take its place. A version that is not the current one may be
+    /// All kept versions of a policy that can be read, oldest first; empty if there is no such policy. Fails if the
+    /// current version cannot be read: an older one must not replace it. A version that is not the current one may be
     /// cleaned away once no task refers to it.
     async fn versions(&self, tenant: TenantId, id: PolicyId) -> Result<Vec<PolicyVersion>, Error>;
 
@@ -44,7 +44,7 @@ pub struct PolicyVersion {
     pub id: PolicyId,
     /// The version, from 1.
     pub version: u32,
-    /// Its fields, as they were given.
+    /// The spec's fields, as they were given.
     pub spec: policy::Spec,
     /// When this version was made.
     pub created_at: Timestamp,
@@ -64,7 +64,7 @@ pub enum Expected {
 /// The answer to putting a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PutPolicy {
-    /// There was none; this is its first version (above all versions that an earlier policy of this name had).
+    /// The policy is new; this is its first version (above all versions of an earlier policy with this name).
     Created(PolicyVersion),
     /// This is a new version.
     Updated(PolicyVersion),

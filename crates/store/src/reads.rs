@@ -1,4 +1,4 @@
-//! Reading tasks, for callers.
+//! Reading tasks and their attempts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub trait Reads: Send + Sync {
     /// The task that an idempotency key belongs to, and the fingerprint of its request.
     async fn by_key(&self, tenant: TenantId, key: IdempotencyKey) -> Result<Option<(Task, Fingerprint)>, Error>;
 
-    /// A page of tasks, newest first. A page may be short, even empty, and still have a `next`: one call looks at a
-    /// bounded number of rows.
+    /// A page of tasks, newest first. A page may be short, even empty, and still have a `next`, because one call looks
+    /// at a bounded number of rows.
     async fn list(&self, query: TaskQuery) -> Result<TaskPage, Error>;
 
     /// How many tasks the tenant has in each status, without counting them one by one.
     async fn counts(&self, tenant: TenantId) -> Result<Counts, Error>;
 
-    /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if there is no such task.
+    /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if the task does not exist.
     async fn attempts(
         &self,
         tenant: TenantId,
@@ -37,27 +37,27 @@ pub trait Reads: Send + Sync {
     ) -> Result<Option<Vec<Attempt>>, Error>;
 }
 
-/// A task with all that is kept of it but its attempts.
+/// A task with everything that is kept of it except its attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskDetail {
-    /// Its state.
+    /// The task's state.
     pub task: Task,
-    /// What it sends.
+    /// The request that the task sends.
     pub request: Arc<Request>,
     /// What the dependency answered last, once the task has ended.
     pub answer: Option<Answer>,
 }
 
-/// Which tasks to list.
+/// A filter for tasks.
 #[derive(Debug, Clone)]
 pub struct TaskQuery {
-    /// Only this tenant's.
+    /// Only tasks of this tenant.
     pub tenant: TenantId,
-    /// Only these statuses; all if empty.
+    /// Only tasks with these statuses; all if empty.
     pub statuses: Vec<Status>,
-    /// Only this dependency.
+    /// Only tasks for this dependency.
     pub dependency: Option<Dependency>,
-    /// Only this policy, whatever its version.
+    /// Only tasks with this policy, whatever its version.
     pub policy: Option<PolicyId>,
     /// Only tasks with all of these labels.
     pub labels: BTreeMap<String, String>,
@@ -65,9 +65,9 @@ pub struct TaskQuery {
     pub created_from: Option<Timestamp>,
     /// Only tasks accepted before this moment.
     pub created_before: Option<Timestamp>,
-    /// Only tasks with an id below this one: the `next` of the page before.
+    /// Only tasks with an id below this one: the `next` of the previous page.
     pub below: Option<TaskId>,
-    /// At most this many.
+    /// At most this many tasks.
     pub limit: usize,
 }
 

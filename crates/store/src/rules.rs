@@ -1,7 +1,7 @@
-//! What a call does to one task: the rules that every backend keeps, as pure functions.
+//! The rules for what a call does to one task, which every backend follows, as pure functions.
 //!
-//! PostgreSQL applies [`settled_as`] and [`attempts_after`] in SQL, where the row is known; the conformance suite holds it
-//! to the same outcomes.
+//! PostgreSQL applies [`settled_as`] and [`attempts_after`] in SQL, next to the row; the conformance suite checks that
+//! the outcomes are the same.
 
 use redrive_core::{Class, Reason, Status, Task, Timestamp};
 
@@ -43,12 +43,12 @@ pub fn attempts_after(attempt_number: u32, was_sent: bool) -> u32 {
     attempt_number.saturating_sub(u32::from(!was_sent))
 }
 
-/// The class in which a task waits that has made `attempt_number` attempts, `attempts_before` of them in earlier runs.
+/// The class of a pending task that has made `attempt_number` attempts, `attempts_before` of them in earlier runs.
 pub fn class_after(attempt_number: u32, attempts_before: u32) -> Class {
     if attempt_number > attempts_before { Class::Retry } else { Class::First }
 }
 
-/// What a cancel changes.
+/// The effect of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
     /// The task was pending and has ended CANCELLED.
@@ -77,7 +77,7 @@ pub fn cancel(task: &mut Task, now: Timestamp) -> Cancel {
     }
 }
 
-/// What bringing a task forward changes.
+/// The effect of bringing a task forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BringForward {
     /// The task was due later and is due now.

@@ -1,7 +1,8 @@
-//! What a store that several processes use can do besides: tell them of one another, and keep what must hold across them.
+//! The additional calls of a store that several processes use: news and heartbeats between them, and the counts of
+//! their guards.
 //!
 //! A store with one owner has none of this ([`Store::shared`](crate::Store::shared) is `None`), and everything works
-//! without it: what is said here wakes others up sooner or spares the database a question, and is never the truth.
+//! without it. News wakes other processes up sooner or saves a database query; the tasks in the store decide.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,58 +13,60 @@ use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 
 use crate::{ClaimedTask, Error, LaneDue, LeaseTerms, PlaceId, Token};
 
-/// What several processes over one store have in common.
+/// What several processes over one store share.
 #[async_trait]
 pub trait Shared: Send + Sync + 'static {
-    /// What other processes announced. Waits until there is something; what was announced while this process did not listen
-    /// is lost, and found by a look at the store.
+    /// Waits for the next announcements of other processes. What was announced while this process did not listen is
+    /// lost, and found by reading the store.
     async fn next_news(&self) -> Vec<News>;
 
-    /// Whether something may have become due since the last call, or since this process began, that no live process knows of
-    /// or that this one was not told: news was lost, or another process has gone with what only it knew. What it costs does
-    /// not grow with the work that waits. A process that is told so reads all [lanes](crate::Store::pending_lanes).
+    /// Whether a task may have become due, since the last call or since this process started, that this process has not
+    /// been notified of and that no running process will claim: news was lost, or another process has stopped. The cost
+    /// does not grow with the number of pending tasks. After `true`, the process reads all
+    /// [lanes](crate::Upkeep::pending_lanes).
     async fn may_have_missed(&self, _now: Timestamp) -> Result<bool, Error> {
         Ok(true)
     }
 
-    /// Says that this process lives, and what it is doing.
+    /// Records that this process is running, and its state.
     async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error>;
 
-    /// What time it is by the store's own clock, to the millisecond. All processes over one store work on this time, whatever
-    /// the clocks of their machines show.
+    /// The current time of the store's own clock, to the millisecond. All processes over one store work with this time,
+    /// whatever the clocks of their machines show.
     async fn time(&self) -> Result<Timestamp, Error>;
 
-    /// Says that this process has stopped and holds nothing.
+    /// Records that this process has stopped and holds no lease.
     async fn leave(&self) -> Result<(), Error>;
 
-    /// Every process that has been heard of and has not left, in the order of their names, with the leases that each
-    /// holds. One that died stays until somebody has taken over all of its leases and [`FORGOTTEN_AFTER`] has passed.
+    /// Every process that has sent a heartbeat and has not left, in the order of their names, with the leases that each
+    /// holds. A process that died stays until all of its leases have been taken over and [`FORGOTTEN_AFTER`] has
+    /// passed.
     async fn nodes(&self) -> Result<Vec<Node>, Error>;
 
-    /// Takes these very tasks, as [`claim`](crate::Store::claim) would have: those that are pending, due by `due_by` and of
-    /// this token. What is not any more is left out. For an index that is kept elsewhere: the store has the last word.
+    /// Claims exactly these tasks, as [`claim`](crate::Tasks::claim) would have: those that are pending, due by
+    /// `due_by` and of this token. The others are left out. For an index that is kept elsewhere: the store decides.
     async fn claim_known(&self, request: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error>;
 
-    /// Pending tasks in the order of tenant and id, after `after`, at most `limit`: for filling such an index.
+    /// Pending tasks in the order of tenant and id, after `after`, at most `limit`. Used to fill such an index.
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<PendingTask>, Error>;
 
-    /// The place that stored bodies are kept in: `mine` if none was recorded before, and it is recorded then, once and for
-    /// all processes. One that uses another place would look for bodies where they are not.
+    /// The place that stored bodies are kept in. If none is recorded, `mine` is recorded, once and for all processes. A
+    /// process that uses another place would not find the bodies.
     async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error>;
 
-    /// Where what the guards of all processes count is added up.
+    /// The sums of what the guards of all processes count.
     fn guards(&self) -> &dyn Guards;
 }
 
-/// How long a process that died without leaving is still listed.
+/// How long a process that died without leaving stays listed.
 pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
-/// The name of a running process: given by whoever runs it, or made at its start; never the same for two at once.
+/// The name of a running process: configured, or made at its start. No two running processes have the same name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(Arc<str>);
 
 impl NodeId {
-    /// The most characters of a name.
+    /// The most characters in a name.
     pub const LIMIT: usize = 100;
 
     /// The node with this name: 1 to [`LIMIT`](Self::LIMIT) letters, digits, '.', '_', '-' and ':'.
@@ -76,12 +79,12 @@ impl NodeId {
         }
     }
 
-    /// The only process over a store of its own.
+    /// The name of the only process over a store of its own.
     pub fn this() -> Self {
         NodeId("this".into())
     }
 
-    /// Its name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,60 +96,60 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A text that cannot be the name of a node.
+/// A text that is not a valid node name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {} letters, digits, '.', '_', '-' and ':'", NodeId::LIMIT)]
 pub struct InvalidNodeId;
 
-/// What a process says of itself.
+/// The state that a process reports of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// When it started.
+    /// When the process started.
     pub started_at: Timestamp,
     /// The program's version.
     pub version: String,
-    /// Where its API listens.
+    /// The address on which its API listens.
     pub address: String,
-    /// Attempts under way.
+    /// The number of attempts under way.
     pub in_flight: u64,
     /// Whether it has begun to stop.
     pub is_draining: bool,
-    /// Whether it takes work. One that does not leaves what only it knows to the others.
+    /// Whether it claims tasks. If it does not, the other processes must find the tasks that only it has news of.
     pub claims: bool,
-    /// By how many milliseconds its machine's clock is ahead of the time that it works on.
+    /// By how many milliseconds its machine's clock is ahead of the time that it works with.
     pub clock_ahead_ms: i64,
-    /// How often it says so: who is silent for several times as long is taken for dead.
+    /// The interval of its heartbeats: a process that is silent for several times as long counts as dead.
     pub every: Duration,
 }
 
-/// A process that has been heard of.
+/// A process that has sent a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The process's name.
     pub id: NodeId,
-    /// What it said last.
+    /// Its last heartbeat.
     pub beat: Heartbeat,
-    /// When it said so.
+    /// When its last heartbeat was recorded.
     pub seen_at: Timestamp,
-    /// The leases that it holds, by the store's own count.
+    /// The number of leases that it holds, counted in the store.
     pub leases: u64,
 }
 
-/// What a process announces to the others over the same store.
+/// An announcement of a process to the others over the same store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// Something is due in this class of a lane that the announcing process will not claim itself.
+    /// A task is due in this class of a lane, and the announcing process will not claim it itself.
     Due(LaneDue),
     /// A cancel of this task was committed while an attempt of it was in flight.
     CancelRequested(TenantId, TaskId),
 }
 
-/// A request for tasks that are known by their ids.
+/// A request for tasks whose ids are known.
 #[derive(Debug, Clone)]
 pub struct ClaimKnownRequest {
-    /// Which tasks.
+    /// The tasks.
     pub known: Vec<KnownTask>,
-    /// Only tasks that are due by then.
+    /// Only tasks that are due by this time.
     pub due_by: Timestamp,
     /// How long the leases last, as for [`ClaimRequest`](crate::ClaimRequest).
     pub lease: LeaseTerms,
@@ -154,28 +157,28 @@ pub struct ClaimKnownRequest {
     pub now: Timestamp,
 }
 
-/// A pending task that somebody knows of.
+/// A pending task that an index outside of the store holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownTask {
-    /// Whose task.
+    /// The task's tenant.
     pub tenant: TenantId,
-    /// Which task.
+    /// The task's id.
     pub id: TaskId,
-    /// The token of its last claim, zero before the first: another one means that what is known is out of date.
+    /// The token of its last claim, zero before the first: if the store has another one, the index is out of date.
     pub token: Token,
-    /// Whether a slot is reserved for it. Without one it is left out if its next attempt is its last, and so is what comes
-    /// after it in the same class of its lane without a slot: the order of due times is kept.
+    /// Whether a slot is reserved for it. Without a slot, a task whose next attempt is its last is left out. So is
+    /// every later task of the same class and lane that has no slot, to keep the order of due times.
     pub has_slot: bool,
 }
 
-/// A pending task, as an index needs it.
+/// A pending task with the fields that an index needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingTask {
     /// Its lane.
     pub lane: Lane,
     /// Its class in that lane.
     pub class: Class,
-    /// Which task.
+    /// The task's id.
     pub id: TaskId,
     /// The token of its last claim, zero before the first.
     pub token: Token,
@@ -185,20 +188,21 @@ pub struct PendingTask {
 
 /// Adds up what the guards of all processes count, lane by lane.
 ///
-/// Each process says every now and then what it counted since it last said so, and learns what all of them did. Between
-/// two such moments it knows only its own. So a limit of `L` in a window may be exceeded by what the other processes
-/// have counted and not yet said: with `n` processes that each say so after at most `s` counts, by `(n − 1) · s`.
+/// Each process reports now and then what it counted since its last report, and gets the sums over all processes.
+/// Between two reports it sees only its own counts. So a limit of `L` in a window may be exceeded by what the other
+/// processes have counted and not reported. With `n` processes that each report after at most `s` counts, that is
+/// `(n − 1) · s`.
 #[async_trait]
 pub trait Guards: Send + Sync {
-    /// Adds these tallies and answers, for each of them in order, the sum over all processes of the lane's seconds from
-    /// `since` on (the tally's own second included). Saying something twice counts it twice.
+    /// Adds these tallies. Returns for each of them, in order, the sum over all processes of the lane's seconds from
+    /// `since` on (including the tally's own second). A tally that is sent twice counts twice.
     async fn tally(&self, tallies: Vec<Tally>, since: Timestamp) -> Result<Vec<Totals>, Error>;
 
-    /// Holds lanes back until a time, for all processes: the latest time that anybody said stands. Answers, for each in
-    /// order, what stands now.
+    /// Holds lanes back until a time, for all processes: the latest time wins. Returns for each lane, in order, the
+    /// time that applies now.
     async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error>;
 
-    /// The lanes that are held back at `now`, at most `limit`, the one that is held longest first.
+    /// The lanes that are held back at `now`, at most `limit`, the longest hold first.
     async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error>;
 }
 
@@ -207,20 +211,20 @@ pub trait Guards: Send + Sync {
 pub struct Tally {
     /// The lane.
     pub lane: Lane,
-    /// When; its whole second counts.
+    /// The time of the counts; only its whole second matters.
     pub at: Timestamp,
-    /// What was counted.
+    /// The counts.
     pub counted: Totals,
 }
 
-/// Numbers of sends.
+/// Numbers of sends and failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// First attempts.
     pub first: u64,
-    /// Retries: later attempts, and what is sent again after a crash.
+    /// Retries: later attempts, and attempts that are sent again after a crash.
     pub retries: u64,
-    /// Attempts that failed in a way that speaks against the dependency.
+    /// Attempts that failed in a way that counts against the dependency.
     pub failures: u64,
 }
 
@@ -229,7 +233,7 @@ pub struct Totals {
 pub struct Hold {
     /// The lane.
     pub lane: Lane,
-    /// Until when.
+    /// The end of the hold.
     pub until: Timestamp,
 }
 

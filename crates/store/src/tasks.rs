@@ -1,7 +1,7 @@
 //! Changing tasks: submit, claim, settle, cancel, bring forward, replay.
 //!
-//! Every call takes many items, is one transaction, and answers each item in order. The rules that decide what a call
-//! does to one task, and that every backend keeps, are in [`rules`](crate::rules).
+//! Every call takes many items, is one transaction, and answers each item in order. The rules for what a call does to
+//! one task are the same in every backend: see [`rules`](crate::rules).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use crate::Error;
 /// Changes tasks.
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// Stores new tasks. An item whose idempotency key is taken changes nothing and is answered with the key's task; keys are
-    /// also compared within one call. An item that starts claimed counts its first attempt. An item with a stored body is
-    /// accepted only if its blob is [kept](crate::Blobs::adopt), which is checked in the same transaction.
+    /// Stores new tasks. An item whose idempotency key is taken changes nothing and is answered with the key's task;
+    /// keys are also compared within one call. An item that starts claimed counts its first attempt. An item with a
+    /// stored body is accepted only if its blob is [kept](crate::Blobs::adopt), which is checked in the same
+    /// transaction.
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error>;
 
-    /// Claims up to `slots + ahead` due tasks of each room, earliest due first: leases them for the attempt's timeout plus the
-    /// lease's margin, and counts the attempt of each. Claimed tasks come in the order of the rooms. Says for every room when
-    /// its next task is due.
+    /// Claims up to `slots + ahead` due tasks of each room, earliest due first: leases them for the attempt's timeout
+    /// plus the lease's margin, and counts the attempt of each. Claimed tasks come in the order of the rooms. Returns
+    /// for every room when its next task is due.
     async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error>;
 
     /// Ends or reschedules attempts. An item whose token is not the task's current one, or whose task is no longer in
@@ -37,12 +38,13 @@ pub trait Tasks: Send + Sync {
     /// Makes pending tasks due at `now`, unless they are due earlier.
     async fn bring_forward(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<BringForwardOutcome>, Error>;
 
-    /// Starts a new run of dead letters, on the same tasks: pending and due at `now`, with the attempts and the time of the
-    /// run before. A replayed task pins its policy again, its answer is dropped, and its attempt log continues.
+    /// Starts a new run of dead letters, on the same tasks: pending and due at `now`, with as many attempts and as much
+    /// time as the run before. A replayed task pins its policy again, its answer is dropped, and its attempt log
+    /// continues.
     async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error>;
 }
 
-/// The same for a single task.
+/// The calls for a single task.
 impl dyn Tasks + '_ {
     /// [Cancels](Tasks::cancel) one task.
     pub async fn cancel_one(&self, tenant: TenantId, id: TaskId, now: Timestamp) -> Result<CancelOutcome, Error> {
@@ -75,7 +77,7 @@ fn only<T>(answers: Answers<T>) -> Result<T, Error> {
 /// does not affect the others.
 pub type Answers<T> = Vec<Result<T, Error>>;
 
-/// Which task of which tenant.
+/// A task's tenant and id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskKey {
     /// The tenant.
@@ -87,11 +89,12 @@ pub struct TaskKey {
 /// A task to store.
 #[derive(Debug, Clone)]
 pub struct NewTask {
-    /// Its state at acceptance: PENDING with a due time, attempt 0 of its first run. `start` says how it begins.
+    /// Its state at acceptance: PENDING with a due time, attempt 0 of its first run. `start` decides whether it starts
+    /// claimed.
     pub task: Task,
-    /// What it sends.
+    /// The request that it sends.
     pub request: Arc<Request>,
-    /// What makes two submissions the same request.
+    /// The fingerprint of the request: two submissions with the same one are the same request.
     pub fingerprint: Fingerprint,
     /// Whether it waits or is claimed in the same commit.
     pub start: Start,
@@ -102,7 +105,7 @@ pub struct NewTask {
 pub enum Start {
     /// The task waits for its due time.
     Pending,
-    /// The task is due now and its lane has room: it is inserted as claimed, at this moment.
+    /// The task is due now and its lane has room: it is inserted as claimed, at this time.
     Claimed(LeaseTerms, Timestamp),
 }
 
@@ -111,9 +114,9 @@ pub enum Start {
 pub enum Submitted {
     /// The task as it is stored, with its lease if it started claimed.
     Created(Box<Task>, Option<Lease>),
-    /// The key belongs to this task, and the request was the same.
+    /// The key belongs to this task, and its request is the same.
     Replayed(Box<Task>),
-    /// The key belongs to this task, and the request was another.
+    /// The key belongs to this task, and its request is another.
     KeyReused(TaskId),
     /// The key belongs to this task, whose row cannot be read: whether the request was the same is not known.
     KeyUnreadable(TaskId),
@@ -131,8 +134,8 @@ pub struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// When a lease runs out that is taken at `now` for an attempt of at most `attempt_timeout` that is due at `due`. A task
-    /// that is claimed shortly before it is due keeps the whole lease for its attempt.
+    /// When a lease expires that is taken at `now` for an attempt of at most `attempt_timeout` that is due at `due`. A
+    /// task that is claimed shortly before it is due keeps the whole lease for its attempt.
     pub fn until(&self, now: Timestamp, due: Option<Timestamp>, attempt_timeout: Duration) -> Timestamp {
         now.max(due.unwrap_or(now)).after(attempt_timeout).after(self.margin)
     }
@@ -141,26 +144,27 @@ impl LeaseTerms {
 /// The right to work on a task until a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Grows with every claim of the task.
+    /// The fencing token, which grows with every claim of the task.
     pub token: Token,
-    /// When it was taken.
+    /// When the lease was taken.
     pub since: Timestamp,
-    /// When it runs out.
+    /// When the lease expires.
     pub until: Timestamp,
 }
 
-/// A fencing token: per task, only ever growing.
+/// A fencing token: one per task, which only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// A request for due work.
+/// A request for due tasks.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
-    /// How many tasks of which lanes; each pair of lane and class at most once.
+    /// How many tasks of which lanes to claim; each pair of lane and class at most once.
     pub rooms: Vec<LaneRoom>,
     /// The most tasks in all. Rooms are served in their order until this many tasks are claimed.
     pub most: usize,
-    /// Only tasks that are due by then: `now`, or shortly after, for tasks that are held until they are due.
+    /// Only tasks that are due by this time: `now`, or shortly after for tasks that are held in memory until they are
+    /// due.
     pub due_by: Timestamp,
     /// How long the leases last. A lease runs from `now` or from the task's due time, whichever is later.
     pub lease: LeaseTerms,
@@ -177,8 +181,9 @@ pub struct LaneRoom {
     pub class: Class,
     /// How many tasks get a slot at once.
     pub slots: usize,
-    /// How many more may be claimed ahead of the slots that will become free. A task whose next attempt is its last one is
-    /// never claimed ahead, because a crash would end it unsent: the first such task that does not fit ends the room.
+    /// How many more may be claimed ahead of the slots that will become free. A task whose next attempt is its last one
+    /// is never claimed ahead, because a crash would end it unsent. The first such task that does not fit ends the
+    /// room.
     pub ahead: usize,
 }
 
@@ -196,9 +201,9 @@ pub struct LaneDue {
 /// The answer to a claim.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims {
-    /// The tasks, in flight now, each with its attempt counted.
+    /// The claimed tasks, in flight now, each with its attempt counted.
     pub claimed: Vec<ClaimedTask>,
-    /// For each room asked for, in order, what is left in that class of the lane.
+    /// For each requested room, in order, the next due time of that class of the lane.
     pub lanes: Vec<LaneDue>,
 }
 
@@ -207,7 +212,7 @@ pub struct Claims {
 pub struct ClaimedTask {
     /// Its state after the claim.
     pub task: Task,
-    /// What to send.
+    /// The request to send.
     pub request: Arc<Request>,
     /// The lease.
     pub lease: Lease,
@@ -222,11 +227,11 @@ pub struct Settlement {
     pub id: TaskId,
     /// The token of the lease that the attempt was made under.
     pub token: Token,
-    /// The line for the attempt log. `None` if nothing was sent: the attempt that the claim counted is taken back.
+    /// The entry for the attempt log. `None` if nothing was sent: the attempt that the claim counted is taken back.
     pub attempt: Option<Attempt>,
     /// What happens to the task.
     pub next: Next,
-    /// When it was decided.
+    /// When the outcome was decided.
     pub at: Timestamp,
 }
 
@@ -235,18 +240,18 @@ pub struct Settlement {
 pub enum Next {
     /// The task waits for its next attempt.
     RetryAt {
-        /// When that is due.
+        /// When the next attempt is due.
         at: Timestamp,
-        /// The wait that was drawn, for the next draw to build on.
+        /// The wait that was drawn, as the input of the next draw.
         backoff: Option<Duration>,
-        /// Attempts of this run that failed by DNS, for the next decision to build on.
+        /// Attempts of this run that failed by DNS, as an input of the next decision.
         dns_failures: u32,
     },
     /// The task ends.
     End {
         /// The final status.
         status: Status,
-        /// Why; `None` for SUCCEEDED.
+        /// Why the task ended; `None` for SUCCEEDED.
         reason: Option<Reason>,
         /// The dependency's last answer, if there was one.
         answer: Option<Box<Answer>>,
@@ -286,14 +291,14 @@ pub enum BringForwardOutcome {
     NotFound,
 }
 
-/// The answer to the replay of a dead letter. (A submission that meets its own key again is [`Submitted::Replayed`].)
+/// The answer to the replay of a dead letter. (A submission whose key is already stored is [`Submitted::Replayed`].)
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplayOutcome {
     /// The task is due now, in a new run.
     Done(Box<Task>),
     /// The task is no dead letter: it has not ended, or it ended SUCCEEDED or CANCELLED.
     NotDead(Box<Task>),
-    /// The policy version that the task pins was deleted: there are no rules left to send it by.
+    /// The policy version that the task pins was deleted, so there are no rules to send it by.
     PolicyGone(Box<Task>),
     /// There is no such task.
     NotFound,

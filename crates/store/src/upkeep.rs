@@ -1,18 +1,19 @@
-//! What the engine's background loops need: lanes with work, expired leases, overdue tasks, alerts, retention.
+//! The calls of the engine's background loops: lanes with pending tasks, expired leases, overdue tasks, alerts,
+//! retention.
 
 use async_trait::async_trait;
 use redrive_core::{Class, Lane, Task, TaskId, TenantId, Timestamp};
 
 use crate::{ClaimedTask, Error, LaneDue};
 
-/// Finds and clears away what no caller asks for.
+/// Finds the work of background loops, and removes what has passed its retention.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
     /// The classes of lanes that have pending tasks, in order after `after`, at most `limit`, each with its earliest due
     /// time. Costs one index probe per class of a lane, whatever the backlog.
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error>;
 
-    /// Tasks in flight whose lease has run out by `now`, at most `limit`. Reads only: the rescuer settles each with the
+    /// Tasks in flight whose lease has expired by `now`, at most `limit`. Reads only: the rescuer settles each with the
     /// token that it finds, so the first settlement wins.
     async fn expired_leases(&self, now: Timestamp, limit: usize) -> Result<Vec<ClaimedTask>, Error>;
 
@@ -30,11 +31,11 @@ pub trait Upkeep: Send + Sync {
     /// nothing.
     async fn confirm_alerts(&self, alerts: Vec<RaisedAlert>) -> Result<(), Error>;
 
-    /// Removes tasks that ended before `ended_before`, with all that belongs to them, looking at no more than `limit`
-    /// rows from `from` on; says where to go on, or `None` when the pass is complete.
+    /// Removes tasks that ended before `ended_before`, with everything that belongs to them. Looks at no more than
+    /// `limit` rows from `from` on. Returns where the next step starts, or `None` when the pass is complete.
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error>;
 
-    /// The newest task id ever stored here: ids handed out later must be above it.
+    /// The newest task id ever stored here: later ids must be above it.
     async fn newest_task(&self) -> Result<Option<TaskId>, Error>;
 }
 
@@ -54,24 +55,24 @@ pub struct RaisedAlert {
     pub tenant: TenantId,
     /// The task's id.
     pub id: TaskId,
-    /// The run that ended: a later run that ends as a dead letter has an alert of its own.
+    /// The run that ended: a later run that ends as a dead letter has its own alert.
     pub run: u32,
 }
 
-/// Where a cleaning pass goes on.
+/// Where a step of a cleaning pass starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CleanFrom {
     /// At the oldest task.
     Start,
-    /// Behind this task.
+    /// After this task.
     After(TaskId),
 }
 
-/// What one step of cleaning did.
+/// The result of one step of cleaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cleaned {
     /// How many tasks were removed.
     pub removed: usize,
-    /// Where to go on, `None` when the pass is complete.
+    /// Where the next step starts, `None` when the pass is complete.
     pub next: Option<CleanFrom>,
 }

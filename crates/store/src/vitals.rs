@@ -1,16 +1,16 @@
-//! Whether everything that works by itself still does: loops and threads that must not end before they are told to.
+//! Liveness of background loops and threads: reports one that ends before it was told to.
 
 use std::future::Future;
 
 use tokio::sync::watch;
 
-/// The parts that work by themselves, and the first of them that died. Cheap to clone.
+/// The background parts of a process, and the first of them that died. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Vitals {
     died: watch::Sender<Option<&'static str>>,
 }
 
-/// Held by a part for as long as it works. A panic that unwinds through it is its death.
+/// A guard that a part holds while it works. The part counts as dead if a panic unwinds through the guard.
 #[derive(Debug)]
 pub struct Alive {
     vitals: Vitals,
@@ -25,12 +25,12 @@ impl Default for Vitals {
 }
 
 impl Vitals {
-    /// A part that begins to work.
+    /// Registers a part that starts to work.
     pub fn part(&self, name: &'static str) -> Alive {
         Alive { vitals: self.clone(), name, has_ended: false }
     }
 
-    /// A part that works until it is dropped: it must not come to an end.
+    /// Runs a part that must not end by itself: it works until it is dropped.
     pub async fn watch(self, name: &'static str, work: impl Future<Output = ()>) {
         let alive = self.part(name);
         work.await;
@@ -42,7 +42,7 @@ impl Vitals {
         *self.died.borrow()
     }
 
-    /// Ends once a part has died, and says which.
+    /// Completes with the name of the first part that has died.
     pub async fn died(&self) -> &'static str {
         let mut died = self.died.subscribe();
         loop {
@@ -57,7 +57,7 @@ impl Vitals {
 }
 
 impl Alive {
-    /// The part has come to its end; `as_told` says whether it was to.
+    /// Ends the part; `as_told` is whether it was told to.
     pub fn ended(mut self, as_told: bool) {
         self.has_ended = true;
         if !as_told {
@@ -73,7 +73,7 @@ impl Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        // A runtime that shuts down, and whoever aborts a task, drop it without a panic.
+        // A runtime that shuts down and an aborted task drop this guard without a panic.
         if !self.has_ended && std::thread::panicking() {
             self.dies("it panicked");
         }

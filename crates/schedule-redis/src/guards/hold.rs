@@ -1,3 +1,5 @@
+//! Holding lanes back for all processes.
+
 use std::time::Duration;
 
 use redis::Value;
@@ -10,13 +12,13 @@ use crate::member;
 use crate::schedule::{CALL_TIMEOUT, Schedule, parse_score};
 use crate::script::{Call, HOLD};
 
-/// How long a hold that is over stays, by the server's clock: more than clocks differ.
+/// How long an expired hold is kept, by the server's clock: longer than clocks differ.
 const OVER_KEPT: Duration = Duration::from_secs(3600);
 /// The most lanes that one script holds back.
 const HOLDS_PER_CALL: usize = 500;
 
 impl Schedule {
-    /// Holds lanes back until a time; the latest time that anybody said stands. Answers what stands for each.
+    /// Holds lanes back until a time; the latest time wins. Returns the time that applies for each lane.
     pub async fn hold(&self, holds: &[Hold]) -> Result<Vec<Timestamp>, Failure> {
         let call = |holds: &[Hold]| {
             let call = Call::script(&HOLD, &[self.keys.held()]).arg(OVER_KEPT.as_millis() as u64);
@@ -31,7 +33,7 @@ impl Schedule {
         if standing.len() == holds.len() { Ok(standing) } else { Err(Failure::Unexpected("a hold")) }
     }
 
-    /// The lanes that are held back at `now`, at most `limit`, the one that is held longest first.
+    /// The lanes that are held back at `now`, at most `limit`, the longest hold first.
     pub async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Failure> {
         let from = format!("({}", member::score(now));
         let call = Call::command("ZRANGE").arg(self.keys.held()).arg("+inf").arg(from);

@@ -1,15 +1,15 @@
-//! What the guards of all processes have in common, in Redis while it is there and in the store otherwise.
+//! The shared counts of the guards of all processes: in Redis while it answers, in the store otherwise.
 //!
-//! Tallies are counted in one place at a time. When Redis fails or comes back, what was counted in the other place within
-//! the window is not seen: for as long as the window lasts, a sum may be short by it. A call whose answer did not come
-//! may have counted in Redis and counts in the store as well. Both errors last one window at most.
+//! Tallies are counted in one place at a time. When Redis fails or comes back, the counts of the other place within the
+//! window are not included: for one window, a sum may be too low by them. A call whose answer did not come may have
+//! counted in Redis and counts in the store as well. Both errors last one window at most.
 //!
-//! Holds are rare and matter more: each is written to both places, so that a lane stays held back whichever of the two
-//! is asked, and after a flush the keeper brings those of the store back. Between the flush and that, a hold may be
-//! missed; a hold that is evicted alone is missed until it is over.
+//! Holds are rare and matter more. Each is written to both places, so that a lane stays held back whichever place is
+//! read, and after a flush the keeper copies those of the store back. Between the flush and that copy, a hold may be
+//! missed. A hold that is evicted alone is missed until it expires.
 //!
-//! The scripts and keys are here too ([`Schedule::tally`], [`Schedule::hold`], [`Schedule::held`]). Not here: what a guard
-//! does with a sum, which is the engine's business.
+//! The scripts and keys are here too ([`Schedule::tally`], [`Schedule::hold`], [`Schedule::held`]). Not here: what a
+//! guard does with a sum, which is part of the engine.
 
 mod hold;
 mod tally;
@@ -26,7 +26,7 @@ use crate::keys::Partition;
 use crate::partitions::{Partitions, Standing};
 use crate::schedule::Schedule;
 
-/// The guards' counters in Redis, with those of the store behind them.
+/// The guards' counters in Redis, with those of the store as the fallback.
 pub(crate) struct RedisGuards {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) partitions: Arc<Partitions>,
@@ -39,7 +39,7 @@ impl RedisGuards {
         Ok(shared.guards())
     }
 
-    /// What Redis says of holds, while it answers.
+    /// The answer of Redis about holds; `None` while Redis does not answer.
     async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, Failure>>) -> Option<T> {
         if self.partitions.standing(Partition::OF_HOLDS) == Standing::Failed {
             return None;
@@ -72,7 +72,7 @@ impl Guards for RedisGuards {
         if !rest.is_empty() {
             let lanes: Vec<Lane> = rest.iter().map(|tally| tally.lane.clone()).collect();
             let totals = self.of_store()?.tally(rest, since).await?;
-            // The last answer for a lane has seen all of its tallies.
+            // The last answer for a lane includes all of its tallies.
             sums.extend(lanes.into_iter().zip(totals));
         }
         Ok(tallies.iter().map(|tally| sums.get(&tally.lane).copied().unwrap_or_default()).collect())

@@ -1,3 +1,5 @@
+//! Adding up the guards' counts of all processes.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,12 +11,11 @@ use crate::failure::Failure;
 use crate::schedule::{CALL_TIMEOUT, Schedule};
 use crate::script::{Call, TALLY};
 
-/// How long a second's counts are kept: longer than any guard looks back.
+/// How long a second's counts are kept: longer than any guard's window.
 pub(crate) const TALLY_KEPT: Duration = Duration::from_secs(120);
 
 impl Schedule {
-    /// Adds these tallies and answers, for each lane among them, the sums over all processes of its seconds from `since`
-    /// on.
+    /// Adds these tallies. Returns for each lane among them the sums over all processes of its seconds from `since` on.
     pub async fn tally(&self, tallies: &[Tally], since: Timestamp) -> BTreeMap<Lane, Result<Totals, Failure>> {
         let mut calls: BTreeMap<Lane, Call> = BTreeMap::new();
         for Tally { lane, at, counted } in tallies {

@@ -1,3 +1,5 @@
+//! Adding pending tasks to the index.
+
 use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_queue};
@@ -11,13 +13,13 @@ use crate::script::{ADD, Call};
 pub struct NotAdded {
     /// The tasks.
     pub tasks: Vec<PendingTask>,
-    /// Why not.
+    /// Why they were not added.
     pub failure: Failure,
 }
 
 impl Schedule {
-    /// Adds tasks; one that is there already keeps the earlier of both due times. Answers those that may not have come
-    /// in; adding them again is harmless.
+    /// Adds tasks; a task that is present already keeps the earlier of both due times. Returns those that may not have
+    /// been added; adding them again is harmless.
     pub async fn add(&self, tasks: Vec<PendingTask>) -> Vec<NotAdded> {
         let sorted = by_queue(tasks.into_iter().map(|task| ((task.lane.clone(), task.class), task)));
         let mut pieces: Vec<Vec<PendingTask>> = Vec::new();
@@ -47,7 +49,7 @@ impl Schedule {
     }
 }
 
-/// As many pieces from the end as may be sent at once, one at least.
+/// As many chunks from the end as may be sent at once, at least one.
 fn split_off_together<T>(pieces: &mut Vec<Vec<T>>) -> Vec<Vec<T>> {
     let mut tasks = 0;
     let fits = |piece: &&Vec<T>| {

@@ -1,3 +1,5 @@
+//! Counting the due tasks of classes of lanes.
+
 use redis::Value;
 use redrive_core::Timestamp;
 
@@ -7,7 +9,7 @@ use crate::member;
 use crate::script::Call;
 
 impl Schedule {
-    /// How many tasks of each class of a lane are due by `due_by`, as far as the index knows.
+    /// How many tasks of each class of a lane are due by `due_by`, according to the index.
     pub(crate) async fn count_due(&self, queues: &[Queue], due_by: Timestamp) -> Vec<Result<usize, Failure>> {
         let call = |(lane, class): &Queue| {
             Call::command("ZCOUNT").arg(self.keys.due(lane, *class)).arg("-inf").arg(member::score(due_by))

@@ -1,12 +1,12 @@
-//! Whether a partition is complete.
+//! The epoch: whether a partition is complete.
 //!
-//! A partition is complete when it holds every pending task that was ever told to it or found in the store by the builder
-//! that filled it last, and that nobody has taken. Its book has an `epoch` then: the id of the server process in which
-//! that became so. Filling goes like this: the builder notes in the book that it begins, adds all that the store has,
-//! and turns its note into the epoch, if the note is still there. Meanwhile others add what becomes pending, as always:
-//! a task is either in the store when the builder looks or is added by whoever makes it pending later. If anything is
-//! lost on the way, the note is lost with it: it is in the key that counts, and a lane that holds less than was counted
-//! removes it.
+//! A partition is complete when it holds every pending task that was ever added to it, or that the last builder found
+//! in the store, and that has not been taken. Then its book has an `epoch`: the id of the server process in which it
+//! became complete. To fill a partition, the builder writes into the book that it begins, adds all pending tasks of the
+//! store, and turns its entry into the epoch if the entry is still present. Meanwhile other processes add new pending
+//! tasks as always: a task is either in the store when the builder reads it, or is added by the process that makes it
+//! pending later. If any data is lost on the way, the builder's entry is lost too: it is in the same key as the counts,
+//! and a lane that holds less than was counted removes it.
 
 use redis::Value;
 
@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::keys::Partition;
 use crate::script::{BEGIN, Call, FINISH, IS_COMPLETE, Script};
 
-/// Somebody who fills partitions; no two are the same.
+/// The unique identity of a process that fills partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Builder(pub(crate) String);
 
 impl Builder {
-    /// A new one.
+    /// A new identity.
     #[expect(clippy::new_without_default, reason = "each is another one: there is no default")]
     pub fn new() -> Self {
         Builder(format!("{:032x}", fastrand::u128(..)))
@@ -33,18 +33,18 @@ impl Schedule {
         self.ask_books(&IS_COMPLETE, partitions, None).await
     }
 
-    /// Notes that `builder` begins to fill these partitions.
+    /// Records that `builder` begins to fill these partitions.
     pub async fn begin(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, Failure>> {
         self.ask_books(&BEGIN, partitions, Some(builder)).await
     }
 
-    /// Notes that `builder` has filled these partitions. Answers which are complete now; one that lost something
+    /// Records that `builder` has filled these partitions. Returns which are complete now. A partition that lost data
     /// meanwhile, or that another builder has begun to fill, is not.
     pub async fn finish(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, Failure>> {
         self.ask_books(&FINISH, partitions, Some(builder)).await
     }
 
-    /// Notes that these partitions are not complete: somebody could not add what should be there.
+    /// Records that these partitions are not complete, because a process could not add a task.
     pub async fn forget(&self, partitions: &[Partition]) -> Vec<Result<(), Failure>> {
         let call = |partition| Call::command("HDEL").arg(self.keys.book(partition)).arg(&["epoch", "building"]);
         let answers = self.link.call(partitions.iter().copied().map(call).collect(), CALL_TIMEOUT).await;

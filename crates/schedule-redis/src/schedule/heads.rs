@@ -1,3 +1,5 @@
+//! Reading the earliest due time of classes of lanes.
+
 use redis::Value;
 use redrive_core::{Class, Lane, Timestamp};
 
@@ -6,7 +8,7 @@ use crate::failure::Failure;
 use crate::script::Call;
 
 impl Schedule {
-    /// When the earliest task of each class of a lane is due, as far as the index knows; `None` if it knows of none.
+    /// When the earliest task of each class of a lane is due, according to the index; `None` if it has none.
     pub async fn heads(&self, queues: &[(Lane, Class)]) -> Vec<Result<Option<Timestamp>, Failure>> {
         let call = |(lane, class): &(Lane, Class)| {
             Call::command("ZRANGE").arg(self.keys.due(lane, *class)).arg(&[0, 0]).arg("WITHSCORES")

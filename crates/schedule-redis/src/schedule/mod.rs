@@ -1,13 +1,13 @@
-//! The index in Redis: the pending tasks of each class of each lane by when they are due.
+//! The index in Redis: the pending tasks of each class of each lane by due time.
 //!
-//! This side knows nothing of the store. It keeps what it is told, gives each task away at most once, and says whether it
-//! still has all that it was told. Every operation takes many items, sends them together, and answers item by item: in a
-//! cluster, some nodes may be there while others are not.
+//! This module does not use the store. It keeps the tasks that are added, returns each task to at most one caller, and
+//! reports whether it still has all that were added. Every operation takes many items, sends them together, and answers
+//! item by item: in a cluster, some nodes may answer while others do not.
 //!
-//! Whether the index is complete is known by partition (see [`Partition`](crate::Partition)), and is kept in Redis, in the same key that
-//! counts what the lanes hold. So a flushed server, an evicted key, a server that came back empty or with the data of a
-//! minute ago, a replica that was promoted: all of them show in the answer to the next [`take`](Schedule::take). What
-//! does not show: tasks that nobody told it of, and tasks that it gave away to somebody who died with them.
+//! Each partition is complete or not (see [`Partition`](crate::Partition)). This is recorded in Redis, in the same key
+//! that counts the tasks of the lanes. So a flushed server, an evicted key, a server that came back empty or with the
+//! data of a minute ago, a promoted replica: all of them are detected by the next [`take`](Schedule::take). Not
+//! detected: tasks that were never added, and tasks that were taken by a process that then died.
 
 mod add;
 mod count_due;
@@ -35,11 +35,11 @@ use crate::keys::{InvalidPrefix, Keys};
 use crate::link::Link;
 use crate::options::Options;
 
-/// How long anything that somebody waits for may take: after this the store does the work.
+/// The timeout of calls that a caller waits for: after this the store does the work.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(500);
 /// The most tasks that one script handles: Redis does nothing else meanwhile.
 const TASKS_PER_CALL: usize = 500;
-/// The most tasks that are sent at once, so that others get their turn between.
+/// The most tasks that are sent at once, so that other calls run in between.
 const TASKS_TOGETHER: usize = 5_000;
 
 /// The index in Redis.
@@ -49,7 +49,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The index at this address. Connects to nothing yet: see [`connect`](Self::connect).
+    /// The index at this address. Does not connect: see [`connect`](Self::connect).
     pub fn new(address: Address, options: Options) -> Result<Self, InvalidPrefix> {
         let keys = Keys::try_new(&options.prefix)?;
         let connector = Connector { address, root_certificates: options.root_certificates };
@@ -62,7 +62,7 @@ impl Schedule {
     }
 }
 
-/// Sorts items by class of a lane.
+/// Groups items by class of a lane.
 fn by_queue<T>(items: impl IntoIterator<Item = (Queue, T)>) -> BTreeMap<Queue, Vec<T>> {
     let mut sorted: BTreeMap<Queue, Vec<T>> = BTreeMap::new();
     for (queue, item) in items {
@@ -74,7 +74,7 @@ fn by_queue<T>(items: impl IntoIterator<Item = (Queue, T)>) -> BTreeMap<Queue, V
 /// A class of a lane.
 pub(crate) type Queue = (Lane, Class);
 
-/// A due time as Redis writes scores.
+/// Parses a due time from a score.
 pub(crate) fn parse_score(value: &Value) -> Option<redrive_core::Timestamp> {
     let Value::BulkString(text) = value else { return None };
     let score: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;

@@ -1,3 +1,5 @@
+//! Removing tasks from the index that are not pending any more.
+
 use redis::Value;
 use redrive_core::{Class, Lane, TaskId};
 use redrive_store::Token;
@@ -8,21 +10,21 @@ use crate::keys::{Partition, in_book};
 use crate::member;
 use crate::script::{Call, REMOVE};
 
-/// A task that is not pending any more, as it was when it was.
+/// A task that is not pending any more, with its last state while it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
-    /// Its lane.
+    /// The task's lane.
     pub lane: Lane,
-    /// Its class in that lane.
+    /// The task's class in that lane.
     pub class: Class,
-    /// Which task.
+    /// The task's id.
     pub id: TaskId,
-    /// The token that it was waiting with.
+    /// The token that the task had while it was pending.
     pub token: Token,
 }
 
 impl Schedule {
-    /// Removes tasks. Answers how many of them were there.
+    /// Removes tasks. Returns how many of them were present.
     pub async fn remove(&self, tasks: Vec<Gone>) -> Result<usize, Failure> {
         let sorted =
             by_queue(tasks.into_iter().map(|gone| ((gone.lane, gone.class), member::encode(gone.id, gone.token))));

@@ -1,3 +1,5 @@
+//! Taking due tasks from the index.
+
 use redis::Value;
 use redrive_core::{Class, Lane, Timestamp};
 use redrive_store::PendingTask;
@@ -8,39 +10,39 @@ use crate::keys::{Partition, in_book};
 use crate::member;
 use crate::script::{Call, TAKE};
 
-/// How many tasks of one class of a lane are wanted.
+/// A request for tasks of one class of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     /// The lane.
     pub lane: Lane,
     /// The class.
     pub class: Class,
-    /// How many at most.
+    /// The most tasks to take.
     pub tasks: usize,
 }
 
-/// What came of a turn.
+/// The answer to a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Take {
-    /// The lane's partition has lost something or was never filled: nothing was taken, and there may be more in the
-    /// store than is known here.
+    /// The lane's partition has lost data or was never filled: nothing was taken, and the store may have more tasks
+    /// than the index.
     Incomplete,
-    /// The lane is known.
+    /// The lane's partition is complete.
     Taken(Taken),
 }
 
-/// Tasks that are nobody else's now, and not in the index any more.
+/// Tasks that were removed from the index and given to this caller alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taken {
     /// The tasks, earliest due first.
     pub tasks: Vec<PendingTask>,
-    /// When the next one of the same class of the lane is due; `None` if there is none.
+    /// When the next task of the same class of the lane is due; `None` if there is none.
     pub next_due: Option<Timestamp>,
 }
 
 impl Schedule {
-    /// Takes tasks that are due by `due_by`, earliest first, and answers for each turn in order. A turn whose call failed
-    /// may have lost tasks: they were taken, but the answer did not arrive.
+    /// Takes tasks that are due by `due_by`, earliest first; returns the answers in the order of the turns. A turn
+    /// whose call failed may have lost tasks: they were taken, but the answer did not arrive.
     pub async fn take(&self, turns: &[Turn], due_by: Timestamp) -> Vec<Result<Take, Failure>> {
         let calls = turns.iter().map(|Turn { lane, class, tasks }| {
             let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane, *class)];
@@ -69,7 +71,7 @@ fn parse(turn: &Turn, answer: &Value) -> Option<Take> {
     let mut taken = Taken { tasks: Vec::with_capacity(tasks.len() / 2), next_due };
     for pair in tasks.chunks_exact(2) {
         let [Value::BulkString(member), score] = pair else { return None };
-        // What is no task of ours has no business here, and is gone now.
+        // An invalid member is dropped; the take has removed it.
         let Some((id, token)) = member::decode(member) else { continue };
         let (lane, class) = (turn.lane.clone(), turn.class);
         taken.tasks.push(PendingTask { lane, class, id, token, due: parse_score(score)? });

@@ -1,10 +1,9 @@
 //! A shared store with the schedule in Redis in front of it.
 //!
-//! Everything is the store's, except what is asked often and can be asked elsewhere: which tasks are due
-//! ([`claim`]), and what the guards of all processes count. What became pending is told to the index after the store has
-//! committed it, in the background. Redis never makes a call fail, nor wait for longer than the named timeout of the
-//! schedule; when it does not answer, or says that it has lost something, the store is asked instead, and the keeper
-//! brings the index back.
+//! Every call goes to the store, except those that are frequent and can be answered elsewhere: which tasks are due
+//! ([`claim`]), and the counts of the guards. New pending tasks are added to the index in the background, after the
+//! store has committed them. Redis never makes a call fail or wait for longer than the schedule's timeout. When Redis
+//! does not answer, or has lost data, the store answers instead, and the keeper restores the index.
 //!
 //! Not here: how the index works ([`Schedule`]), when it is rebuilt ([`keeper`]).
 
@@ -30,19 +29,20 @@ use crate::writer;
 pub struct Scheduled {
     state: Arc<State>,
     guards: RedisGuards,
-    /// Ends with this.
+    /// The background loops, which end with this store.
     loops: Mutex<JoinSet<()>>,
     is_closed: AtomicBool,
     vitals: Vitals,
 }
 
-/// A store that has one owner needs no schedule elsewhere.
+/// The store has one owner, so it needs no schedule in Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a schedule in Redis needs a store that several processes share")]
 pub struct NotShared;
 
 impl Scheduled {
-    /// Puts `schedule` in front of `store`. Does not wait for Redis, which may come later or never. Needs a runtime.
+    /// Puts `schedule` in front of `store`. Does not wait for Redis, which may become available later or never. Needs a
+    /// runtime.
     pub fn new(store: Arc<dyn Store>, schedule: Schedule) -> Result<Self, NotShared> {
         if store.shared().is_none() {
             return Err(NotShared);

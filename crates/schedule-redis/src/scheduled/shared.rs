@@ -1,3 +1,5 @@
+//! The shared store's calls: passed to the store, except news and guards.
+
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
@@ -8,7 +10,7 @@ use super::Scheduled;
 
 impl Scheduled {
     fn inner(&self) -> Result<&dyn Shared, Error> {
-        // Checked when this was made; a store does not stop being shared.
+        // Checked by the constructor; a store does not stop being shared.
         self.state.store.shared().ok_or_else(|| Error::Unavailable("the store is not shared".into()))
     }
 }
@@ -19,8 +21,8 @@ impl Shared for Scheduled {
         self.state.news.heard().await
     }
 
-    /// All lanes are read every time: that is how the index is compared with the store. The store is asked all the same, so that
-    /// it takes its notes.
+    /// Always `true`: all lanes are read every time, to compare the index with the store. The store is called all the
+    /// same, so that it takes its records of enqueued tasks.
     async fn may_have_missed(&self, now: Timestamp) -> Result<bool, Error> {
         self.inner()?.may_have_missed(now).await.map(|_| true)
     }

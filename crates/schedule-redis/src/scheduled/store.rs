@@ -1,3 +1,5 @@
+//! The store's contract: each call goes to the store, and its changes of pending tasks are queued for the index.
+
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
@@ -9,14 +11,14 @@ use crate::pending_changes::Change;
 use crate::schedule::Gone;
 
 impl Scheduled {
-    /// Tells the index of a task that is due now by somebody's wish. Its token is the store's to know.
+    /// Adds a task to the index that was made due by a request. Its token is read from the store.
     async fn note_due(&self, task: &Task) {
         if let Some(task) = self.state.look_up(&task.lane.tenant, task.id).await {
             self.state.note([Change::PendingTask { task, is_due: true }]);
         }
     }
 
-    /// Tells the index of a task that waits again.
+    /// Adds a task to the index that is pending again.
     async fn note_retry(&self, retry: Retry) {
         let Retry { tenant, id, token, due, is_due, is_counted } = retry;
         let task = match self.state.underway.forget(id) {
@@ -30,10 +32,10 @@ impl Scheduled {
     }
 }
 
-/// How many claims of a task that were given back are reckoned with when it ends by its deadline.
+/// How many claims that were given back are assumed at most when a task ends by its deadline.
 const MOST_GIVEN_BACK: u64 = 8;
 
-/// A task that is to wait again, if the settlement takes effect.
+/// A task that is pending again if the settlement takes effect.
 struct Retry {
     tenant: TenantId,
     id: TaskId,
@@ -188,7 +190,7 @@ impl Tasks for Scheduled {
 
 #[async_trait]
 impl Upkeep for Scheduled {
-    /// What the store says, compared with the index on the way: see the module `suspects`.
+    /// The store's answer. It is also compared with the index: see the module `suspects`.
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         let lanes = self.state.store.upkeep().pending_lanes(after, limit).await?;
         self.state.look(&lanes).await;
@@ -203,8 +205,9 @@ impl Upkeep for Scheduled {
         Ok(expired)
     }
 
-    /// The store does not say with which tokens the tasks waited. A token is the number of claims: the attempts, and a few
-    /// that were given back. What is not removed is out of date, and is left out when it is taken.
+    /// The store does not return the tokens under which the tasks were pending. A token is the number of claims: the
+    /// attempts, and a few that were given back. An entry that is not removed is out of date, and is left out when it
+    /// is taken.
     async fn end_overdue(&self, now: Timestamp, limit: usize) -> Result<Overdue, Error> {
         let overdue = self.state.store.upkeep().end_overdue(now, limit).await?;
         let gone = |task: &Task| {

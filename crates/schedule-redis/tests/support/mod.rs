@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Support code for the tests of this crate.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "for tests alone, each of which uses some of it")]
 
@@ -11,7 +11,7 @@ use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
 use redrive_schedule_redis::{Builder, Failure, Options, Partition, Schedule, Take, Taken, Turn};
 use redrive_store::{PendingTask, Token};
 
-/// Far more than anything here takes.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -50,7 +50,7 @@ pub(crate) async fn connected_schedule(url: &str) -> Schedule {
     schedule
 }
 
-/// Says that all partitions are complete.
+/// Marks all partitions as complete.
 pub(crate) async fn fill(schedule: &Schedule) {
     let (all, builder) = (Partition::all().collect::<Vec<_>>(), Builder::new());
     for answer in schedule.begin(&all, &builder).await.into_iter().chain(schedule.finish(&all, &builder).await) {

@@ -9,7 +9,7 @@ use redrive_testbed::{Database, Postgres};
 
 use super::eventually;
 
-/// The store alone, as the process with this name.
+/// The store alone, for the process with this name.
 pub(crate) async fn postgres(url: &str, node: &str) -> Arc<PostgresStore> {
     let options = PostgresOptions::new(url, name(node));
     Arc::new(PostgresStore::open(options).await.unwrap())
@@ -21,7 +21,7 @@ pub(crate) fn scheduled(store: Arc<dyn Store>, redis: &str, prefix: &str) -> Sch
     Scheduled::new(store, Schedule::new(redis.parse().unwrap(), options).unwrap()).unwrap()
 }
 
-/// Waits until all work is taken from the index.
+/// Waits until all partitions are in use.
 pub(crate) async fn in_use(store: &Scheduled) {
     let everything = InUse { complete: 256, incomplete: 0, failed: 0 };
     eventually("the index is in use", || async { store.in_use() == everything }).await;
@@ -35,7 +35,8 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Hears of new work over Redis alone: PostgreSQL's own news need a session, and there is said to be none.
+    /// Starts two processes that receive news over Redis alone: PostgreSQL's own news need a session, and the stores
+    /// are configured without one.
     pub(crate) async fn start(redis: &str) -> Self {
         let database = Postgres::shared().fresh_database();
         let open = async |node: &str| {

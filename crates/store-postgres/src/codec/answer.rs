@@ -1,4 +1,4 @@
-//! What a dependency answered last.
+//! The last answer of a dependency.
 
 use redrive_core::Answer;
 

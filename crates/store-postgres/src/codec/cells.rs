@@ -1,4 +1,4 @@
-//! A row's cells, read one after the other so that what cannot be understood says where it stands.
+//! A cursor over the cells of a row, which names the column of a value that cannot be read.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl<'a> Cells<'a> {
         Cells::from(row, 0)
     }
 
-    /// From this column on.
+    /// The cells from this column on.
     pub(crate) fn from(row: &'a Row, next: usize) -> Self {
         Cells { row, next }
     }
@@ -68,7 +68,7 @@ impl<'a> Cells<'a> {
         Ok(self.optional_unsigned()?.map(Duration::from_micros))
     }
 
-    /// A text that must name something.
+    /// A text that `parse` must accept.
     pub(crate) fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Failure> {
         let text: &str = self.get()?;
         parse(text).ok_or_else(|| self.wrong(format_args!("{text:?}")))
@@ -85,7 +85,7 @@ impl<'a> Cells<'a> {
         known.ok_or_else(|| self.wrong(format_args!("class {code}")))
     }
 
-    /// A token that has a successor.
+    /// A token that can still be incremented.
     pub(crate) fn token(&mut self) -> Result<Token, Failure> {
         let token = self.unsigned()?;
         match token == i64::MAX.cast_unsigned() {
@@ -99,7 +99,7 @@ impl<'a> Cells<'a> {
         id.task_id().ok_or_else(|| self.wrong("is no task id"))
     }
 
-    /// What is wrong with the cell that was read last.
+    /// A failure about the cell that was read last.
     pub(crate) fn wrong(&self, what: impl std::fmt::Display) -> Failure {
         self.place(self.next.saturating_sub(1), what)
     }

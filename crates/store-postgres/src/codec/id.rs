@@ -1,4 +1,4 @@
-//! Task ids as PostgreSQL's uuid.
+//! Task ids as PostgreSQL's `uuid`.
 
 use std::error::Error;
 use std::fmt;
@@ -7,17 +7,17 @@ use bytes::BytesMut;
 use redrive_core::TaskId;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
-/// 16 bytes, in the order in which they are compared.
+/// An id as 16 bytes, in PostgreSQL's order of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Uuid(pub(crate) u128);
 
 impl Uuid {
-    /// The lowest of all: every task comes after it.
+    /// The lowest id: every task comes after it.
     pub(crate) const LOWEST: Uuid = Uuid(0);
-    /// The highest of all: every task comes before it.
+    /// The highest id: every task comes before it.
     pub(crate) const HIGHEST: Uuid = Uuid(u128::MAX);
 
-    /// The task with this id, if it is one that was ever handed out.
+    /// The task id, if it has the form of one that Redrive makes.
     pub(crate) fn task_id(self) -> Option<TaskId> {
         TaskId::from_u128(self.0)
     }
@@ -29,7 +29,7 @@ impl From<TaskId> for Uuid {
     }
 }
 
-/// As PostgreSQL writes it.
+/// Formats the id as PostgreSQL does.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |shift: u32, digits: usize| format!("{:0digits$x}", self.0 >> shift & ((1 << (digits * 4)) - 1));

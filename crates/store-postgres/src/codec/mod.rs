@@ -1,4 +1,4 @@
-//! Rows to domain types and back.
+//! Conversion between rows and domain types.
 
 mod answer;
 mod attempt;

@@ -1,4 +1,4 @@
-//! What a task sends.
+//! The request that a task sends.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::Cells;
 use crate::failure::Failure;
 
-/// The parts of a request that are kept as JSON, `None` where there is nothing to keep.
+/// The parts of a request that are stored as JSON, `None` where there is nothing to store.
 #[derive(Debug)]
 pub(crate) struct EncodedRequest {
     pub(crate) headers: Option<String>,
@@ -53,7 +53,7 @@ macro_rules! request_columns {
 }
 pub(crate) use request_columns;
 
-/// How many columns that is.
+/// The number of those columns.
 pub(crate) const REQUEST_COLUMN_COUNT: usize = 7;
 
 /// Reads a reference to a stored body and the bytes of an inline one.

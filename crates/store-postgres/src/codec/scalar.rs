@@ -1,13 +1,13 @@
-//! Single values.
+//! Conversion of single values.
 
 use std::time::Duration;
 
 use redrive_core::{Class, Status, Timestamp};
 
-/// Where statuses start: the same numbers as in the embedded store, so that people who know one read the other.
+/// The number of the first status: the same numbers as in the SQLite store, so that both are read alike.
 const FIRST_STATUS: i16 = 2;
 
-/// The number of a status in the tables; statements that use an index spell it out.
+/// The number of a status in the tables. Statements that use an index contain it as a literal.
 pub(crate) const fn status_code(status: Status) -> i16 {
     FIRST_STATUS + status as i16
 }
@@ -31,7 +31,7 @@ pub(crate) fn whole_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// Other durations are kept to the microsecond, rounded up: a wait is never cut short.
+/// A duration in microseconds, rounded up so that a wait is never too short. Used for all durations except timeouts.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! A task: what was asked for, with where it stands.
+//! A task: its request and its state.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use super::{Cells, status, unescape};
 use crate::failure::Failure;
 
-/// The columns of a task that is live, in the order that [`TaskRow::read`] expects: from `tasks` and `live`.
+/// The columns of a live task, in the order that [`TaskRow::read`] expects: from `tasks` and `live`.
 macro_rules! live_task {
     () => {
         "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.policy, tasks.policy_version,
@@ -23,14 +23,14 @@ macro_rules! live_task {
 }
 pub(crate) use live_task;
 
-/// How many columns that is: where a joined table's begin.
+/// The number of those columns, which is where the columns of a joined table start.
 pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 26;
 /// Where the token and the end of the lease are.
 pub(crate) const TOKEN_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 3;
 pub(crate) const LEASE_UNTIL_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 1;
 
-/// The same of any task: from `tasks`, `live` if it is live, or else the line of its end, called `ended`; and how these
-/// are joined to `tasks`.
+/// The same columns for any task: from `tasks`, and from `live` if it is live or else from the log entry of its end,
+/// called `ended`; and how these are joined to `tasks`.
 macro_rules! any_task {
     () => {
         "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.policy, tasks.policy_version,
@@ -58,11 +58,11 @@ macro_rules! any_task {
 }
 pub(crate) use any_task;
 
-/// A task as its rows have it.
+/// A task as read from its rows.
 #[derive(Debug)]
 pub(crate) struct TaskRow {
     pub(crate) task: Task,
-    /// The lease, while it is in flight.
+    /// The lease, while the task is in flight.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -108,7 +108,7 @@ impl TaskRow {
         let lease = match (cells.optional_timestamp()?, cells.optional_timestamp()?) {
             (Some(since), Some(until)) => Some(Lease { token, since, until }),
             (None, None) => None,
-            // How a task that is set aside is hidden; see `ops/set_aside`.
+            // A task that is set aside is hidden this way; see `ops/set_aside`.
             (None, Some(_)) => return Err(cells.wrong("has no beginning of its lease: it is set aside")),
             (Some(_), None) => return Err(cells.wrong("is missing: the lease has no end")),
         };

@@ -1,7 +1,7 @@
-//! Text that PostgreSQL cannot hold as it is: a NUL character.
+//! Escaping of the NUL character, which PostgreSQL cannot hold in text.
 //!
-//! Error messages may quote what a dependency said, so they may hold anything. NUL becomes U+0001 and `0`, and U+0001
-//! itself U+0001 and `1`: every other text stays as it is, and people can read it in psql.
+//! Error messages may quote a dependency's answer, so they may contain any character. NUL becomes U+0001 and `0`, and
+//! U+0001 itself becomes U+0001 and `1`. Every other text is unchanged, so that people can read it in psql.
 
 use std::borrow::Cow;
 

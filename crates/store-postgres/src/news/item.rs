@@ -1,10 +1,10 @@
-//! What a notification looks like: a JSON array of items.
+//! The format of a notification: a JSON array of items.
 
 use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
 use redrive_store::{LaneDue, News as Announcement};
 use serde::{Deserialize, Serialize};
 
-/// The most bytes in one notification: PostgreSQL refuses 8,000.
+/// The most bytes in one notification: PostgreSQL rejects 8,000 and more.
 pub(super) const MAX_TEXT: usize = 7_900;
 
 /// One item of a notification. The short names are part of the channel's format.
@@ -26,7 +26,7 @@ enum What {
         dependency: String,
         #[serde(rename = "at")]
         due: u64,
-        /// Unknown to processes of the version before, and to `redrive.enqueue`, which makes first attempts only.
+        /// Absent in items of the previous version, and of `redrive.enqueue`, which makes first attempts only.
         #[serde(rename = "c", skip_serializing_if = "Option::is_none", default)]
         class: Option<u8>,
     },
@@ -34,7 +34,8 @@ enum What {
         #[serde(rename = "x")]
         task: String,
     },
-    /// What a process says to itself, in a notification of its own, to learn whether it hears. It has no tenant.
+    /// A probe, which a process sends to itself in a separate notification to check that it receives notifications. It
+    /// has no tenant.
     Probe {
         #[serde(rename = "p")]
         number: u64,
@@ -42,7 +43,7 @@ enum What {
 }
 
 impl Item {
-    /// Something of this class of a lane is due.
+    /// A task of this class of a lane is due.
     pub(super) fn due(node: &str, lane: &Lane, class: Class, due: Timestamp) -> Self {
         let dependency = lane.dependency.to_string();
         Item::new(node, &lane.tenant, What::Due { dependency, due: due.as_millis(), class: Some(class.code()) })
@@ -53,7 +54,7 @@ impl Item {
         Item::new(node, tenant, What::CancelRequested { task: id.to_string() })
     }
 
-    /// What a process says to itself.
+    /// A probe that a process sends to itself.
     pub(super) fn probe(node: &str, number: u64) -> Self {
         Item { node: Some(node.to_owned()), tenant: String::new(), what: What::Probe { number } }
     }
@@ -78,7 +79,7 @@ impl Item {
         }
     }
 
-    /// What it says; nothing if it names what cannot be.
+    /// The announcements of the item; none if it contains an invalid value.
     pub(super) fn read(self) -> Vec<Announcement> {
         let Ok(tenant) = TenantId::try_new(&self.tenant) else { return Vec::new() };
         match self.what {
@@ -89,7 +90,7 @@ impl Item {
                 let classes: Vec<Class> = match (class, &self.node) {
                     (Some(code), _) => Class::from_code(code).into_iter().collect(),
                     (None, None) => vec![Class::First],
-                    // A process of the version before: it may be either.
+                    // An item of the previous version: it may be either class.
                     (None, Some(_)) => Class::ALL.to_vec(),
                 };
                 let news = |class| Announcement::Due(LaneDue { lane: lane.clone(), class, next_due });
@@ -104,14 +105,15 @@ impl Item {
     }
 }
 
-/// The text of one notification: a JSON array, of no more than PostgreSQL takes.
+/// The text of one notification: a JSON array that is not longer than PostgreSQL accepts.
 #[derive(Default)]
 pub(super) struct Text {
     items: String,
 }
 
 impl Text {
-    /// Adds an item; answers `false` if it does not fit beside the others. One that fits into none is found by looking.
+    /// Adds an item; returns `false` if there is no room for it. An item that fits into no notification is dropped, and
+    /// its task is found by a scan.
     pub(super) fn push(&mut self, item: &Item) -> bool {
         let item = item.text();
         if !self.items.is_empty() && self.items.len() + item.len() + ",[]".len() > MAX_TEXT {

@@ -1,12 +1,12 @@
-//! Whether all that was said has been heard.
+//! Detection of lost notifications.
 //!
-//! Notifications come in the order of their commits. So a process says something to itself now and then: if it hears that, and
-//! has listened without a break since the time before, it has heard everything in between.
+//! Notifications arrive in the order of their commits. So a process sends a probe to itself now and then. If the probe
+//! comes back, and the process has listened without a break since the last one, it has received everything in between.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What this process knows of its own hearing.
+/// The state of this process's listener.
 #[derive(Debug)]
 pub(crate) struct ListenerState {
     has_missed: AtomicBool,
@@ -15,7 +15,7 @@ pub(crate) struct ListenerState {
 }
 
 impl Default for ListenerState {
-    /// Its numbers begin anywhere: those of another process with the same name are others.
+    /// The numbers start at a random value, so that they differ from those of another process with the same name.
     fn default() -> Self {
         let first = RandomState::new().hash_one(()) >> 1;
         ListenerState { has_missed: AtomicBool::new(false), said: AtomicU64::new(first), heard: AtomicU64::new(first) }
@@ -23,7 +23,7 @@ impl Default for ListenerState {
 }
 
 impl ListenerState {
-    /// Something may have been said that was not heard, or done that was not said.
+    /// Records that a notification may have been lost, or that a change was not announced.
     pub(crate) fn missed(&self) {
         self.has_missed.store(true, Ordering::Release);
     }
@@ -33,14 +33,14 @@ impl ListenerState {
         self.said.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// A probe has come back.
+    /// Records that a probe has come back.
     pub(crate) fn heard_probe(&self, number: u64) {
         if number <= self.said.load(Ordering::Acquire) {
             self.heard.fetch_max(number, Ordering::AcqRel);
         }
     }
 
-    /// Whether something may have been missed since the last call, or the last probe has not come back.
+    /// Whether a notification may have been missed since the last call, or the last probe has not come back.
     pub(crate) fn has_missed(&self) -> bool {
         let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
         has_missed || self.heard.load(Ordering::Acquire) < self.said.load(Ordering::Acquire)

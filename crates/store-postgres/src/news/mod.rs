@@ -1,16 +1,17 @@
 //! News between processes: LISTEN and NOTIFY on one channel.
 //!
-//! A NOTIFY makes commits queue up behind one another, so it is sent rarely and by itself, never inside the transactions
-//! that carry the load: classes of lanes in which something became due that this process did not claim at once are gathered
-//! for [`SAY_EVERY`], and one that was told of is not told of again for [`QUIET_FOR`]. A process that has heard of one asks about
-//! it until it is empty. What gets lost is noticed ([`ListenerState`]), and found by a look at all lanes.
+//! A NOTIFY makes commits queue up behind one another. So it is sent rarely and by itself, never inside the
+//! transactions that carry the load. Classes of lanes with due tasks that this process did not claim at once are
+//! gathered for [`SAY_EVERY`], and one that was announced is not announced again for [`QUIET_FOR`]. A process that
+//! receives an announcement claims from that class until it is empty. A lost notification is noticed
+//! ([`ListenerState`]), and its tasks are found by a scan of all lanes.
 //!
-//! | file | its job |
+//! | file | content |
 //! | --- | --- |
-//! | `mod` | outgoing, listening, and passing on |
-//! | `send_queue` | what waits to be sent, and how soon a lane may be named again |
-//! | `item` | what a notification looks like |
-//! | `ear` | whether all that was said has been heard |
+//! | `mod` | sends announcements, listens, and passes received news on |
+//! | `send_queue` | the announcements to send, and how soon a lane may be announced again |
+//! | `item` | the format of a notification |
+//! | `listener_state` | detection of lost notifications |
 
 mod item;
 mod listener_state;
@@ -36,16 +37,16 @@ use item::Item;
 use listener_state::ListenerState;
 use send_queue::{Outgoing, QUIET_FOR, SendQueue};
 
-/// The channel; also in the function `redrive.enqueue`.
+/// The channel's name, also used in the function `redrive.enqueue`.
 const CHANNEL: &str = "redrive_due";
 /// How long news is gathered.
 const SAY_EVERY: Duration = Duration::from_millis(50);
-/// The pause before a listener that lost its connection tries again.
+/// The pause before a listener that lost its connection connects again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
-/// The most news that waits to be heard; what does not fit is found by looking.
+/// The most received news that waits for the engine; what does not fit is found by a scan of all lanes.
 const UNHEARD: usize = 1_024;
 
-/// Both ends of the news.
+/// Sender and receiver of the news.
 pub(crate) struct News {
     node: String,
     floors: Arc<Floors>,
@@ -70,13 +71,13 @@ impl News {
         })
     }
 
-    /// Something of this class of a lane is due, and this process did not claim it at once.
+    /// Announces that a task of this class of a lane is due and that this process did not claim it at once.
     pub(crate) fn tell(&self, lane: &Lane, class: Class, due: Timestamp) {
         self.queue().tell((lane.clone(), class), due);
         self.ring.notify_one();
     }
 
-    /// A cancel of this task was committed while an attempt of it was in flight.
+    /// Announces that a cancel of this task was committed while an attempt of it was in flight.
     pub(crate) fn tell_cancel(&self, tenant: TenantId, id: TaskId) {
         self.queue().tell_cancel(tenant, id);
         self.ring.notify_one();
@@ -86,7 +87,7 @@ impl News {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What others said: waits for the first, then takes all there is.
+    /// Waits for the next announcement of other processes, then returns all that have arrived.
     pub(crate) async fn heard(&self) -> Vec<Announcement> {
         let mut heard = self.heard.lock().await;
         let mut all = Vec::new();
@@ -94,13 +95,13 @@ impl News {
         all
     }
 
-    /// Says what there is to say, for as long as it is let.
+    /// Sends queued announcements until it is dropped.
     pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
         loop {
             let is_left = self.queue().has_lanes();
             let rung = self.ring.notified();
             match is_left {
-                // Their quiet time comes to its end.
+                // Some lanes wait for the end of their quiet time.
                 true => drop(tokio::time::timeout(QUIET_FOR / 4, rung).await),
                 false => rung.await,
             }
@@ -120,13 +121,13 @@ impl News {
         self.queue().next(&self.node)
     }
 
-    /// Says something that this process itself should hear.
+    /// Sends a probe that this process should receive itself.
     pub(crate) async fn probe(&self, connection: &Connection) -> Result<(), Failure> {
         let item = Item::probe(&self.node, self.ear.next_probe());
         notify(connection, &format!("[{}]", item.text())).await
     }
 
-    /// Listens, on a connection of its own, for as long as it is let.
+    /// Listens on a separate connection until it is dropped.
     pub(crate) async fn listen(self: Arc<Self>, address: Address) {
         loop {
             if let Err(failure) = self.listen_once(&address).await {
@@ -143,7 +144,7 @@ impl News {
         self.drive(listening, driven).await
     }
 
-    /// Moves bytes until the connection ends, and passes on what comes in.
+    /// Moves bytes until the connection ends, and passes received notifications on.
     async fn drive(
         &self,
         listening: impl Future<Output = Result<(), tokio_postgres::Error>>,
@@ -155,7 +156,7 @@ impl News {
             let message = poll_fn(|context| {
                 if !is_listening && let std::task::Poll::Ready(outcome) = Pin::as_mut(&mut listening).poll(context) {
                     is_listening = true;
-                    // What was said before is lost.
+                    // Notifications that were sent before this are lost.
                     self.ear.missed();
                     if let Err(error) = outcome {
                         return std::task::Poll::Ready(Some(Err(error)));
@@ -196,9 +197,10 @@ impl News {
         }
     }
 
-    /// Passes one item on to the engine; answers `false` if its queue is full. Then a look at all lanes finds what was dropped.
+    /// Passes one item on to the engine; returns `false` if its queue is full. Then a scan of all lanes finds what was
+    /// dropped.
     pub(crate) fn hear(&self, news: Announcement) -> bool {
-        // Before it is heard, and asked for.
+        // Before the engine gets it and claims.
         if let Announcement::Due(due) = &news {
             self.floors.note_all(std::slice::from_ref(due));
         }
@@ -237,11 +239,11 @@ mod tests {
         for (payload, expected) in [
             (r#"[{"n":"one","t":"default","d":"b","at":7,"c":1}]"#, vec![due(Class::Retry)]),
             (r#"[{"n":"two","t":"default","d":"b","at":7,"c":1}]"#, vec![]),
-            // Of the version before.
+            // From the previous version.
             (r#"[{"n":"one","t":"default","d":"b","at":7}]"#, vec![due(Class::First), due(Class::Retry)]),
-            // Of redrive.enqueue.
+            // From `redrive.enqueue`.
             (r#"[{"t":"default","d":"b","at":7}]"#, vec![due(Class::First)]),
-            // Of a later version.
+            // From a later version.
             (r#"[{"n":"one","t":"default","d":"b","at":7,"c":9}]"#, vec![]),
             (r#"[{"n":"one","t":"default","x":"no task"}]"#, vec![]),
             ("[{}]", vec![]),

@@ -1,6 +1,7 @@
-//! What is still to be said, and how soon something may be said again.
+//! The queue of announcements to send, and how soon one may be repeated.
 //!
-//! Cancels go out in notifications of their own: processes of an earlier version understand none that has one in it.
+//! Cancels are sent in separate notifications: processes of an earlier version cannot read a notification that contains
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,25 +11,25 @@ use tokio::time::Instant;
 
 use super::item::{Item, Text};
 
-/// How long a lane that was told of is not told of again.
+/// How long an announced lane is not announced again.
 pub(super) const QUIET_FOR: Duration = Duration::from_secs(1);
-/// The most cancels that wait to be told. The attempt that one is about ends by itself.
+/// The most queued cancels. If one is dropped, the attempt that it would stop ends by itself.
 const CANCELS: usize = 10_000;
-/// The most classes of lanes that wait to be told, and that are remembered as told.
+/// The most classes of lanes that are queued, and the most that are remembered as announced.
 const REMEMBERED: usize = 10_000;
 
 type Key = (Lane, Class);
 
-/// What is still to be said.
+/// The announcements that are still to be sent.
 #[derive(Default)]
 pub(super) struct SendQueue {
     lanes: BTreeMap<Key, Timestamp>,
-    /// Those that were told of: when, and as due when.
+    /// The announced classes: when they were announced, and with which due time.
     said: BTreeMap<Key, (Instant, Timestamp)>,
     cancels: BTreeSet<(TenantId, TaskId)>,
 }
 
-/// One notification, and what is in it.
+/// One notification and its content.
 pub(super) struct Outgoing {
     pub(super) text: String,
     lanes: Vec<(Key, Timestamp)>,
@@ -36,7 +37,7 @@ pub(super) struct Outgoing {
 }
 
 impl SendQueue {
-    /// Something of this class of a lane is due then. What does not fit is found by looking.
+    /// Queues the announcement that a task of this class of a lane is due. If the queue is full, a scan finds the task.
     pub(super) fn tell(&mut self, key: Key, due: Timestamp) {
         if self.lanes.len() < REMEMBERED || self.lanes.contains_key(&key) {
             self.put(key, due);
@@ -49,7 +50,7 @@ impl SendQueue {
         }
     }
 
-    /// Another process has told of it.
+    /// Records that another process has announced it.
     pub(super) fn told(&mut self, key: Key, due: Timestamp) {
         if self.lanes.get(&key).is_some_and(|known| *known >= due) {
             self.lanes.remove(&key);
@@ -57,17 +58,17 @@ impl SendQueue {
         self.remember(key, due);
     }
 
-    /// Whether lanes wait to be told of, some of them for the end of their quiet time.
+    /// Whether lanes wait to be announced, some of them for the end of their quiet time.
     pub(super) fn has_lanes(&self) -> bool {
         !self.lanes.is_empty()
     }
 
-    /// As much as fits into one notification, of what may be said now.
+    /// The next notification: as much as fits of what may be announced now.
     pub(super) fn next(&mut self, node: &str) -> Option<Outgoing> {
         self.next_cancels(node).or_else(|| self.next_lanes(node))
     }
 
-    /// It could not be said: it is said another time.
+    /// Queues the content of a notification again that could not be sent.
     pub(super) fn put_back(&mut self, Outgoing { lanes, cancels, .. }: Outgoing) {
         for (key, due) in lanes {
             self.said.remove(&key);
@@ -111,7 +112,7 @@ impl SendQueue {
         *known = due.min(*known);
     }
 
-    /// Whether it was told of a moment ago, as due no later.
+    /// Whether it was announced within the quiet time with the same due time or an earlier one.
     fn is_known(&self, key: &Key, due: Timestamp) -> bool {
         self.said.get(key).is_some_and(|(said, known)| said.elapsed() < QUIET_FOR && *known <= due)
     }
@@ -164,7 +165,7 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.tell(key("a"), at(7));
         assert!(queue.next("one").is_some());
-        // Another process may have found nothing more meanwhile, and forgotten it.
+        // Another process may have found nothing more in the meantime, and forgotten the lane.
         queue.tell(key("a"), at(8));
         assert!(queue.next("one").is_none() && queue.has_lanes());
         tokio::time::advance(QUIET_FOR).await;

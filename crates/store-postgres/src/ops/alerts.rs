@@ -1,4 +1,4 @@
-//! Which dead letters nobody has been alerted to yet.
+//! Dead letters whose alert has not been confirmed.
 
 use redrive_core::{Task, Timestamp};
 use redrive_store::RaisedAlert;
@@ -25,7 +25,7 @@ const UNANNOUNCED: &str = concat!(
     "      ORDER BY dead.ended_at, dead.id"
 );
 
-/// How often they are read again because some were set aside.
+/// How often they are read again because some rows were set aside.
 const ROUNDS: usize = 20;
 
 pub(crate) async fn pending(
@@ -51,8 +51,8 @@ pub(crate) async fn pending(
     Ok(tasks)
 }
 
-/// An insertion that always meets its row: an UPDATE would have to be joined, and the planner may believe that there are few.
-/// The rows are locked in the order of their ids, as everywhere.
+/// Marks alerts as confirmed by an INSERT whose row always exists already: an UPDATE would need a join, and the planner
+/// may expect few rows and scan the table. The rows are locked in the order of their ids, as in every other call.
 const ANNOUNCED: &str = "
 INSERT INTO redrive.dead_letters (tenant, id, ended_at, run, announced)
 SELECT DISTINCT ON (dead.tenant, dead.id) dead.tenant, dead.id, dead.ended_at, dead.run, true

@@ -1,17 +1,18 @@
-//! Telling the planner how much there is, when it has become much more: autovacuum does the same, a minute later or more.
+//! Runs ANALYZE on tables that have grown a lot. Autovacuum does the same, a minute or more later.
 
 use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// The tables of which more has changed since they were looked at than there was then.
+/// The tables in which more rows have changed since their last ANALYZE than they had then.
 const OUTGROWN: &str = "
 SELECT stat.relname::text
 FROM pg_catalog.pg_stat_user_tables AS stat JOIN pg_catalog.pg_class AS relation ON relation.oid = stat.relid
 WHERE stat.schemaname = 'redrive' AND stat.n_mod_since_analyze > 5000 + greatest(relation.reltuples, 0)
   AND stat.relname IN ('tasks', 'live', 'log', 'dead_letters', 'blobs')";
 
-/// Has PostgreSQL look at what has outgrown what it knows. One who does not own the tables is told so, and nothing happens.
+/// Analyses the tables that have outgrown their statistics. This needs ownership of the tables; without it PostgreSQL
+/// only issues a warning.
 pub(crate) async fn analyze_outgrown(connection: &Connection) -> Result<(), Failure> {
     for row in &connection.query(OUTGROWN, &[]).await? {
         let table: &str = Cells::of(row).get()?;

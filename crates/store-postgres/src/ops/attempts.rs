@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 const EXISTS: &str = "SELECT FROM redrive.tasks WHERE tenant = $1 AND id = $2";
 
-/// A line without an outcome is an end of which nothing was sent.
+/// The attempts of a task. A log entry without an outcome is an end for which nothing was sent.
 const ATTEMPTS: &str = concat!(
     "SELECT ",
     attempt_columns!(),

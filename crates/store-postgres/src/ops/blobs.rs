@@ -1,7 +1,8 @@
-//! Which objects hold large bodies, and which of them nobody needs any more.
+//! Records of the objects that hold large bodies, and their condemnation.
 //!
-//! A submit or a settle that refers to a blob locks its row (`FOR KEY SHARE`) until its commit; a condemnation locks it
-//! against that (`FOR UPDATE`) before it looks who refers to it. So whichever commits first, the other sees it.
+//! A submit or a settle that refers to a blob locks its row (`FOR KEY SHARE`) until its commit. A condemnation locks
+//! the row against that (`FOR UPDATE`) before it looks for references. So the one that commits second reads what the
+//! first one wrote.
 
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_store::{Blob, Condemned};
@@ -51,7 +52,7 @@ pub(crate) async fn kept(
     rows.first().map(|row| read(&mut Cells::of(row))).transpose()
 }
 
-/// A page of them, and which of these may be of no use. Without those that were found to make no sense.
+/// A page of blobs, each with whether it may be unused. Without the blobs that are set aside as unreadable.
 const LOOK: &str = "
 SELECT tenant, body, condemned OR adopted_at < $4
 FROM redrive.blobs
@@ -62,7 +63,8 @@ WHERE (tenant, body) > ($1, $2) AND NOT EXISTS (
 ORDER BY tenant, body
 LIMIT $3";
 
-/// Whether nothing refers to it. In a form that is looked up for each, and never becomes a join.
+/// Whether no task or log entry refers to the blob. Written as a subquery that runs for each row and never becomes a
+/// join.
 macro_rules! is_unused {
     ($blob:literal) => {
         concat!(
@@ -85,7 +87,7 @@ macro_rules! is_unused {
     };
 }
 
-/// Those of some that nothing refers to, or that are condemned already: locked, so that nothing comes to.
+/// Locks those of some blobs that nothing refers to, or that are condemned already, so that no reference is added.
 const LOCK: &str = concat!(
     "SELECT kept.tenant, kept.body
      FROM unnest($1::text[], $2::text[]) AS looked (tenant, body)
@@ -98,7 +100,7 @@ const LOCK: &str = concat!(
      ) AS kept"
 );
 
-/// In a statement of its own: it sees whatever was committed before the rows were locked.
+/// A separate statement, so that it reads everything that was committed before the rows were locked.
 const CONDEMN: &str = concat!(
     "INSERT INTO redrive.blobs (tenant, body, hash, adopted_at, condemned)
      SELECT kept.tenant, kept.body, kept.hash, kept.adopted_at, true
@@ -125,7 +127,7 @@ pub(crate) async fn condemn(
     limit: usize,
 ) -> Result<Condemned, Failure> {
     let (tenant, body) = after.map_or(("", String::new()), |blob| (blob.tenant.as_str(), blob.body.to_record()));
-    // A step that looks at nothing would never come to an end.
+    // A step that looks at nothing would repeat endlessly.
     let limit = limit.max(1);
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let adopted_before = millis(adopted_before);
@@ -139,7 +141,7 @@ pub(crate) async fn condemn(
         for row in &looked {
             next = readable(read_blob(row), &mut damaged, |failure| damaged_blob(row, failure))?.or(next);
         }
-        // The page is read again without what was set aside.
+        // The page is read again without the rows that were set aside.
         if aside.put(connection, &damaged).await? == 0 {
             break;
         }
@@ -163,7 +165,7 @@ pub(crate) async fn condemn(
     Ok(Condemned { blobs, next })
 }
 
-/// Tenants and bodies of these rows.
+/// The columns `tenant` and `body` of these rows.
 fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>, Vec<&'a str>), Failure> {
     let mut columns = (Vec::new(), Vec::new());
     for row in rows {
@@ -174,8 +176,8 @@ fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>,
     Ok(columns)
 }
 
-/// Each row is found by its key and locked, and then deleted where it is: a DELETE with a join would walk the table whenever
-/// the planner believes that it is small.
+/// Finds each row by its key, locks it and deletes it by its physical position: a DELETE with a join would scan the
+/// table whenever the planner believes that it is small.
 const FORGET: &str = "
 DELETE FROM redrive.blobs
 WHERE ctid = ANY (ARRAY(

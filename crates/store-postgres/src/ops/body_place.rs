@@ -1,4 +1,4 @@
-//! Which place the bodies of this database's tasks are kept in.
+//! The place in which the bodies of this database's tasks are kept.
 
 use redrive_store::PlaceId;
 use tokio_postgres::types::Type;
@@ -7,14 +7,14 @@ use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// Whoever comes first is right, and the others are told.
+/// The first process to record a place wins; the others read it.
 const RECORD: &str = "
 INSERT INTO redrive.meta (name, value) VALUES ('body_place', $1)
 ON CONFLICT (name) DO NOTHING";
 
 const RECORDED: &str = "SELECT value FROM redrive.meta WHERE name = 'body_place'";
 
-/// Two statements, because one would not see what it had to wait for another process to commit.
+/// Two statements, because a single one would not read a row for whose commit it had to wait.
 pub(crate) async fn body_place(connection: &Connection, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Failure> {
     if let Some(mine) = mine {
         connection.query(RECORD, &[(&mine.to_string(), Type::TEXT)]).await?;

@@ -24,13 +24,13 @@ const OWNERS: &str = concat!(
 /// The task that a key belongs to.
 pub(crate) struct Owner {
     pub(crate) id: TaskId,
-    /// The task as it is now and what made its request, if they can be understood.
+    /// The task's current state and its request's fingerprint, if they can be read.
     pub(crate) task: Result<(Task, Fingerprint), Failure>,
-    /// What made its request, if that can be understood.
+    /// The fingerprint of its request, if it can be read.
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
-/// For each key, in order, its owner.
+/// The owner of each key, in order.
 pub(crate) async fn owners(
     connection: &Connection,
     keys: &[(&TenantId, &IdempotencyKey)],

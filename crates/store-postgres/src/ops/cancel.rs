@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::find::{self, Locked};
 
-/// The line of the end has a token of its own, above that of every claim: nothing was sent under it.
+/// The log entry of the end has a separate token, above that of every claim, because nothing was sent under it.
 const END: &str = "
 WITH gone AS (
     DELETE FROM redrive.live WHERE tenant = $1 AND id = $2 RETURNING *

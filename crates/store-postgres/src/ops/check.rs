@@ -1,22 +1,24 @@
-//! Whether the store can be written to.
+//! Checks that the store can be written to.
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// A write that changes nothing that anybody reads. It waits longer than a batch does for another node that is just at it.
+/// A write that changes nothing that is read. It waits longer than a batch for another node that is running the same
+/// check.
 const CHECK: &str = "
 SET LOCAL lock_timeout = '5s';
 INSERT INTO redrive.meta (name, value) VALUES ('checks', '1')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
-/// More than fits into what the tables have left: it needs space on the disk. Nothing of it stays.
+/// A row larger than the free space in the tables, so that it needs space on the disk. It is deleted in the same
+/// transaction.
 const ROOM: &str = "
 SET LOCAL lock_timeout = '5s';
 INSERT INTO redrive.meta (name, value)
 SELECT 'room', string_agg(md5(n::text), '') FROM generate_series(1, 8192) AS n;
 DELETE FROM redrive.meta WHERE name = 'room'";
 
-/// Whether there is space for more than a few bytes.
+/// Checks that there is space for more than a few bytes.
 pub(crate) async fn room(connection: &Connection) -> Result<(), Failure> {
     connection.execute(ROOM).await
 }

@@ -1,4 +1,4 @@
-//! Removing tasks that ended long ago, with all that belongs to them, a few at a time.
+//! Removing tasks that ended long ago, with everything that belongs to them, a few at a time.
 
 use redrive_core::{TaskId, Timestamp};
 use redrive_store::{CleanFrom, Cleaned};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::ops::newest_task;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
-/// The oldest tasks of all tenants between two places, and when each ended, if it has.
+/// The oldest tasks of all tenants between two ids, and when each ended, if it has.
 const LOOK: &str = "
 SELECT looked.id, looked.tenant, ended.ended_at
 FROM (
@@ -37,8 +37,9 @@ LEFT JOIN LATERAL (
 ) AS ended ON true
 ORDER BY looked.id";
 
-/// A dead letter may be replayed at this very moment, and may even have ended again since it was looked at: whoever
-/// replays it locks its note, and only what is ended by now, and was so before the moment in question, goes. What is set aside is kept.
+/// Removes the tasks that are still ended, and ended before `$3`. A dead letter may be replayed at the same time, and
+/// may even have ended again since it was read: a replay locks its row in `dead_letters`. Tasks that are set aside are
+/// kept.
 const REMOVE: &str = "
 WITH old AS MATERIALIZED (
     SELECT given.tenant, given.id, tasks.policy, tasks.policy_version
@@ -77,7 +78,7 @@ WITH old AS MATERIALIZED (
 )
 SELECT count(*) FROM gone";
 
-/// Notes of dead letters are locked before their tasks, as a replay does.
+/// The rows of dead letters are locked before their tasks, as in a replay.
 const LOCK_NOTES: &str = "
 SELECT FROM unnest($1::text[], $2::uuid[]) AS given (tenant, id)
 JOIN redrive.dead_letters AS dead ON dead.tenant = given.tenant AND dead.id = given.id
@@ -96,7 +97,7 @@ pub(crate) async fn clean(
         CleanFrom::Start => Uuid::LOWEST,
         CleanFrom::After(id) => Uuid::from(id),
     };
-    // A step that looks at nothing would never come to an end.
+    // A step that looks at nothing would repeat endlessly.
     let limit = limit.max(1);
     let (looked, last) = look(connection, aside, after, ended_before, limit).await?;
     let next = last.map(CleanFrom::After);
@@ -114,8 +115,8 @@ struct Seen {
     ended_at: Option<Timestamp>,
 }
 
-/// What was accepted later than that cannot have ended before, and its id says when it was.
-/// Names also the last of them, if there may be more behind it.
+/// Reads the next tasks that may have ended before `ended_before`. A task's id contains its time of acceptance, and a
+/// task that was accepted later cannot have ended before. Also returns the last id, if there may be more behind it.
 async fn look(
     connection: &Connection,
     aside: &Aside,

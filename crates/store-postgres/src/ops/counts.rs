@@ -1,4 +1,4 @@
-//! How many tasks there are, without counting them one by one.
+//! The numbers of tasks by status, without counting rows one by one.
 
 use redrive_core::TenantId;
 use redrive_store::Counts;
@@ -22,7 +22,7 @@ pub(crate) async fn counts(connection: &Connection, tenant: &TenantId) -> Result
     Ok(counts)
 }
 
-/// Adds up the rows that have come together. One process at a time: the others have nothing to add.
+/// Merges the rows of counts that have accumulated. Only one process at a time does that; the others skip it.
 const ADD_UP: &str = "
 WITH mine AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtext('redrive.task_counts'), 0) AS is_mine

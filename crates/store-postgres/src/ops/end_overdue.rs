@@ -1,7 +1,8 @@
-//! Ending pending tasks whose deadline has passed: a look along the index of deadlines, and one statement for what it found.
+//! Ending pending tasks whose deadline has passed: a scan along the index of deadlines, and one statement for the tasks
+//! that it found.
 //!
-//! Several processes may be at it: a row that another one is just ending, or claiming, is skipped. A row that PostgreSQL refuses
-//! to change, and that cannot be set aside either, keeps none of the others.
+//! Several processes may do this at once: a row that another one is ending or claiming is skipped. A row that
+//! PostgreSQL refuses to change, and that cannot be set aside either, does not affect the others.
 
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use crate::failure::Failure;
 use crate::floors::{Floors, Index};
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
-/// As in a cancel, the line of the end has a token of its own, above that of every claim: nothing was sent under it. Its number
-/// says so to a replay, which gives the token back. `num_nulls` as in a claim of known tasks: the rows are found by their key.
+/// As in a cancel, the log entry of the end has a separate token, above that of every claim, because nothing was sent
+/// under it. Its number is -1, so that a replay gives the token back. `num_nulls` as in a claim of known tasks: the
+/// rows are found by their key.
 const END: &str = concat!(
     "WITH overdue AS MATERIALIZED (
          SELECT due.*
@@ -58,14 +60,14 @@ const END: &str = concat!(
 const NEXT: &str = "
 SELECT deadline_at FROM redrive.live WHERE lease_until IS NULL AND deadline_at >= $1 ORDER BY deadline_at, id LIMIT 1";
 
-/// How long a commit takes at most in which another process lets a task wait that is overdue by then. What took longer is found
-/// by the next look from the beginning.
+/// How long a commit of another process may take after which a task is pending and already overdue. If one takes
+/// longer, the next scan from the beginning finds the task.
 const SLOW_COMMIT: Duration = Duration::from_secs(60);
 
-/// How long what is overdue and locked by another transaction is left to it.
+/// How long to wait before the next try to end an overdue task that another transaction has locked.
 const LOCKED_FOR: Duration = Duration::from_millis(50);
 
-/// The most pages of overdue tasks that are looked at because none of them can be ended.
+/// The most pages of overdue tasks that are read because none of their tasks can be ended.
 const PAGES: usize = 20;
 
 pub(crate) async fn end_overdue(
@@ -92,7 +94,7 @@ pub(crate) async fn end_overdue(
             let read = readable(TaskRow::read(row), &mut damaged, |failure| seen(row)?.damaged(failure))?;
             given.extend(read.map(|_| seen(row)).transpose()?);
         }
-        // A task that makes no sense must not end: whoever understands it may find that it is not overdue.
+        // An unreadable task must not end: a program that can read it may find that it is not overdue.
         aside.put_or_warn(connection, &damaged).await;
         found += rows.len();
         ended.extend(end_each(connection, aside, now, &given).await?);
@@ -105,20 +107,21 @@ pub(crate) async fn end_overdue(
     if limit > 0 {
         look.answer(Index::Overdue, first.unwrap_or(latest).min(latest));
     }
-    // What is overdue and was left comes first.
+    // Overdue tasks that were not ended come first.
     let from = first.unwrap_or(i64::MAX).min(look.floor(&Index::FirstDeadline));
     let next = next_deadline(connection.query(NEXT, &[(&from, Type::INT8)]).await);
     if let Ok(next) = next {
         look.answer(Index::FirstDeadline, next.map_or(i64::MAX, millis));
     }
     let next = next.unwrap_or(Some(now));
-    // What is overdue and was left is locked by another transaction, or cannot be changed: asking at once would find the same.
+    // An overdue task that was not ended is locked by another transaction, or cannot be changed: an immediate retry
+    // would find the same.
     let is_left = ended.len() < found.min(limit) && next.is_some_and(|deadline| deadline <= now);
     let next_deadline = if is_left { Some(now.after(LOCKED_FOR)) } else { next };
     Ok(Overdue { ended, next_deadline })
 }
 
-/// Tasks that are overdue, behind a place. Another process may be just at them.
+/// Overdue tasks after a place. Another process may be changing them.
 const OVERDUE: &str = concat!(
     "SELECT ",
     live_task!(),
@@ -135,7 +138,7 @@ const OVERDUE: &str = concat!(
      ORDER BY live.deadline_at, live.id"
 );
 
-/// A task as the look found it, whether or not it can be understood.
+/// A task as the scan found it, whether or not it can be read.
 #[derive(Debug, Clone)]
 struct Seen {
     tenant: String,
@@ -161,7 +164,8 @@ impl Seen {
     }
 }
 
-/// Ends these tasks. Where PostgreSQL refuses, each half is tried by itself, and so on: the one that it refuses is set aside.
+/// Ends these tasks. If PostgreSQL refuses, each half is tried by itself, and so on: the task that it refuses is set
+/// aside.
 async fn end_each(
     connection: &Connection,
     aside: &Aside,
@@ -174,7 +178,7 @@ async fn end_each(
         match (end(connection, now, part).await, part) {
             (Ok(step), _) => ended.extend(step),
             (Err(failure), [task]) if failure.is_about_a_row() => {
-                // A damaged page is a matter for the operator.
+                // The operator must repair a damaged page.
                 if !failure.is_damaged_page() {
                     aside.put_or_warn(connection, &[task.damaged(&failure)?.refused()]).await;
                 }
@@ -184,7 +188,7 @@ async fn end_each(
                 parts.extend([second, first]);
             }
             (Err(failure), _) if ended.is_empty() => return Err(failure),
-            // What was ended must be answered; the next look finds the others.
+            // The tasks that were ended must be returned; the next scan finds the others.
             (Err(_), _) => break,
         }
     }
@@ -209,7 +213,7 @@ async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<
             ],
         )
         .await?;
-    // A task that was damaged since it was looked at has ended, and is found by whoever reads it.
+    // A task that was damaged after the scan has ended, and a later read finds it.
     let mut ended: Vec<Task> = rows.iter().filter_map(|row| TaskRow::read(row).ok()).map(|row| row.task).collect();
     for task in &mut ended {
         task.status = Status::Exhausted;
@@ -220,10 +224,11 @@ async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<
     Ok(ended)
 }
 
-/// What was ended must be answered. Where the next deadline is not known, or makes no sense, the next look finds it.
+/// Reads the next deadline. If it is unknown or invalid, the next scan finds it: the ended tasks must be returned
+/// anyway.
 fn next_deadline(next: Result<Vec<Row>, Failure>) -> Result<Option<Timestamp>, Failure> {
     next?.first().map_or(Ok(None), |row| Cells::of(row).optional_timestamp())
 }
 
-/// The numbers that the statement spells out.
+/// The numbers that the statement contains as literals.
 const _: () = assert!(status_code(Status::Pending) == 2 && status_code(Status::Exhausted) == 6);

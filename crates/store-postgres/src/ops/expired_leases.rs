@@ -1,4 +1,4 @@
-//! Leases that ran out.
+//! Finding expired leases.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::floors::{Floors, Index};
 use crate::ops::claim;
 use crate::ops::set_aside::{Aside, readable};
 
-/// The most pages that are read because something on them cannot be understood.
+/// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
 
-/// How long a claim takes at most before others see its lease, which ends after the claim began. One that took longer, because a
-/// synchronous standby was away, is found by the next look from the beginning.
+/// How long a claim takes at most before its lease is visible to others. The lease ends after the claim began. A claim
+/// that took longer, because a synchronous standby was away, is found by the next scan from the beginning.
 const SLOW_COMMIT: Duration = Duration::from_secs(60);
 
-/// Follows the index of what is leased, from the lease that ran out first, behind a place. A lease that never ends is that of
-/// a task that is set aside.
+/// Scans the index of leases from the earliest end on, after a place. A lease that never ends marks a task that is set
+/// aside.
 const EXPIRED: &str = concat!(
     "SELECT ",
     live_task!(),
@@ -67,7 +67,7 @@ pub(crate) async fn expired_leases(
             let note = |failure: &Failure| claim::damaged(row, false, failure);
             expired.extend(readable(claim::read(row), &mut damaged, note)?);
         }
-        // What cannot be understood is passed over: a page that is not full would look like the last one.
+        // Unreadable rows are skipped: a page that is not full would look like the last one.
         match rows.last() {
             Some(last) if rows.len() == wanted && expired.len() < limit => after = place_of(last)?,
             _ => break,

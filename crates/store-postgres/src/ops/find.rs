@@ -59,7 +59,7 @@ const STATE: &str = concat!(
     "WHERE tasks.tenant = $1 AND tasks.id = $2"
 );
 
-/// Where the task stands.
+/// The task's state.
 pub(crate) async fn state(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<TaskRow>, Failure> {
     let rows = connection.query(STATE, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
     rows.first().map(TaskRow::read).transpose()
@@ -74,15 +74,15 @@ const LOCK: &str = concat!(
       FOR UPDATE OF live"
 );
 
-/// A task that somebody wants to change.
+/// A task that is about to be changed.
 pub(crate) enum Locked {
-    /// It has not ended, and is locked until the end of the transaction.
+    /// The task has not ended, and is locked until the end of the transaction.
     Live(Box<Task>),
     Ended(Box<Task>),
     NotFound,
 }
 
-/// How often a task that is neither live nor ended is looked for: each time it was just replayed.
+/// How often to look for a task that is neither live nor ended: it was replayed between the two reads.
 const LOOKS: usize = 5;
 
 /// Locks the task if it has not ended.

@@ -1,4 +1,4 @@
-//! What the guards of all processes count together.
+//! The sums of what the guards of all processes count.
 
 use redrive_core::Timestamp;
 use redrive_store::{Hold, Tally, Totals};
@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
 
-/// Seconds before `since` are nobody's window any more, and go.
+/// Adds tallies and deletes the seconds before `since`, which are in no window any more.
 const TALLY: &str = "
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -114,6 +114,6 @@ pub(crate) async fn held(connection: &Connection, now: Timestamp, limit: usize) 
         let mut cells = Cells::of(row);
         Ok::<_, Failure>(Hold { lane: read_lane(&mut cells)?, until: cells.timestamp()? })
     };
-    // A lane that makes no sense holds nothing back, and is over in a while.
+    // A hold of an unreadable lane is skipped. It expires after a while.
     Ok(rows.iter().filter_map(|row| read(row).ok()).collect())
 }

@@ -1,7 +1,7 @@
 //! A page of tasks, newest first.
 //!
-//! Dead letters and what has not ended have tables of their own. Everything else walks the tasks themselves and stops
-//! after [`ROWS_PER_PAGE`]: an index for every question would be paid for by every task.
+//! Dead letters and live tasks have tables of their own. Every other query scans the tasks themselves and stops after
+//! [`ROWS_PER_PAGE`]: an index for every query would slow every submission down.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 use crate::ops::set_aside::{Aside, Damaged, readable};
 
-/// The most rows that one page looks at before it says "go on from here".
+/// The most rows that one page looks at before it returns where to continue.
 const ROWS_PER_PAGE: usize = 10_000;
-/// How many tasks are looked at, at once.
+/// How many tasks are matched at once.
 const STEP: usize = 500;
-/// How many are read at once: bodies come with them.
+/// How many tasks are read at once, with their bodies.
 const WHOLE_STEP: usize = 50;
-/// The most bytes of bodies in one page, give or take a step; it is shorter then.
+/// The most bytes of bodies in one page, exceeded by at most one step. The page is shorter then.
 const BYTES_PER_PAGE: usize = 16 * 1024 * 1024;
 
-/// The ids that a walk looks at, newest first.
+/// The ids of a scan, newest first.
 macro_rules! walk {
     ($table:literal) => {
         concat!("SELECT id FROM ", $table, " WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3")
@@ -34,7 +34,7 @@ macro_rules! walk {
 const WALK_ALL: &str = walk!("redrive.tasks");
 const WALK_DEAD_LETTERS: &str = walk!("redrive.dead_letters");
 const WALK_LIVE: &str = walk!("redrive.live");
-/// What is in flight is little, so that sorting it by id is no matter.
+/// Few tasks are in flight, so sorting them by id is cheap.
 const WALK_IN_FLIGHT: &str = "
 WITH leased AS MATERIALIZED (
     SELECT tenant, id FROM redrive.live WHERE lease_until IS NOT NULL ORDER BY lease_until
@@ -44,7 +44,7 @@ WHERE tenant = $1 AND id < $2
 ORDER BY id DESC
 LIMIT $3";
 
-/// Those of some ids that the query is about, with their labels.
+/// Those of some ids that match the query, with their labels.
 const MATCH: &str = concat!(
     "SELECT ",
     any_task!(),
@@ -84,7 +84,7 @@ pub(crate) async fn list(connection: &Connection, aside: &Aside, query: &TaskQue
 
 async fn page(connection: &Connection, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
     let limit = query.limit.max(1);
-    // One more than is looked at tells whether there are more.
+    // One more than the limit, to find out whether there are more.
     let looked_at = if is_about_all(query) { limit } else { ROWS_PER_PAGE };
     let mut ids = walk(connection, query, looked_at + 1).await?;
     let is_more = ids.len() > looked_at;
@@ -116,7 +116,7 @@ async fn page(connection: &Connection, query: &TaskQuery, damaged: &mut Vec<Dama
     Ok(TaskPage { tasks, next: next.and_then(|last| last.task_id()) })
 }
 
-/// Whether every task that the walk finds is one that the query is about.
+/// Whether every task of the scan matches the query.
 fn is_about_all(query: &TaskQuery) -> bool {
     let TaskQuery { tenant: _, statuses, dependency, policy, labels, created_from, created_before, below: _, limit: _ } =
         query;
@@ -205,7 +205,7 @@ async fn details(
     for row in &rows {
         details.extend(readable(read_detail(row), damaged, |failure| Damaged::task_row(row, failure))?);
     }
-    // Since it was looked at, a task may have gone on.
+    // The task may have changed its status since it was matched.
     let is_asked_for = |status| query.statuses.is_empty() || query.statuses.contains(&status);
     details.retain(|detail| is_asked_for(detail.task.status));
     Ok(details)

@@ -1,7 +1,7 @@
 //! One file per operation of the contract, each with the SQL that it runs.
 //!
-//! What happens to many tasks a second is one statement for a whole batch. What a person does now and then is a
-//! transaction of small statements, decided here.
+//! An operation that runs for many tasks per second is one statement for a whole batch. An operation that a person
+//! starts now and then is a transaction of small statements, with its decisions made in Rust.
 
 pub(crate) mod alerts;
 pub(crate) mod analyze;

@@ -1,4 +1,4 @@
-//! The newest task id ever kept here.
+//! The newest task id ever stored here.
 
 use redrive_core::TaskId;
 use tokio_postgres::types::Type;
@@ -7,7 +7,8 @@ use crate::codec::{Cells, Uuid};
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// A tenant with tasks has, or had, a policy. One probe for each.
+/// The newest id of all tenants, by one index probe for each tenant. Every tenant with tasks has or had a policy, so
+/// the tenants come from there.
 const KEPT: &str = "
 SELECT newest.id
 FROM (SELECT DISTINCT tenant FROM redrive.policies) AS tenants
@@ -25,19 +26,19 @@ pub(crate) async fn newest_task(connection: &Connection) -> Result<Option<TaskId
     Ok(newest_kept(connection).await?.max(cleaned))
 }
 
-/// The newest task that is still here.
+/// The newest task that is still stored.
 pub(crate) async fn newest_kept(connection: &Connection) -> Result<Option<TaskId>, Failure> {
     let rows = connection.query(KEPT, &[]).await?;
     rows.first().map(|row| Cells::of(row).task_id()).transpose()
 }
 
-/// The newest task that was ever cleaned away.
+/// Records the newest task that was ever cleaned away.
 const REMEMBER: &str = "
 INSERT INTO redrive.meta (name, value) VALUES ('newest_cleaned', $1::uuid::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 WHERE excluded.value::uuid > meta.value::uuid";
 
-/// Notes that this task is about to be cleaned away.
+/// Records that this task is about to be cleaned away.
 pub(crate) async fn remember(connection: &Connection, id: TaskId) -> Result<(), Failure> {
     connection.query(REMEMBER, &[(&Uuid::from(id), Type::UUID)]).await.map(drop)
 }

@@ -10,7 +10,7 @@ use crate::codec::{Cells, millis, whole_millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// Who died long ago and holds nothing any more is forgotten on the way.
+/// Records a heartbeat, and deletes the processes that died long ago and hold no lease.
 const BEAT: &str = "
 WITH forgotten AS (
     DELETE FROM redrive.nodes
@@ -49,7 +49,7 @@ pub(crate) async fn beat(
             ],
         )
         .await?;
-    // Of two with one name each overwrites what the other said. The older one finds that out.
+    // Two processes with the same name overwrite each other's heartbeat. The older one notices that here.
     let other: Option<&str> = rows.first().map_or(Ok(None), |row| Cells::of(row).get())?;
     if let Some(address) = other {
         tracing::error!(%node, address, "another process uses the same node name: give each a name of its own (--node)");
@@ -62,7 +62,7 @@ pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), 
     connection.query("DELETE FROM redrive.nodes WHERE node = $1", &[(&node, Type::TEXT)]).await.map(drop)
 }
 
-/// A process that has been heard of, without what it holds.
+/// Another process, without the number of its leases.
 pub(crate) struct Other {
     pub(crate) id: NodeId,
     pub(crate) beat: Heartbeat,
@@ -74,7 +74,7 @@ SELECT node, started_at, version, address, in_flight, is_draining, claims, clock
 FROM redrive.nodes
 WHERE node <> $1";
 
-/// Everybody else. What cannot be understood is left out, and is an error of its own in the list for people.
+/// All other processes. Unreadable ones are left out here; the list for operators reports them as an error.
 pub(crate) async fn others(connection: &Connection, node: &NodeId) -> Result<Vec<Other>, Failure> {
     let rows = connection.query(OTHERS, &[(&node.as_str(), Type::TEXT)]).await?;
     Ok(rows.iter().filter_map(|row| read(&mut Cells::of(row)).ok()).collect())
@@ -97,7 +97,7 @@ fn read(cells: &mut Cells<'_>) -> Result<Other, Failure> {
     })
 }
 
-/// What is leased is little: it is counted.
+/// Few tasks are leased, so they are counted.
 const NODES: &str = "
 SELECT nodes.node, nodes.started_at, nodes.version, nodes.address, nodes.in_flight, nodes.is_draining, nodes.claims,
        nodes.clock_ahead_ms, nodes.every_ms, nodes.seen_at, coalesce(held.leases, 0)::bigint

@@ -1,4 +1,4 @@
-//! The classes of lanes that have work waiting.
+//! The classes of lanes that have pending tasks.
 
 use redrive_core::{Class, Dependency, Lane, TenantId, Timestamp};
 use redrive_store::LaneDue;
@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::set_aside::{AT_ONCE, Aside, Damaged, SeenTask};
 
-/// Skips along the index of due work from class to class of each lane: one probe for each, whatever its backlog.
+/// Skips along the index of due tasks from class to class of each lane: one probe for each, whatever its backlog.
 const LANES: &str = "
 WITH RECURSIVE lanes AS (
     (
@@ -56,7 +56,7 @@ pub(crate) async fn pending_lanes(
                 lane => lanes.push(lane?),
             }
         }
-        // What cannot be understood is passed over: a page that is not full would look like the last one.
+        // Unreadable rows are skipped: a page that is not full would look like the last one.
         match rows.last() {
             Some(last) if rows.len() == wanted => place = Place::of(last)?,
             _ => break,
@@ -66,10 +66,10 @@ pub(crate) async fn pending_lanes(
     Ok(lanes)
 }
 
-/// The most pages that are read because something on them cannot be understood.
+/// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
 
-/// A class of a lane as it stands in the table.
+/// A class of a lane as stored in the table.
 struct Place(String, String, i16);
 
 impl Place {
@@ -86,7 +86,7 @@ async fn next(connection: &Connection, after: &Place, limit: usize) -> Result<Ve
         .await
 }
 
-/// The first tasks of a lane or a class that makes no sense; the others are found when these are set aside.
+/// The first tasks of an unreadable lane or class. The others are found after these are set aside.
 const FIRST: &str = "
 SELECT id, token FROM redrive.live
 WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL
@@ -110,7 +110,7 @@ async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Res
 fn read(row: &Row) -> Result<LaneDue, Failure> {
     let mut cells = Cells::of(row);
     let (lane, class) = (read_lane(&mut cells)?, cells.class()?);
-    // A due time that makes no sense is that of a task that a claim sets aside.
+    // An invalid due time belongs to a task that a claim sets aside.
     let next_due = cells.optional_timestamp().unwrap_or(Some(Timestamp::default()));
     Ok(LaneDue { lane, class, next_due })
 }

@@ -1,7 +1,7 @@
 //! Policies and their versions.
 //!
-//! The row in `policies` is what writers of one policy take turns on. A version is locked against deletion (`FOR KEY
-//! SHARE`) by whoever makes a task pin it, until that is committed.
+//! Writers of one policy are serialized by a lock on its row in `policies`. A transaction that makes a task pin a
+//! version locks that version against deletion (`FOR KEY SHARE`) until it commits.
 
 use redrive_core::task::PolicyRef;
 use redrive_core::{Policy, PolicyId, TenantId, Timestamp, policy};
@@ -14,14 +14,14 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, readable};
 
-/// A policy to put, with what follows from its fields.
+/// A policy to put, with the values that follow from its fields.
 pub(crate) struct Put {
     pub(crate) tenant: TenantId,
     pub(crate) id: PolicyId,
     pub(crate) spec: policy::Spec,
-    /// The spec as text: two specs are the same if their texts are.
+    /// The spec as text: two specs are equal if their texts are.
     pub(crate) json: String,
-    /// The numbers that a task takes from it, for `enqueue`; nothing if it makes no sense.
+    /// The settings that a task takes from it, for `redrive.enqueue`; `None` if the spec is invalid.
     pub(crate) resolved: Option<Policy>,
     pub(crate) expected: Expected,
     pub(crate) now: Timestamp,
@@ -55,7 +55,7 @@ pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy,
         None => return Err(Failure::corrupt("policies", "a row that was written is not there")),
     };
     let current = connection.query(CURRENT, &key()).await?;
-    // A spec that makes no sense is mended by a new version, so it is not read.
+    // An unreadable spec is repaired by a new version, so the old one is not read.
     let current_version: Option<u32> = current.first().map(|row| Cells::from(row, 1).narrow()).transpose()?;
     if !is_as(current_version, put.expected) {
         return Ok(PutPolicy::Conflict(current_version));
@@ -93,7 +93,7 @@ SELECT FROM redrive.policy_versions
 WHERE tenant = $1 AND policy = $2 AND version = $3 AND NOT deleted
 FOR KEY SHARE";
 
-/// Keeps the version from being deleted until the end of the transaction; says whether it is there.
+/// Locks the version against deletion until the end of the transaction; returns whether it exists.
 pub(crate) async fn pin(connection: &Connection, tenant: &TenantId, version: &PolicyRef) -> Result<bool, Failure> {
     let found = connection
         .query(
@@ -108,7 +108,7 @@ pub(crate) async fn pin(connection: &Connection, tenant: &TenantId, version: &Po
     Ok(!found.is_empty())
 }
 
-/// Whoever makes a version takes its turn on this row; so does whoever deletes all of them.
+/// Every call that makes a version or deletes the policy locks this row first.
 const LOCK_POLICY: &str = "SELECT FROM redrive.policies WHERE tenant = $1 AND policy = $2 FOR UPDATE";
 
 const LOCK_VERSIONS: &str = "
@@ -121,7 +121,8 @@ const PINNED: &str = "
 SELECT coalesce(sum(tasks), 0)::bigint FROM redrive.task_counts
 WHERE tenant = $1 AND policy = $2 AND status IN (2, 3)";
 
-/// Ended tasks still name their version: the rows go once these have been cleaned away.
+/// Marks the versions as deleted. Ended tasks still name their version: the rows are removed after these tasks have
+/// been cleaned away.
 const MARK: &str = "
 UPDATE redrive.policy_versions SET deleted = true WHERE tenant = $1 AND policy = $2 AND version <= $3";
 
@@ -135,7 +136,7 @@ pub(crate) async fn delete(
     let (tenant, id) = (tenant.as_str(), id.as_str());
     let key = [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
     connection.query(LOCK_POLICY, &key).await?;
-    // From here on nobody can make or pin a version, and who did has committed.
+    // From here on no transaction can make or pin a version, and those that did have committed.
     let versions = connection.query(LOCK_VERSIONS, &key).await?;
     let Some(current) = versions.last().map(|row| Cells::of(row).narrow()).transpose()? else {
         return Ok(DeletePolicy::NotFound);
@@ -158,7 +159,7 @@ SELECT policy, version, spec, created_at FROM redrive.policy_versions
 WHERE tenant = $1 AND policy = $2 AND NOT deleted
 ORDER BY version";
 
-/// The versions that can be understood; an error if the current one cannot, because an older one must not take its place.
+/// The versions that can be read. Fails if the current one cannot, because an older one must not replace it.
 pub(crate) async fn versions(
     connection: &Connection,
     aside: &Aside,
@@ -194,7 +195,7 @@ const VERSION: &str = "
 SELECT policy, version, spec, created_at FROM redrive.policy_versions
 WHERE tenant = $1 AND policy = $2 AND version = $3 AND NOT deleted";
 
-/// This version, if it is kept.
+/// This version, if it exists.
 pub(crate) async fn read_version(
     connection: &Connection,
     tenant: &str,
@@ -225,7 +226,7 @@ pub(crate) async fn list(
     readable_versions(connection, aside, tenant, &rows).await
 }
 
-/// Whether the current version, if there is one, is what the writer expects.
+/// Whether the current version, if there is one, matches the writer's expectation.
 fn is_as(current: Option<u32>, expected: Expected) -> bool {
     match expected {
         Expected::Anything => true,
@@ -234,7 +235,7 @@ fn is_as(current: Option<u32>, expected: Expected) -> bool {
     }
 }
 
-/// Reads policy, version, spec and creation.
+/// Reads policy, version, spec and time of creation.
 fn read(row: &Row) -> Result<PolicyVersion, Failure> {
     let mut cells = Cells::of(row);
     Ok(PolicyVersion {

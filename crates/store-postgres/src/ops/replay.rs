@@ -9,10 +9,11 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::{find, policies};
 
-/// Whoever has the note of a dead letter is the one who replays it.
+/// Locks the row of a dead letter, so that only one transaction replays it.
 const LOCK: &str = "SELECT FROM redrive.dead_letters WHERE tenant = $1 AND id = $2 FOR UPDATE";
 
-/// The line of an end that no claim led to has a number below zero. It goes, and its token is that of the next claim.
+/// Makes the task pending. The log entry of an end without a claim has a number below zero. It is deleted, and the next
+/// claim uses its token.
 const QUEUE: &str = "
 WITH revived AS (
     DELETE FROM redrive.dead_letters WHERE tenant = $1 AND id = $2

@@ -1,7 +1,7 @@
-//! Ending or rescheduling attempts: one statement for all that were settled together.
+//! Ending or rescheduling attempts: one statement for a whole batch of settlements.
 //!
-//! The row of each task is locked first, in the order of the ids, and found only under the token of its lease: whoever
-//! settles second finds nothing. What becomes of a task with a cancel requested depends on that row.
+//! The row of each task is locked first, in the order of the ids, and matched by the token of its lease: a second
+//! settlement finds nothing. The outcome of a task whose cancel was requested depends on that row.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::codec::{Cells, Uuid, escape, json, micros, millis, status, status_cod
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// A settlement with all that can be worked out before its batch is sent.
+/// A settlement with everything that can be computed before its batch is sent.
 #[derive(Debug)]
 pub(crate) struct EncodedSettlement {
     pub(crate) end: Settlement,
@@ -57,7 +57,7 @@ impl EncodedSettlement {
         })
     }
 
-    /// About how many bytes it takes on the wire.
+    /// The approximate size in bytes on the wire.
     pub(crate) fn size(&self) -> usize {
         self.inline_answer().map_or(0, <[u8]>::len) + 512
     }
@@ -77,16 +77,16 @@ impl EncodedSettlement {
         }
     }
 
-    /// The bytes, if they are here.
+    /// The bytes of an inline answer.
     fn inline_answer(&self) -> Option<&[u8]> {
         self.answer_body().map(|body| body.inline().map_or(&[][..], |bytes| bytes))
     }
 }
 
-/// Rows are found by their keys, and never by a join to the queue, which the planner may believe to be small: what waits
-/// again is an insertion that always meets its row, and what ends goes row by row. `num_nulls` keeps the index of leases
-/// out of the planner's choice.
-/// `status` is what the settlement asks for, `becomes` what comes of it. Of an answer whose blob is gone the rest is kept.
+/// Rows are found by their keys and never by a join to the queue, which the planner may believe to be small. Tasks that
+/// become pending again are written by an INSERT whose row always exists already, and tasks that end are deleted row by
+/// row. `num_nulls` keeps the planner from using the index of leases. `status` is the requested status, `becomes` the
+/// resulting one. If the blob of an answer is gone, the rest of the answer is kept.
 const SETTLE: &str = "
 WITH stored AS MATERIALIZED (
     SELECT wanted.tenant, wanted.body_ref
@@ -182,7 +182,7 @@ SELECT place, becomes::smallint, deadline_at, dependency, (attempts_made > attem
 FROM held
 WHERE (SELECT count(*) FROM gone) = 1";
 
-/// Settles each and says what became of it, in order, and what waits again.
+/// Settles each item; returns the outcomes in order, and the tasks that are pending again.
 pub(crate) async fn settle(
     connection: &Connection,
     ends: &[&EncodedSettlement],
@@ -205,14 +205,14 @@ pub(crate) async fn settle(
     Ok((answers, waiting))
 }
 
-/// A task that waits again.
+/// A task that is pending again.
 #[derive(Debug)]
 pub(crate) struct WaitsAgain {
     pub(crate) due: LaneDue,
     pub(crate) deadline: Timestamp,
 }
 
-/// A lane that makes no sense is not claimed from.
+/// Reads a task that is pending again. `None` for an unreadable lane, from which nothing is claimed.
 fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<WaitsAgain> {
     let Next::RetryAt { at, .. } = &end.next else { return None };
     let deadline = cells.timestamp().unwrap_or_default();
@@ -221,8 +221,8 @@ fn read_waiting(cells: &mut Cells<'_>, end: &Settlement) -> Option<WaitsAgain> {
     Some(WaitsAgain { due: LaneDue { lane, class: cells.class().ok()?, next_due: Some(*at) }, deadline })
 }
 
-/// Everybody locks rows in this order, so that nobody waits in a circle. Of two that settle the same claim the first
-/// wins, and the second is not even asked about.
+/// The order in which rows are locked, the same in every call, so that no deadlock occurs. Of two settlements of the
+/// same claim the first wins, and the second is not sent.
 fn in_order_of_ids(ends: &[&EncodedSettlement]) -> Vec<usize> {
     let mut seen = HashSet::with_capacity(ends.len());
     let mut order: Vec<usize> =

@@ -1,8 +1,8 @@
-//! Keeping new tasks: one statement for all that were submitted together.
+//! Storing new tasks: one statement for a whole batch of submissions.
 //!
-//! PostgreSQL decides who gets a key: the unique index makes the second of two transactions wait for the first, and fail.
-//! Whoever finds a key taken asks in a second statement by whom. That is also what reconciles a commit whose answer was
-//! lost: a key that belongs to the very task that was submitted was taken by it.
+//! A unique index decides which task gets a key: the second of two transactions waits for the first, and fails. A
+//! second statement then reads which task owns a taken key. This also settles a commit whose answer was lost: a key
+//! that belongs to the very task that was submitted was taken by that commit.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,10 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::by_key;
 
-/// How often a key that was free a moment ago is tried for again: its owner was cleaned away in between.
+/// How often to try again for a key that was taken but has no owner: its owner was cleaned away in between.
 const TRIES: usize = 5;
 
-/// A new task with all that can be worked out before its batch is sent.
+/// A new task with everything that can be computed before its batch is sent.
 #[derive(Debug)]
 pub(crate) struct EncodedTask {
     pub(crate) new: NewTask,
@@ -33,21 +33,21 @@ impl EncodedTask {
         Ok(EncodedTask { new, request, lease })
     }
 
-    /// The answer once it is stored.
+    /// The answer for a stored task.
     fn created(&self) -> Submitted {
         let (task, lease) = rules::first_state(&self.new);
         Submitted::Created(Box::new(task), lease)
     }
 
-    /// About how many bytes it takes on the wire.
+    /// The approximate size in bytes on the wire.
     pub(crate) fn size(&self) -> usize {
         self.new.request.body.inline().map_or(0, bytes::Bytes::len) + 1_024
     }
 }
 
-/// Rows are inserted in the order of their keys, so that two batches that want the same keys meet in the same order.
-/// The version that a task pins, and the blob that it refers to, are locked against deletion until the commit. A key that
-/// another transaction takes at the same moment is a unique violation: nothing happens, and the whole is tried again.
+/// Rows are inserted in the order of their keys, so that two batches with the same keys do not deadlock. The version
+/// that a task pins and the blob that it refers to are locked against deletion until the commit. A key that another
+/// transaction takes at the same time is a unique violation: the statement is rolled back and tried again as a whole.
 const SUBMIT: &str = "
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -122,10 +122,10 @@ WITH given AS MATERIALIZED (
 )
 SELECT place, is_pinned, is_stored FROM judged WHERE is_taken OR NOT is_pinned OR NOT is_stored";
 
-/// What became of one, or why it was tried in vain.
+/// The outcome for one task, or why it failed.
 pub(crate) type Answer = Result<Submitted, Error>;
 
-/// Keeps what can be kept and says what became of each, in order.
+/// Stores tasks and returns the outcome of each, in order.
 pub(crate) async fn submit(
     connection: &Connection,
     node: &str,
@@ -134,9 +134,10 @@ pub(crate) async fn submit(
     let mut answers: Vec<Option<Answer>> = vec![None; tasks.len()];
     let mut open: Vec<usize> = (0..tasks.len()).collect();
     for round in 0..TRIES {
-        // What the first round kept is kept, whatever becomes of the others: a failure leaves that in doubt.
+        // The tasks of the first round are committed, whatever happens to the others. So a later failure leaves the
+        // outcome in doubt.
         let failed = |failure| if round == 0 { failure } else { Failure::halfway(failure) };
-        // Of two with the same key the first goes ahead; the second finds it taken.
+        // Of two tasks with the same key the first one is inserted; the second then finds the key taken.
         let (ahead, behind) = first_of_each_key(tasks, &open);
         let batch: Vec<&EncodedTask> = ahead.iter().map(|&at| tasks[at]).collect();
         let refused = insert(connection, node, &batch).await.map_err(failed)?;
@@ -160,7 +161,7 @@ pub(crate) async fn submit(
     Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(gone)).collect())
 }
 
-/// Why a task was not kept.
+/// Why a task was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
     /// Its key, or its id, is taken.
@@ -171,7 +172,7 @@ enum Refused {
     BodyGone,
 }
 
-/// Which of these are the first with their key, and which are not.
+/// Splits these into the first task with each key, and the others.
 fn first_of_each_key(tasks: &[&EncodedTask], open: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut seen = HashSet::with_capacity(open.len());
     open.iter().partition(|&&at| {
@@ -180,7 +181,7 @@ fn first_of_each_key(tasks: &[&EncodedTask], open: &[usize]) -> (Vec<usize>, Vec
     })
 }
 
-/// Answers those whose keys have an owner; the others are to be tried again.
+/// Answers the tasks whose keys have an owner; the others are tried again.
 async fn ask_owners(
     connection: &Connection,
     tasks: &[&EncodedTask],
@@ -194,12 +195,12 @@ async fn ask_owners(
     for ((at, refused), owner) in left.iter().zip(owners) {
         let new = &tasks[*at].new;
         answers[*at] = match owner {
-            // A commit whose answer was lost: it was this very task that took the key.
+            // A commit whose answer was lost: this very task took the key.
             Some(owner) if owner.id == new.task.id => Some(Ok(tasks[*at].created())),
             Some(owner) if owner.fingerprint.is_some_and(|print| print != new.fingerprint) => {
                 Some(Ok(Submitted::KeyReused(owner.id)))
             }
-            // Whether it is the same request is known only if the task is understood.
+            // Whether the request is the same is known only if the owner can be read.
             Some(owner) => Some(Ok(match owner.task {
                 Ok((task, _)) => Submitted::Replayed(Box::new(task)),
                 Err(_) => Submitted::KeyUnreadable(owner.id),
@@ -215,7 +216,7 @@ async fn ask_owners(
     Ok(again)
 }
 
-/// Inserts what can be inserted; says for each, in order, why not.
+/// Inserts what can be inserted; returns for each task, in order, why it was not.
 async fn insert(connection: &Connection, node: &str, tasks: &[&EncodedTask]) -> Result<Vec<Option<Refused>>, Failure> {
     fn column<'a, T>(tasks: &[&'a EncodedTask], value: impl Fn(&'a EncodedTask) -> T) -> Vec<T> {
         tasks.iter().map(|prepared| value(prepared)).collect()
@@ -270,5 +271,5 @@ fn due(row: &EncodedTask) -> redrive_core::Timestamp {
     row.new.task.next_attempt_at.unwrap_or(row.new.task.created_at)
 }
 
-/// The numbers that the statements above spell out.
+/// The numbers that the statements above contain as literals.
 const _: () = assert!(status_code(Status::Pending) == 2 && status_code(Status::InFlight) == 3);

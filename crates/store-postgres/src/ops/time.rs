@@ -6,7 +6,7 @@ use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// Not `now()`, which is when the transaction began.
+/// The current time. Not `now()`, which is the start of the transaction.
 const TIME: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 pub(crate) async fn time(connection: &Connection) -> Result<Timestamp, Failure> {

@@ -1,4 +1,4 @@
-//! Notes of tasks that `redrive.enqueue` made without notifying.
+//! Records of tasks that `redrive.enqueue` made without a notification.
 
 use redrive_core::Class;
 use redrive_store::LaneDue;
@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
 
-/// Notes that somebody else is just taking are left to that process.
+/// Takes records. Those that another process is taking are skipped.
 const TAKE: &str = "
 WITH taken AS (
     DELETE FROM redrive.untold
@@ -18,17 +18,17 @@ WITH taken AS (
 )
 SELECT tenant, dependency, min(due_at), count(*) FROM taken GROUP BY tenant, dependency";
 
-/// What was taken.
+/// The records that were taken.
 #[derive(Default)]
 pub(crate) struct Untold {
     pub(crate) lanes: Vec<LaneDue>,
-    /// Some could not be understood.
+    /// Whether some could not be read.
     pub(crate) is_damaged: bool,
-    /// There may be more.
+    /// Whether there may be more.
     pub(crate) is_more: bool,
 }
 
-/// Takes the notes: from now on this process is the one that knows.
+/// Takes the records: from now on this process must claim their tasks.
 pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
     const MOST: i64 = 10_000;
     let rows = connection.query(TAKE, &[]).await?;

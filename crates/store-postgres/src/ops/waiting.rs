@@ -1,4 +1,4 @@
-//! Every pending task, page by page: what an index that is kept elsewhere is filled from.
+//! Reading all pending tasks, page by page, to fill an index outside of the database.
 
 use redrive_core::{TaskId, TenantId};
 use redrive_store::{PendingTask, Token};
@@ -11,15 +11,15 @@ use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
-/// Follows the key. The condition is written so that the index of what is due does not seem to help: it would be read from
-/// end to end for every page.
+/// Follows the primary key. The condition is written so that the planner does not choose the index of due tasks, which
+/// it would read from end to end for every page.
 const WAITING: &str = "
 SELECT tenant, dependency, class, id, token, due_at FROM redrive.live
 WHERE (tenant, id) > ($1, $2) AND num_nulls(lease_until) = 1
 ORDER BY tenant, id
 LIMIT $3";
 
-/// The most pages that are read because something on them cannot be understood.
+/// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
 
 pub(crate) async fn waiting(
@@ -38,7 +38,7 @@ pub(crate) async fn waiting(
         for row in &rows {
             waiting.extend(readable(read(row), &mut damaged, |failure| damaged_task(row, failure))?);
         }
-        // What cannot be understood is passed over: an empty page would look like the end.
+        // Unreadable rows are skipped: an empty page would look like the end.
         match rows.last() {
             Some(last) if rows.len() == wanted && waiting.len() < limit => {
                 (tenant, id) = (Cells::of(last).get()?, Cells::from(last, ID).get()?);
@@ -50,7 +50,7 @@ pub(crate) async fn waiting(
     Ok(waiting)
 }
 
-/// The column of the id.
+/// The position of the id column.
 const ID: usize = 3;
 
 fn read(row: &Row) -> Result<PendingTask, Failure> {

@@ -1,8 +1,8 @@
 //! The schema and its versions.
 //!
-//! Every process brings an old schema up to date on opening, whichever comes first: one transaction under a lock, so that
-//! it happens once and whole. A version says which programs may still use it ([`Version::oldest_program`]): during a
-//! rolling upgrade, those of the version before go on working beside the new ones.
+//! The first process that opens an old schema migrates it: in one transaction under a lock, so that it happens once and
+//! as a whole. A version records which programs may still use it ([`Version::oldest_program`]): during a rolling
+//! upgrade, those of the previous version keep working beside the new ones.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::failure::Failure;
 use crate::ops::{policies, time};
 use crate::pool::{Pool, Purpose, call};
 
-/// One step of the schema.
+/// One migration step of the schema.
 struct Version {
-    /// The oldest program, by the schema that it was written for, that can use the schema after this step.
+    /// The oldest program that can use the schema after this step, given as the schema version that it was written for.
     oldest_program: i64,
     sql: &'static str,
 }
@@ -34,10 +34,10 @@ const VERSIONS: [Version; 4] = [
 /// The version that this program was written for.
 pub(crate) const CURRENT: i64 = VERSIONS.len() as i64;
 
-/// Where the database stands.
+/// The schema version of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// The version of its schema, 0 if there is none yet.
+    /// The version of its schema, 0 if it has none.
     pub version: i64,
     /// The version that this program was written for.
     pub program: i64,
@@ -58,25 +58,25 @@ pub(crate) enum Unusable {
     New { version: i64 },
 }
 
-/// Asks the catalog's tables, not its caches: while a process waits for the lock, another one makes the schema.
+/// Reads the catalog's tables and not its caches: while a process waits for the lock, another one may make the schema.
 const EXISTS: &str = "
 SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'redrive' AND tablename = 'schema_versions')";
-/// A schema of that name that is somebody else's.
+/// A table in a schema `redrive` that Redrive did not make.
 const STRANGE: &str = "
 SELECT tablename::text FROM pg_catalog.pg_tables
 WHERE schemaname = 'redrive' AND tablename <> 'schema_versions' ORDER BY 1 LIMIT 1";
 const READ: &str = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
 const NOTE: &str = "INSERT INTO redrive.schema_versions (version, oldest_program) VALUES ($1, $2)";
 
-/// Any number does, as long as nobody else uses it for something else.
+/// An advisory lock for migrations. The number is arbitrary, and nothing else uses it.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7266100423114010)";
 
-/// How often a migration asks for a table that other transactions use. It waits for two seconds each time, and lets the
-/// calls that came after it go first in between.
+/// How often a migration tries to lock a table that other transactions use. Each try waits for two seconds, and calls
+/// that came later go first in between.
 const LOCK_TRIES: usize = 60;
 const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Who may not make schemas may have been given one.
+/// Whether the schema exists: a role that may not create schemas may have been given one.
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'redrive')";
 
 const BEGINNING: &str = "
@@ -86,13 +86,13 @@ CREATE TABLE IF NOT EXISTS redrive.schema_versions (
     made_at        timestamptz NOT NULL DEFAULT now()
 );";
 
-/// Brings the schema up to date; says where it was and whether this process changed it.
+/// Migrates the schema; returns the version before.
 pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
     let found = call!(*pool, |connection| read(connection))?;
     if found.is_some_and(|(version, _)| version >= CURRENT) {
         return Ok(State { version: found.map_or(0, |(version, _)| version), program: CURRENT });
     }
-    // Not within the time that other calls have: there may be much to do, here or in the process that does it first.
+    // Without the call timeout: a migration may take long, here or in another process that does it first.
     let mut lent = pool.lend(Purpose::Write).await?;
     let mut tries = 1;
     let outcome = loop {
@@ -111,12 +111,12 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
     outcome
 }
 
-/// Whether this program can use the schema as it is.
+/// Checks whether this program can use the schema as it is.
 pub(crate) async fn check(pool: &Pool) -> Result<Result<State, Unusable>, Failure> {
     call!(*pool, |connection| usable(connection))
 }
 
-/// The same, for a process that runs: a newer program may have changed the schema under it.
+/// The same check for a running process: a newer program may have changed the schema.
 pub(crate) async fn usable(connection: &Connection) -> Result<Result<State, Unusable>, Failure> {
     let (version, oldest_program) = read(connection).await?.unwrap_or_default();
     Ok(if version < CURRENT {
@@ -140,10 +140,10 @@ async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
 }
 
 async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
-    // However long it takes, or another process takes to do it: there is nothing else to do until then.
+    // Without a timeout, for a migration of this process or of another one: nothing else can be done before.
     connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
     connection.query(LOCK, &[]).await?;
-    // Somebody else may have done it while this process waited.
+    // Another process may have migrated the schema while this one waited.
     let before = read(connection).await?.map_or(0, |(version, _)| version);
     if before == 0 {
         let strange = connection.query(STRANGE, &[]).await?;
@@ -166,7 +166,8 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
     Ok(State { version: before, program: CURRENT })
 }
 
-/// A schema that was dropped and made anew has its default policy at once: processes that run put theirs when they started.
+/// Stores the default policy in a new schema. Running processes stored theirs at their start, so a schema that is
+/// dropped and made again would have none.
 async fn put_default_policy(connection: &Connection) -> Result<(), Failure> {
     let spec = policy::Spec::default();
     let json = serde_json::to_string(&spec).map_err(|error| Failure::corrupt("the default policy", error))?;

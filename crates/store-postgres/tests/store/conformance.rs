@@ -1,4 +1,4 @@
-//! The facts that hold for every store.
+//! The conformance suite for the PostgreSQL store.
 
 use redrive_store::NodeId;
 use redrive_store::conformance::Fresh;

@@ -1,4 +1,4 @@
-//! A row that cannot be understood harms itself alone: it is set aside, and taken back by a program that understands it.
+//! Unreadable rows: each affects only itself, is set aside, and is taken back by a program that can read it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use redrive_store::{ClaimKnownRequest, CleanFrom, Condemned, Error, Expected, Kn
 use redrive_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-/// What may be done to a task's rows by hand, what the problem then says, and what mends it.
+/// Manual changes of a task's rows, the problem that is then reported, and the change that repairs it.
 const DAMAGES: [(&str, &str, &str); 14] = [
     ("live SET dependency = 'bad dep'", "bad dep", "live SET dependency = 'https://billing.example'"),
     ("tasks SET dependency = 'bad dep'", "bad dep", "tasks SET dependency = 'https://billing.example'"),
@@ -38,7 +38,7 @@ async fn aside(store: &PostgresStore) -> u64 {
     store.health().set_aside(9).await.unwrap().count
 }
 
-/// Tasks 1 and 2 of one lane and 3 of another, and a connection beside the store.
+/// Tasks 1 and 2 of one lane and 3 of another, and a separate connection to the database.
 async fn world() -> (Opened, Arc<PostgresStore>, Client) {
     let opened = open("one").await;
     let client = plain(opened.database.url()).await;
@@ -90,7 +90,7 @@ async fn a_damaged_task_in_flight_is_set_aside_and_the_other_leases_are_found() 
         change(&client, damage, 1).await;
         let late = at(9_000_000);
         let expired = store.upkeep().expired_leases(late, 1).await.unwrap();
-        // What a rescue needs of it is in `tasks`: a lane that is wrong in `live` alone is no reason to give a task up.
+        // A rescue reads the lane from `tasks`: a task with a wrong lane in `live` alone can still be rescued.
         let is_harmless = damage == "live SET dependency = 'bad dep'";
         assert_eq!(ids(&expired), [id(if is_harmless { 1 } else { 2 })], "{damage}");
         if !is_harmless {
@@ -125,7 +125,7 @@ async fn a_lane_whose_claim_fails_is_left_out_and_the_others_are_claimed() {
     let names: Vec<String> = (0..5).map(|n| format!("https://{n}.example")).collect();
     let tasks = (0..15).map(|n| task(n + 1).to(&names[usize::try_from(n % 5).unwrap()]));
     keep(store, tasks).await;
-    // Nothing can be read that says so: a trigger that was added by hand refuses one task.
+    // The row itself is readable: a trigger that was added by hand refuses changes of one task.
     client
         .batch_execute(&format!(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -172,7 +172,7 @@ async fn an_overdue_task_that_makes_no_sense_does_not_end_and_the_others_do() {
     }
 }
 
-/// Has PostgreSQL refuse every change of the tasks up to this one, and so that they are set aside.
+/// Makes PostgreSQL refuse every change of the tasks up to this one, including setting them aside.
 async fn freeze(client: &Client, up_to: u64) {
     let sql = format!(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'frozen'; END $$;

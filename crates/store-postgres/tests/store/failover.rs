@@ -1,4 +1,4 @@
-//! An address that leads to a replica for a moment: what was connected then is not kept.
+//! Failover: an address leads to a replica for a moment, and connections from that moment are not kept.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn address_of(server: &Postgres) -> SocketAddr {
 /// How many calls a burst makes.
 const CALLS: usize = 50;
 
-/// Many calls at a time, so that every connection is used. Answers which of them failed.
+/// Makes many calls at a time, so that every connection is used. Returns the errors of those that failed.
 async fn burst(store: &Arc<PostgresStore>, first: u64) -> Vec<Error> {
     let submits = (first..first + 20).map(|n| async move { store.tasks().submit(vec![task(n).0]).await.map(drop) });
     let claims = (0..10).map(|_| async move {
@@ -50,7 +50,7 @@ async fn a_moment_at_a_replica_leaves_no_connection_that_cannot_write() {
     let refused = burst(&store, 1).await;
     assert_eq!(refused.len(), CALLS, "{refused:?}");
     assert!(refused.iter().all(|error| matches!(error, Error::Unavailable(_))), "{refused:?}");
-    // The connections to the replica stay open: nothing but Redrive itself ends them.
+    // The connections to the replica stay open: only Redrive itself closes them.
     proxy.lead_to(address_of(&primary));
     let refused = burst(&store, 101).await;
     assert!(refused.is_empty(), "{refused:?}");

@@ -1,4 +1,5 @@
-//! A server that dies, connections that break: nothing is lost, nothing happens twice, and it heals by itself.
+//! A server that dies and connections that break: nothing is lost, nothing happens twice, and the store recovers by
+//! itself.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres, Proxy};
 use tokio::task::JoinHandle;
 
-/// A body that is much larger than everything else that a connection carries.
+/// The size of a body that is much larger than everything else that a connection carries.
 const LARGE: usize = 100_000;
 
 /// A store that reaches its database through a proxy.
@@ -30,7 +31,7 @@ async fn proxied_to(database: Database) -> Proxied {
     let address = database.url().split(['@', '/']).find_map(|part| part.parse::<SocketAddr>().ok()).unwrap();
     let proxy = Proxy::start(address);
     let url = database.url().replace(&address.to_string(), &proxy.address().to_string());
-    // No statement is prepared apart, so that what gets lost later is the answer to the statement itself.
+    // No statement is prepared separately, so that the answer that gets lost later is that of the statement itself.
     let call_timeout = Duration::from_secs(5);
     let options = Options { call_timeout, plans_last: Duration::ZERO, ..Options::new(url, node("one")) };
     let store = Arc::new(PostgresStore::open(options).await.unwrap());
@@ -39,7 +40,7 @@ async fn proxied_to(database: Database) -> Proxied {
     Proxied { store, proxy, database }
 }
 
-/// Waits until the database has what was asked for, however its answer fares.
+/// Waits until the database has executed the request, whether or not its answer arrives.
 async fn until_there(world: &Proxied, what: &str) {
     let client = plain(world.database.url()).await;
     while client.query(what, &[]).await.unwrap().is_empty() {
@@ -47,37 +48,37 @@ async fn until_there(world: &Proxied, what: &str) {
     }
 }
 
-/// Waits until the proxy has swallowed something: what was asked for has been done, and nobody was told.
+/// Waits until the proxy has dropped an answer: the request has been executed, and the caller has not been answered.
 async fn until_lost(proxy: &Proxy) {
     while proxy.lost_bytes() == 0 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until the proxy has swallowed this many bytes, more than anything but a large body makes.
+/// Waits until the proxy has dropped this many bytes, which only a large body reaches.
 async fn until_lost_bytes(proxy: &Proxy, bytes: u64) {
     while proxy.lost_bytes() < bytes {
         tokio::task::yield_now().await;
     }
 }
 
-/// Cuts every connection and carries everything again. No connection is made in between: what had lost something in its
-/// middle must not be carried on.
+/// Cuts every connection, then forwards everything again. No connection is made in between: one that has lost bytes in
+/// its middle must not continue.
 fn cut_and_restore(proxy: &Proxy) {
     proxy.refuse(true);
     proxy.cut_all();
     proxy.restore();
 }
 
-/// Waits until a connection for reading works. One that was idle when it was cut is noticed a moment later, and until then
-/// fails the call that gets it.
+/// Waits until a connection for reading works. The loss of an idle connection is noticed a moment later, and until then
+/// the call that gets it fails.
 async fn until_readable(store: &PostgresStore) {
     while store.health().check().await.is_err() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Submits a task that is claimed at once. It is committed, and nobody has been told.
+/// Submits a task that starts claimed. It is committed, and its answer is lost.
 async fn submit_and_lose_the_answer(world: &Proxied) -> JoinHandle<Result<Vec<Submitted>, Error>> {
     world.proxy.lose_answers();
     let store = world.store.clone();
@@ -136,7 +137,7 @@ async fn a_submit_whose_answer_died_with_the_server_finds_out_when_the_server_is
     let submitting = submit_and_lose_the_answer(&world).await;
     postgres.kill();
     cut_and_restore(&world.proxy);
-    // Other callers are told at once that there is nobody: they do not wait for the one in doubt.
+    // Other callers get an error at once: they do not wait for the call in doubt.
     let other = world.store.tasks().submit(vec![task(2).0]).await;
     assert!(matches!(other, Err(Error::Unavailable(_))), "{other:?}");
     postgres.start_again();
@@ -212,7 +213,7 @@ async fn one_transaction_that_does_not_end_holds_up_only_its_own_key() {
     }
 }
 
-/// Submits until `stop` is set; answers what was acknowledged.
+/// Submits until `stop` is set; returns the acknowledged tasks.
 async fn submit_until(store: Arc<PostgresStore>, caller: u64, stop: Arc<std::sync::atomic::AtomicBool>) -> Vec<u64> {
     let mut acknowledged = Vec::new();
     let mut n = caller * 1_000_000;
@@ -277,7 +278,7 @@ async fn what_was_acknowledged_survives_an_immediate_stop_under_load() {
     what_was_acknowledged_is_there_after(Postgres::stop_immediate).await;
 }
 
-/// A disk without space for a task: stood in for by what PostgreSQL says then.
+/// A disk without space for a task, simulated by the error that PostgreSQL returns then.
 #[tokio::test]
 async fn a_store_whose_submissions_find_no_space_is_not_ready_until_there_is_some() {
     let opened = open("one").await;

@@ -1,4 +1,4 @@
-//! Claims start where the one before ended, and still nothing is lost.
+//! Floors: claims start where the previous one ended, and no task is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use redrive_store_postgres::{Options, PostgresStore};
 
 use crate::support::{NEVER, Opened, neighbour, open_with, plain, until_listening};
 
-/// A store that has claimed a task that is due late: so its next claim starts there. It hears no news.
+/// A store that has claimed a task with a late due time, so that its next claim starts there. It receives no news.
 async fn deaf(floors_last: Duration) -> Opened {
     let opened =
         open_with("one", |options| Options { floors_last: floors_last..=floors_last, is_pooled: true, ..options })
@@ -25,14 +25,14 @@ async fn claim_late(store: &PostgresStore) {
     assert_eq!(ids(&claim(store, billing(), 5, at(61_000)).await), [id(1)]);
 }
 
-/// A task that another process lets wait and that is due long before.
+/// Another process writes a pending task that is due long before.
 async fn write_early(opened: &Opened) -> Arc<PostgresStore> {
     let other = neighbour(opened, "two").await;
     keep(&*other, [task(2).due(at(10))]).await;
     other
 }
 
-/// Claims until it gets something.
+/// Claims until a task is found.
 async fn claim_until_found(store: &PostgresStore) -> Vec<redrive_core::TaskId> {
     loop {
         let claimed = claim(store, billing(), 5, at(62_000)).await;
@@ -75,7 +75,7 @@ async fn what_another_process_wrote_is_found_as_soon_as_there_is_news_of_it() {
 
 #[tokio::test]
 async fn a_task_that_was_damaged_before_the_floor_is_set_aside_by_the_next_look_from_the_beginning() {
-    // Of these PostgreSQL refuses the first, and this program does not understand the second.
+    // PostgreSQL refuses to change the first of these, and this program cannot read the second.
     for damage in ["due_at = 5, token = 9223372036854775807", "due_at = -1"] {
         for floors_last in [Duration::from_millis(20), NEVER] {
             let opened = deaf(floors_last).await;
@@ -120,7 +120,7 @@ async fn a_long_random_life_ends_as_the_model_says_however_long_claims_start_whe
     }
 }
 
-/// It was set aside when the floor was below it, and is taken back when the floor is above it.
+/// The task is set aside while the floor is below it, and taken back while the floor is above it.
 #[tokio::test]
 async fn what_is_taken_back_is_found_before_the_floor_and_looked_for() {
     let options = |options| Options {

@@ -1,4 +1,4 @@
-//! Commits that hang, because a synchronous standby is away: connections and callers stay within their bounds.
+//! Commits that hang because a synchronous standby is away: connections and callers stay within their bounds.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,9 @@ use redrive_testbed::{Postgres, Proxy};
 use tokio::net::TcpListener;
 use tokio_postgres::Client;
 
-/// The documented maximum of one node: `postgres.connections`, and one for LISTEN.
+/// The documented maximum for one node: `postgres.connections`, and one for LISTEN.
 const MOST_CONNECTIONS: i64 = 12 + 1;
-/// More than enough to pass that if every call that is given up left a connection behind.
+/// Enough rounds to exceed that maximum if every call that is given up left a connection behind.
 const ROUNDS: u64 = 6;
 
 async fn connections(client: &Client) -> i64 {
@@ -23,7 +23,7 @@ async fn connections(client: &Client) -> i64 {
     client.query_one(count, &[]).await.unwrap().get(0)
 }
 
-/// Opens a store whose calls give up soon. On a busy machine that may take several tries.
+/// Opens a store with a short call timeout. On a busy machine that may take several tries.
 async fn impatient(url: &str) -> Arc<PostgresStore> {
     let options = Options { call_timeout: Duration::from_secs(1), ..Options::new(url, node("one")) };
     loop {
@@ -68,7 +68,7 @@ async fn commits_that_hang_take_no_more_connections_than_there_may_be() {
         let claim = store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(0)));
         let (put, _, _, check) = tokio::join!(put, beat, claim, store.health().check());
         assert!(is_unavailable(&put) && is_unavailable(&check), "round {round}: {put:?}, {check:?}");
-        // What only reads has a connection of its own.
+        // Calls that only read have a connection reserved.
         while store.reads().counts(acme()).await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -83,7 +83,7 @@ async fn commits_that_hang_take_no_more_connections_than_there_may_be() {
         let answer = submit.await.unwrap();
         assert!(answer.is_ok() || is_unavailable(&answer), "{answer:?}");
     }
-    // A server needs a moment to see that a connection was closed.
+    // The server needs a moment to notice that a connection was closed.
     while connections(&client).await > MOST_CONNECTIONS {
         tokio::task::yield_now().await;
     }
@@ -105,7 +105,7 @@ async fn connections_that_never_come_are_no_more_than_there_may_be() {
             break store;
         }
     };
-    // A server that accepts connections and never says a word.
+    // A server that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     proxy.lead_to(silent.local_addr().unwrap());
     proxy.cut_all();

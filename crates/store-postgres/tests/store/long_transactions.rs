@@ -1,5 +1,5 @@
-//! How much calls read while a transaction elsewhere stays open: dead rows of the queue cannot be removed then, and their index
-//! entries stay in the way. In pages of tables and indexes, as PostgreSQL counts them.
+//! How many pages of tables and indexes calls read while a transaction elsewhere stays open. Dead rows of the queue
+//! cannot be removed then, and scans must pass their index entries. Counted by PostgreSQL.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::support::{NEVER, node, plain, until_gone};
 
 /// How many tasks one claim takes.
 const CLAIMED: usize = 16;
-/// How often each call is made to see what one reads.
+/// How often each call is made to measure what one call reads.
 const CALLS: u64 = 20;
-/// How long a claim starts where the one before it ended: not at all.
+/// Disables floors: every claim starts at the beginning.
 const NO_FLOORS: Duration = Duration::ZERO;
 
-/// A database with a schema and a policy, in which nothing is vacuumed, and a connection beside the stores.
+/// A database with a schema and a policy and without autovacuum, and a separate connection to it.
 async fn database() -> (Database, Client) {
     let database = Postgres::shared().fresh_database();
     let store = open(&database, "first", NEVER).await;
@@ -40,20 +40,20 @@ async fn open(database: &Database, name: &str, floors_last: Duration) -> Postgre
     PostgresStore::open(options).await.unwrap()
 }
 
-/// A transaction that does nothing but keep its snapshot, for as long as the connection is open.
+/// An idle transaction that keeps its snapshot for as long as the connection is open.
 async fn long_transaction(database: &Database) -> Client {
     let client = plain(database.url()).await;
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM redrive.live").await.unwrap();
     client
 }
 
-/// When everything is due.
+/// A time at which everything is due.
 const LATE: u64 = 1_000_000;
 
-/// Empties the queue, and leaves dead rows in it: tasks that were submitted, claimed and settled. One of them was due each
-/// millisecond, and they lie in another order, as those do that wait for different times.
+/// Empties the queue and leaves dead rows in it, of tasks that were submitted, claimed and settled. Their due times are
+/// one millisecond apart, and their rows are in another order, like those of tasks that wait for different times.
 ///
-/// In a session of its own: what that has read is counted when it is gone, and not among what is measured.
+/// Runs in a separate session: its reads are counted when it ends, and not among what is measured.
 async fn live_and_die(database: &Database, client: &Client, tasks: i64) {
     let filling = plain(database.url()).await;
     filling.batch_execute("SET application_name = 'redrive filling'; DELETE FROM redrive.live").await.unwrap();
@@ -73,7 +73,7 @@ async fn live_and_die(database: &Database, client: &Client, tasks: i64) {
     until_gone(client, "redrive filling").await;
 }
 
-/// Tasks that wait behind those, enough for all calls.
+/// Submits pending tasks that are due after those, enough for all calls.
 async fn keep_some(database: &Database, client: &Client, first: u64) {
     let filler = open(database, "filler", NEVER).await;
     let tasks = (CALLS + 2) * CLAIMED as u64;
@@ -82,7 +82,7 @@ async fn keep_some(database: &Database, client: &Client, first: u64) {
     until_gone(client, "redrive filler").await;
 }
 
-/// Pages that sessions which have ended have read so far.
+/// The pages that ended sessions have read so far.
 async fn pages(client: &Client) -> i64 {
     let sql = "
         SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::bigint
@@ -90,7 +90,7 @@ async fn pages(client: &Client) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// A call that is made again and again.
+/// A call that is repeated.
 type Call = for<'a> fn(&'a PostgresStore, Timestamp) -> BoxFuture<'a, ()>;
 
 fn claim_some(store: &PostgresStore, now: Timestamp) -> BoxFuture<'_, ()> {
@@ -109,7 +109,7 @@ fn look_around(store: &PostgresStore, _now: Timestamp) -> BoxFuture<'_, ()> {
     Box::pin(async move { assert_eq!(store.upkeep().pending_lanes(None, 100).await.unwrap().len(), 1) })
 }
 
-/// What one of these calls reads, but for the first of a store.
+/// The pages that one of these calls reads, except the first call of a store.
 async fn read_by_one(database: &Database, client: &Client, floors_last: Duration, call: Call) -> i64 {
     let mut read = Vec::new();
     for calls in [1, 1 + CALLS] {
@@ -125,7 +125,7 @@ async fn read_by_one(database: &Database, client: &Client, floors_last: Duration
     (read[1] - read[0]) / CALLS.cast_signed()
 }
 
-/// What one claim reads: without dead rows, and with this many of them, without and with floors.
+/// The pages that one claim reads: without dead rows, and with this many of them, without and with floors.
 async fn read_by_claims(dead: i64) -> [i64; 3] {
     let (database, client) = database().await;
     keep_some(&database, &client, 1).await;
@@ -147,7 +147,7 @@ async fn a_claim_walks_past_no_more_dead_rows_than_those_of_the_claim_before() {
     assert!(from_floors < 2 * without, "{read}");
 }
 
-/// What looks read that are made every few seconds: as [`read_by_claims`].
+/// The pages that periodic scans read, in the same three cases as [`read_by_claims`].
 async fn read_by_looks(dead: i64) -> Vec<(&'static str, [i64; 3])> {
     const LOOKS: [(&str, Call); 3] =
         [("expired", look_for_expired), ("end overdue", look_for_overdue), ("pending lanes", look_around)];
@@ -172,12 +172,12 @@ async fn looks_for_leases_that_ran_out_and_for_overdue_tasks_walk_past_no_dead_r
     for (name, read) in read_by_looks(5_000).await {
         let [without, from_the_beginning, from_floors] = read;
         assert!(from_the_beginning > 100 * without, "the measure is of use: {name}, {read:?}");
-        // The look around is what finds everything else: it starts at the beginning.
+        // The scan of all lanes finds what floors hide, so it starts at the beginning.
         assert_eq!(from_floors < 10 * without, name != "pending lanes", "{name}: {read:?}");
     }
 }
 
-/// For `docs/benchmarks.md`.
+/// Measures the numbers for `docs/benchmarks.md`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement, which takes a minute"]
 async fn what_calls_read_with_50_000_dead_rows() {
@@ -188,7 +188,7 @@ async fn what_calls_read_with_50_000_dead_rows() {
     }
 }
 
-/// How often a call walks an entry of the index of due work for each task.
+/// How many entries of the index of due tasks a call passes for each task.
 async fn entries_for_each(rounds: u64) -> i64 {
     let (database, client) = database().await;
     let _long = long_transaction(&database).await;
@@ -200,7 +200,7 @@ async fn entries_for_each(rounds: u64) -> i64 {
         let mut claimed = claim(&store, billing(), CLAIMED, now).await;
         claimed.extend(claim_class(&store, billing(), Class::Retry, CLAIMED, now).await);
         assert_eq!(claimed.len(), if round == 0 { CLAIMED } else { CLAIMED + CLAIMED / 2 });
-        // Half of the first attempts are tried again a second later.
+        // Half of the first attempts are retried a second later.
         let ends = claimed.iter().enumerate().map(|(at_place, claimed)| match at_place < CLAIMED / 2 {
             true => retry(claimed, now, at((round + 1) * 1_000)),
             false => succeed(claimed, now),

@@ -1,4 +1,4 @@
-//! The store against a real PostgreSQL: the facts that hold for every store, and what only a shared one can meet.
+//! The PostgreSQL store against a real PostgreSQL: the conformance suite, and the cases that only a shared store has.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 

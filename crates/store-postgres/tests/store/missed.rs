@@ -1,4 +1,4 @@
-//! Whether a process may have missed something: it has listened without a break, and nobody has gone.
+//! Whether a process may have missed news: not if it has listened without a break and no other process has stopped.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ async fn may_have_missed(store: &PostgresStore, now: Timestamp) -> bool {
     store.shared().unwrap().may_have_missed(now).await.unwrap()
 }
 
-/// Asks until what it said to itself has come back and nothing was missed before.
+/// Repeats the call until the probe has come back and nothing was missed before.
 async fn until_nothing_is_missed(store: &PostgresStore, now: Timestamp) {
     while may_have_missed(store, now).await {
         tokio::task::yield_now().await;
@@ -60,7 +60,7 @@ async fn one_that_cannot_listen_may_always_have_missed_something() {
     }
 }
 
-/// A store with a policy, and a session that enqueues without notifying.
+/// A store with a policy, and a session that enqueues without notifications.
 async fn silent_session() -> (Opened, tokio_postgres::Client) {
     let opened = open("one").await;
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
@@ -123,7 +123,7 @@ async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
     let two: &dyn Shared = other.shared().unwrap();
     two.heartbeat(beat(), seconds(0)).await.unwrap();
     opened.store.shared().unwrap().heartbeat(Heartbeat { claims: false, ..beat() }, seconds(0)).await.unwrap();
-    // It does not count itself.
+    // A process does not count itself.
     until_nothing_is_missed(&opened.store, seconds(1)).await;
 
     assert!(may_have_missed(&opened.store, seconds(20)).await, "silent for 20 s");

@@ -1,4 +1,4 @@
-//! `redrive.enqueue`: a task in the caller's own transaction.
+//! `redrive.enqueue`: submits a task in the caller's own transaction.
 
 use crate::support::{Opened, node, open, plain, until_listening};
 use redrive_core::{Class, PolicyId, Status, TenantId, policy};
@@ -7,7 +7,7 @@ use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::Postgres;
 use tokio_postgres::error::SqlState;
 
-/// A store with the policy that everything uses, and a connection of somebody else.
+/// A store with the policy that everything uses, and a client's own connection.
 async fn world() -> (Opened, tokio_postgres::Client) {
     let opened = open("one").await;
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
@@ -155,7 +155,7 @@ async fn a_content_type_that_a_caller_implies_is_checked_like_any_header() {
         let refused = refused.as_db_error().unwrap();
         assert!(refused.message().contains(told), "{implied}: {}", refused.message());
     }
-    // As many bytes as the API takes, whatever they look like as JSON.
+    // The limit is the API's number of bytes, whatever their length as JSON.
     let quotes = "SELECT redrive.enqueue('http://a.b', headers => jsonb_build_object('X', repeat('\"', 32767)))";
     client.query_one(quotes, &[]).await.unwrap();
     assert_eq!(pending(&opened).await, 1);
@@ -186,7 +186,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let deleting = opened.store.policies().delete(tenant, id, Expected::Anything);
     let committing = async {
-        // The delete waits for this: whichever is polled first, it finds the task.
+        // The delete waits for this transaction: whichever is polled first, it finds the task.
         tokio::task::yield_now().await;
         transaction.commit().await.unwrap();
     };
@@ -194,7 +194,7 @@ async fn a_policy_that_an_open_transaction_pins_is_not_deleted_under_it() {
     assert_eq!(deleted.unwrap(), redrive_store::DeletePolicy::Pinned(1));
 }
 
-/// The lane in which a first attempt is said to be due.
+/// The lane in which a first attempt is announced as due.
 fn lane_of(news: &News) -> String {
     match news {
         News::Due(LaneDue { lane, class: Class::First, .. }) => lane.to_string(),

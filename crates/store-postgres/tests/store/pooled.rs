@@ -1,11 +1,11 @@
-//! The facts that hold for every store, through a pooler that lends a session for one transaction at a time.
+//! The conformance suite through a pooler that lends a session for one transaction at a time.
 
 use crate::support::{node, plain};
 use redrive_store::conformance::{Fresh, workload};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{PgBouncer, Postgres};
 
-/// One test for all: each would start servers of its own.
+/// One test for all facts, because each would start its own servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_random_life_ends_as_the_model_says_behind_a_transaction_pooler() {
     let postgres = Postgres::start_with(redrive_testbed::postgres::Options { fsync: false, settings: &[], files: &[] });
@@ -19,7 +19,7 @@ async fn a_long_random_life_ends_as_the_model_says_behind_a_transaction_pooler()
     let store = PostgresStore::open(options).await.unwrap();
     let fresh = Fresh::new(store);
     workload::run(&*fresh, 7, 400).await;
-    // Nothing was left behind that the next borrower of a session would meet.
+    // Nothing is left behind in the session for its next user.
     let client = plain(&pooler.url(database.name())).await;
     for setting in ["enable_seqscan", "enable_hashjoin"] {
         let value: String =

@@ -1,4 +1,4 @@
-//! Two transactions that meet: whichever comes first, the other sees it.
+//! Races of two transactions: the one that commits second reads what the first one wrote.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio_postgres::Client;
 
 use crate::support::{Opened, open_with, plain};
 
-/// A store that waits for whoever holds what it needs for as long as the test takes.
+/// A store that waits for locks as long as the test takes.
 async fn patient() -> Opened {
     open_with("one", |options| Options { lock_timeout: Duration::from_secs(25), ..options }).await
 }
 
-/// Waits until somebody waits for a lock in this database.
+/// Waits until a session waits for a lock in this database.
 async fn until_somebody_waits(opened: &Opened) {
     let client: Client = plain(opened.database.url()).await;
     let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
@@ -60,7 +60,7 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
     let store = opened.store.clone();
     let cleaning = tokio::spawn(async move { store.upkeep().clean(at(50), CleanFrom::Start, 10).await });
     until_somebody_waits(&opened).await;
-    // What a replay and a second end leave behind.
+    // The rows after a replay and a second end.
     replaying
         .batch_execute(
             "UPDATE redrive.dead_letters SET run = 2, ended_at = ended_at + 1000;
@@ -82,14 +82,14 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
 async fn a_task_that_is_being_replayed_is_cancelled_all_the_same() {
     let opened = patient().await;
     let dead = keep_and_end(&*opened.store, task(1), Status::Failed, at(10)).await.task;
-    // A lock on the whole table stands between looking for a live task and looking for one that ended.
+    // A lock on the whole table blocks the call between looking for a live task and looking for an ended one.
     let mut client = plain(opened.database.url()).await;
     let holding = client.transaction().await.unwrap();
     holding.batch_execute("LOCK TABLE redrive.log IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let (store, id) = (opened.store.clone(), dead.id);
     let cancelling = tokio::spawn(async move { store.tasks().cancel_one(acme(), id, at(30)).await });
     until_somebody_waits(&opened).await;
-    // What a replay leaves behind, short of the log.
+    // The rows after a replay, except the log.
     plain(opened.database.url())
         .await
         .batch_execute(

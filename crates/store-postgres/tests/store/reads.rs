@@ -1,8 +1,8 @@
-//! How much each call reads: what it asks for, not what there is. In rows as PostgreSQL counts them, because a plan that
-//! walks a table is quick on a small one.
+//! How many rows each call reads: as many as it needs, not as many as there are. Counted in rows by PostgreSQL, because
+//! a plan that scans a table is fast while the table is small.
 //!
-//! The hard moment is a queue that was empty for long and has just filled: what the planner knows of it is wrong, and the
-//! plans that sessions remember were made for nothing.
+//! The hardest case is a queue that was empty for long and has just filled: the planner's statistics are wrong, and the
+//! sessions' plans were made for empty tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,36 +20,36 @@ use tokio_postgres::Client;
 
 use crate::support::{NEVER, node, open_with, plain, until_gone};
 
-/// How many tasks wait.
+/// The number of pending tasks.
 const PENDING: u64 = 20_000;
-/// How many are in flight, behind those.
+/// The number of tasks in flight, behind those.
 const IN_FLIGHT: u64 = 200;
-/// How many have ended badly, behind those.
+/// The number of dead letters, behind those.
 const DEAD: u64 = 10_000;
 const FIRST_IN_FLIGHT: u64 = PENDING + 1;
 const FIRST_DEAD: u64 = PENDING + IN_FLIGHT + 1;
-/// Further lanes with tasks that wait, behind those: what is different about their rows.
+/// Further lanes with pending tasks, behind those: how their rows differ.
 const LANES: [&str; 4] = [
     ", 'retries' AS dependency, 1 AS class, 1 AS attempt_number",
     ", 'last' AS dependency, 1 AS max_attempts",
     ", 'before' AS dependency, NULL AS max_attempts",
     ", 'late' AS dependency, 1800000000003 AS deadline_at",
 ];
-/// How many tasks each of them has.
+/// The number of tasks of each such lane.
 const PER_LANE: u64 = 3_000;
-/// The rows that a call may read for each one that it asks for: a few tables, a few indexes.
+/// The most rows that a call may read for each requested one: a few tables, a few indexes.
 const ROWS_FOR_EACH: i64 = 12;
-/// The pages of indexes that it may read for each: to find it and to change it in a few indexes of up to three levels. A
-/// walk along an index of the filled database is a hundred pages and more.
+/// The most index pages that a call may read for each requested row: to find it and to change it in a few indexes of up
+/// to three levels. A scan along an index of the filled database is a hundred pages and more.
 const PAGES_FOR_EACH: i64 = 36;
-/// How often each call is made before there is anything: often enough for a session to settle on its plans.
+/// How often each call is made with an empty database: often enough for a session to choose its plans.
 const EMPTY_ROUNDS: i64 = 8;
-/// The rows that it reads for each one that it asks for then, and the pages: one of each index of its tables whenever it is
-/// planned.
+/// The rows that a call reads for each requested one then, and the pages: one of each index of its tables whenever it
+/// is planned.
 const ROWS_FOR_NOTHING: i64 = 4;
 const PAGES_FOR_NOTHING: i64 = 16;
 
-/// A call, and about how many rows it asks for. It is made with an empty database, and with a full one.
+/// A call, and about how many rows it requests. It is made with an empty database and with a full one.
 struct Call {
     name: &'static str,
     asks_for: i64,
@@ -59,11 +59,11 @@ struct Call {
 /// When a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Round {
-    /// There is nothing yet.
+    /// The database is empty.
     Empty,
-    /// For the first time with the database full.
+    /// The first call with the full database.
     First,
-    /// Once more.
+    /// A later call.
     Again,
 }
 
@@ -81,7 +81,7 @@ macro_rules! call {
     };
 }
 
-/// A claim of task `n` that was made when it was filled in.
+/// The claim of task `n` that was made when the database was filled.
 fn claimed(n: u64) -> ClaimedTask {
     let new = task(n).claimed(at(0)).0;
     let mut held = new.task.clone();
@@ -94,7 +94,7 @@ fn calls() -> Vec<Call> {
     let in_flight = IN_FLIGHT.cast_signed();
     vec![
         call!("submit", 20, |store, round| {
-            // Of a tenant without policies nothing is kept: so the database stays empty until it is filled.
+            // Tasks of a tenant without policies are not stored, so the database stays empty until it is filled.
             let tenant = if round == Round::Empty { "nobody" } else { TENANT };
             submit(&*store, (0..20).map(|n| task(500_000 + n).of(tenant))).await
         }),
@@ -182,7 +182,8 @@ fn calls() -> Vec<Call> {
     ]
 }
 
-/// Claims into a room of a lane with these slots and this much ahead of them, beside one in which nothing is due.
+/// Claims into a room of a lane with these slots and this much ahead of them, together with a room in which nothing is
+/// due.
 async fn claim_of(store: &PostgresStore, round: Round, lane: Lane, (slots, ahead): (usize, usize), expected: usize) {
     let idle = redrive_store::conformance::samples::lane(TENANT, "idle");
     let rooms = [room(lane, Class::First, slots, ahead), room(idle, Class::First, 16, 0)];
@@ -190,7 +191,7 @@ async fn claim_of(store: &PostgresStore, round: Round, lane: Lane, (slots, ahead
     assert_eq!(claims.claimed.len(), if round == Round::Empty { 0 } else { expected });
 }
 
-/// The ids of a page are read ahead of it, up to the most that a page looks at: those are not counted here.
+/// The ids of a page are read in advance, up to the most that a page looks at: those are not counted here.
 async fn page(store: &PostgresStore, statuses: &[Status]) {
     let below = match statuses {
         [Status::InFlight] => None,
@@ -205,7 +206,7 @@ async fn page(store: &PostgresStore, statuses: &[Status]) {
         .unwrap();
 }
 
-/// Rows like those of one task, for these ids: what the store would have written, without asking it.
+/// Copies the rows of one task for these ids: what the store would have written, without calling it.
 async fn copy(client: &Client, template: u64, table: &str, columns: &str, first: u64, count: u64) {
     let ids: Vec<String> = (first..first + count).map(|n| id(n).to_string()).collect();
     let sql = format!(
@@ -222,19 +223,19 @@ async fn copy(client: &Client, template: u64, table: &str, columns: &str, first:
 
 const KEY: &str = ", 'key-' || given.n AS idempotency_key";
 
-/// Fills the database beside the stores that are open.
+/// Fills the database while the stores are open.
 async fn fill(database: &Database, client: &Client) {
     let filling = plain(database.url()).await;
     filling.batch_execute("SET application_name = 'redrive filling'").await.unwrap();
     fill_with(database, &filling).await;
     drop(filling);
-    // What it did is counted when it is gone, and not among what is measured.
+    // The session's reads are counted when it ends, and must not be among what is measured.
     until_gone(client, "redrive filling").await;
     until_gone(client, "redrive filler").await;
 }
 
-/// Runs this in a session of its own. What it deleted is counted when it is gone: were it counted after the ANALYZE that
-/// comes next, the stores would soon make another one, of tables with next to nothing in them.
+/// Runs a statement in a separate session. Its deletes are counted when it ends. If they were counted after the ANALYZE
+/// that comes next, the stores would soon run another one, on tables with next to nothing in them.
 async fn emptied_by(database: &Database, client: &Client, sql: &str) {
     let emptying = plain(database.url()).await;
     emptying.batch_execute("SET application_name = 'redrive emptying'").await.unwrap();
@@ -264,8 +265,8 @@ async fn fill_with(database: &Database, client: &Client) {
     client.execute(sql, &[&bodies, &hashes]).await.unwrap();
 }
 
-/// What sessions that have ended have read so far, by scan: rows, and pages of indexes, because an index that is walked for
-/// a row that is not at its beginning counts only that row. How many counts and policies there are is another matter.
+/// What ended sessions have read so far, by scan: rows, and pages of indexes, because a scan along an index that finds
+/// its row late counts only that row. The tables of counts and policies are not included.
 async fn reads(client: &Client) -> Vec<Read> {
     let sql = "
         SELECT relname::text AS scan, seq_tup_read AS rows, 0::bigint AS pages FROM pg_stat_user_tables
@@ -280,7 +281,7 @@ async fn reads(client: &Client) -> Vec<Read> {
     rows.iter().map(|row| Read { scan: row.get(0), rows: row.get(1), pages: row.get(2) }).collect()
 }
 
-/// What was read in one way.
+/// The reads of one kind of scan.
 #[derive(Debug)]
 struct Read {
     scan: String,
@@ -288,7 +289,7 @@ struct Read {
     pages: i64,
 }
 
-/// What was read beyond what was asked for, in words.
+/// A description of what was read beyond what was requested.
 fn too_much(name: &str, asks_for: i64, before: &[Read], after: &[Read]) -> Option<String> {
     let read = after.iter().zip(before).map(|(after, before)| Read {
         scan: after.scan.clone(),
@@ -297,7 +298,7 @@ fn too_much(name: &str, asks_for: i64, before: &[Read], after: &[Read]) -> Optio
     });
     let read: Vec<_> = read.filter(|read| read.rows + read.pages > 0).collect();
     let (rows, pages) = read.iter().fold((0, 0), |(rows, pages), read| (rows + read.rows, pages + read.pages));
-    // What was read while there was nothing may be counted now: a session says so when it likes, and at its end.
+    // Reads of the empty database may be counted only now: a session reports them at any time, and at its end.
     let earlier = |of_each: i64| EMPTY_ROUNDS * of_each * asks_for;
     let is_much = rows > ROWS_FOR_EACH * (asks_for + 1) + earlier(ROWS_FOR_NOTHING)
         || pages > PAGES_FOR_EACH * (asks_for + 1) + earlier(PAGES_FOR_NOTHING);
@@ -305,15 +306,15 @@ fn too_much(name: &str, asks_for: i64, before: &[Read], after: &[Read]) -> Optio
 }
 
 const ENQUEUE_NEW: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'acme', idempotency_key => 'new')";
-/// A key that the filled database has for another request.
+/// A submission whose key the filled database has for another request.
 const ENQUEUE_AGAIN: &str = "SELECT redrive.enqueue('https://a.b/', tenant => 'acme', idempotency_key => 'key-77')";
 
-/// A call, the store that makes it, and that store's name.
+/// A name, a call, and the store that makes it.
 type Reader = (String, Call, Arc<PostgresStore>);
 
-/// One store for each call, with one session, whose plans last this long. Tables are not analysed meanwhile, and rows that are set
-/// aside not looked at: on a slow machine that would happen in the middle of a test. Every call starts at the beginning, or what it
-/// finds would depend on how long ago the one before was.
+/// One store for each call, with one session, whose plans last this long. Tables are not analysed meanwhile, and rows
+/// that are set aside are not looked at: on a slow machine that would happen in the middle of a test. Every call starts
+/// at the beginning, or its reads would depend on the time since the previous one.
 async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
     let mut readers = Vec::new();
     for (n, call) in calls().into_iter().enumerate() {
@@ -331,8 +332,8 @@ async fn readers(database: &Database, plans_last: Duration) -> Vec<Reader> {
     readers
 }
 
-/// Waits until every session of the readers has said what it read so far: PostgreSQL has it do so once it was idle for 10 s.
-/// Else that would be counted as read by another call.
+/// Waits until every session of the readers has reported its reads: PostgreSQL does that once a session was idle for 10
+/// s. Otherwise they would count as reads of another call.
 async fn until_reported(client: &Client) {
     let rest = "SELECT max(extract(epoch FROM state_change - clock_timestamp()))::float8 + 11 FROM pg_stat_activity
                 WHERE application_name LIKE 'redrive reader-%' AND datname = current_database()";
@@ -345,7 +346,7 @@ async fn until_reported(client: &Client) {
     }
 }
 
-/// Has each call made in these rounds and holds it to what it asks for, each time.
+/// Makes each call in these rounds and checks each time that it reads no more than it requests.
 async fn hold_to_what_is_asked_for(client: &Client, readers: Vec<Reader>, rounds: &[Round]) {
     until_reported(client).await;
     let mut wrong = Vec::new();
@@ -356,7 +357,7 @@ async fn hold_to_what_is_asked_for(client: &Client, readers: Vec<Reader>, rounds
         }
         store.close().await;
         until_gone(client, &format!("redrive {name}")).await;
-        // What earlier rounds ended stays in the way until nobody can see it any more.
+        // Dead entries of earlier rounds are passed by scans until no transaction can see them any more.
         let in_the_way = if rounds.len() > 1 { 4 } else { 1 };
         let asks_for = call.asks_for * i64::try_from(rounds.len()).unwrap() * in_the_way;
         wrong.extend(too_much(call.name, asks_for, &before, &reads(client).await));
@@ -364,7 +365,7 @@ async fn hold_to_what_is_asked_for(client: &Client, readers: Vec<Reader>, rounds
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A database with a schema and a policy, and a connection beside the stores. What the planner knows is up to the test.
+/// A database with a schema and a policy, and a separate connection to it. The planner's statistics are up to the test.
 async fn database() -> (Database, Client) {
     let database = Postgres::shared().fresh_database();
     let store = PostgresStore::open(Options::new(database.url(), node("first"))).await.unwrap();
@@ -380,7 +381,7 @@ async fn database() -> (Database, Client) {
 
 const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
 
-/// Sessions settle on their plans while there is nothing, and go on when there is much.
+/// Checks calls whose sessions choose their plans while the database is empty, and keep them when it is full.
 async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &Client, but: &[&str]) {
     let plans_last = Duration::from_millis(100);
     let mut readers = readers(database, plans_last).await;
@@ -435,17 +436,18 @@ async fn calls_read_what_they_ask_for_when_a_database_was_emptied_and_has_filled
 async fn calls_read_what_they_ask_for_when_a_database_was_all_but_emptied_and_has_filled_again() {
     let (database, client) = database().await;
     fill(&database, &client).await;
-    // Not the tasks: which of two indexes finds one is a toss-up then, until PostgreSQL has been made to look again.
+    // Not the tasks: which of two indexes the planner uses for one is random then, until the table has been analysed
+    // again.
     emptied_by(&database, &client, "DELETE FROM redrive.tasks").await;
     client.batch_execute("VACUUM redrive.tasks").await.unwrap();
     for table in TABLES.into_iter().filter(|table| *table != "tasks") {
-        // The last row keeps the table from being cut short: to the planner it is long, with one row in it.
+        // The last row keeps the table from being truncated: for the planner it is long, with one row in it.
         let all_but_one = format!("DELETE FROM redrive.{table} WHERE ctid <> (SELECT max(ctid) FROM redrive.{table})");
         emptied_by(&database, &client, &all_but_one).await;
         client.batch_execute(&format!("VACUUM ANALYZE redrive.{table}")).await.unwrap();
         client.batch_execute(&format!("DELETE FROM redrive.{table}")).await.unwrap();
     }
-    // Cleaning can wait until then, too.
+    // Cleaning is not urgent, so it may read more until then.
     hold_to_what_is_asked_for_when_it_fills(&database, &client, &["clean"]).await;
 }
 
@@ -453,7 +455,7 @@ async fn calls_read_what_they_ask_for_when_a_database_was_all_but_emptied_and_ha
 async fn calls_read_what_they_ask_for_however_often_they_are_made() {
     let (database, client) = database().await;
     fill(&database, &client).await;
-    // One by itself, one that prepares, five that PostgreSQL plans anew, and a few that use the plan it has settled on.
+    // One unprepared, one that prepares, five that PostgreSQL plans each time, and a few with the generic plan.
     let rounds = [&[Round::First][..], &[Round::Again; 11][..]].concat();
     let readers = readers(&database, Duration::from_secs(3_600)).await;
     hold_to_what_is_asked_for(&client, readers, &rounds).await;
@@ -464,7 +466,7 @@ async fn a_claim_locks_hardly_more_than_it_takes() {
     let (database, client) = database().await;
     fill(&database, &client).await;
     let store = PostgresStore::open(Options::new(database.url(), node("one"))).await.unwrap();
-    // lane, slots, ahead, most, claimed, rows that were locked beside those
+    // lane, slots, ahead, most, claimed, rows that were locked in addition
     for (name, slots, ahead, most, expected, beside) in [
         (DEPENDENCY, 10, 0, 1_000, 10, 0),
         (DEPENDENCY, 10, 500, 20, 20, 2),

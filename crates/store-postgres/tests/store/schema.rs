@@ -1,4 +1,4 @@
-//! Bringing the schema up to date, and living beside a newer program.
+//! Migrating the schema, and running beside a newer program.
 
 use crate::support::{node, open, plain};
 use redrive_core::policy::Spec;
@@ -37,7 +37,7 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
     PostgresStore::open(by_hand).await.unwrap();
 }
 
-/// Version 1, as a program of that version made it.
+/// The schema of version 1, as a program of that version made it.
 const VERSION_1: &str = concat!(
     "CREATE SCHEMA redrive;
      CREATE TABLE redrive.schema_versions (
@@ -50,7 +50,7 @@ const VERSION_1: &str = concat!(
      INSERT INTO redrive.policy_versions VALUES ('default', 'default', 1, 0, 3, 10000, 86400000, false, '{}');"
 );
 
-/// What a program of version 1 does when an attempt has failed: the row is there, and becomes pending again.
+/// The statement of a version 1 program for a failed attempt: the existing row becomes pending again.
 const RETRY_OF_VERSION_1: &str = "
 INSERT INTO redrive.live (
     tenant, id, due_at, token, attempt_number, attempts_before, run, run_started_at, deadline_at, attempt_timeout_ms,
@@ -65,7 +65,7 @@ ON CONFLICT (tenant, id) DO UPDATE SET
     attempt_number = excluded.attempt_number, backoff_us = excluded.backoff_us,
     error_kind = excluded.error_kind, error_message = excluded.error_message";
 
-/// What it does to claim everything: all columns of the rows that it picked are inserted.
+/// The statement of a version 1 program that claims everything: all columns of the picked rows are inserted.
 const CLAIM_OF_VERSION_1: &str = "
 WITH picked AS MATERIALIZED (
     SELECT live.* FROM redrive.live WHERE live.lease_until IS NULL FOR UPDATE SKIP LOCKED
@@ -75,7 +75,7 @@ SELECT DISTINCT ON (tenant, id) * FROM picked ORDER BY tenant, id
 ON CONFLICT (tenant, id) DO UPDATE SET
     token = live.token + 1, attempt_number = live.attempt_number + 1, node = 'old', lease_since = 1, lease_until = 2";
 
-/// The lane and how many of each class wait in it.
+/// The number of pending tasks of each class in the lane.
 async fn classes(store: &PostgresStore, dependency: &str) -> Vec<(Class, usize)> {
     let lane = lane("default", dependency);
     let mut found = Vec::new();
@@ -95,7 +95,7 @@ async fn a_database_of_version_1_opens_and_goes_on_with_its_retries_apart() {
     for n in 0..10 {
         let enqueue = format!("SELECT redrive.enqueue('http://a.b/', idempotency_key => '{n}')");
         client.batch_execute(&enqueue).await.unwrap();
-        // The first four have been tried once.
+        // The first four tasks have been tried once.
         if n == 3 {
             client.batch_execute(CLAIM_OF_VERSION_1).await.unwrap();
             client.batch_execute(RETRY_OF_VERSION_1).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_database_of_version_1_opens_and_goes_on_with_its_retries_apart() {
     settle(&store, retry(&expired, at(0), at(0))).await;
     assert_eq!(classes(&store, "http://a.b").await, [(Class::First, 7), (Class::Retry, 3)]);
     let now = Timestamp::MAX.before(TERMS.margin * 100);
-    // Three attempts in all: the task that was tried twice needs a slot, although its row does not say so.
+    // Three attempts in all: the task that was tried twice needs a slot, although its row in `live` has no maximum.
     let rooms = Class::ALL.map(|class| room(lane("default", "http://a.b"), class, 0, 100));
     assert_eq!(claim_rooms(&store, rooms, now).await.claimed.len(), 9);
 }
@@ -147,14 +147,14 @@ async fn a_migration_waits_for_a_transaction_that_is_open_and_holds_up_nobody_be
     while other.query(waits, &[]).await.unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
-    // It comes after the migration in the queue for the table, and is served before.
+    // This call comes after the migration in the queue for the table, and is served before.
     other.query("SELECT redrive.enqueue('http://a.b/')", &[]).await.unwrap();
     open.commit().await.unwrap();
     assert_eq!(migrating.await.unwrap().unwrap().version, 1);
     assert_eq!(other.query("SELECT FROM redrive.live WHERE class = 0", &[]).await.unwrap().len(), 2);
 }
 
-/// What the next version may do to be used beside this one: add what has a default.
+/// A change that the next version may make and still be used by this one: add a column that has a default.
 const NEXT_VERSION: &str = "
 ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
@@ -167,7 +167,7 @@ async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
     let opened = open("old").await;
     let claimed = keep_and_claim(&*opened.store, task(1)).await;
     plain(opened.database.url()).await.batch_execute(NEXT_VERSION).await.unwrap();
-    // Running, with statements prepared before; and one that is started now.
+    // A running store, with statements prepared before, and one that is opened now.
     settle(&*opened.store, retry(&claimed, at(5), at(6))).await;
     let started = crate::support::neighbour(&opened, "old-too").await;
     let again = claim_class(&*started, billing(), Class::Retry, 5, at(9)).await.remove(0);
@@ -223,7 +223,7 @@ async fn the_view_for_people_shows_no_secrets_also_in_a_database_of_version_1() 
     }
     let kept = client.query_one("SELECT count(*) FROM redrive.tasks WHERE target_url LIKE '%SECRET%'", &[]).await;
     assert_eq!(kept.unwrap().get::<_, i64>(0), 6);
-    // What was granted on the view before still is.
+    // Privileges that were granted on the view before are kept.
     let granted = "SELECT has_table_privilege('overview_reader', 'redrive.task_overview', 'SELECT')";
     assert!(client.query_one(granted, &[]).await.unwrap().get::<_, bool>(0));
 }
@@ -253,9 +253,9 @@ async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
     for error in [claim, submit, check] {
         assert!(is_told(&error), "{error}");
     }
-    // What was sent already is settled, so that nobody sends it again.
+    // Attempts that were sent already are settled, so that they are not sent again.
     settle(store, succeed(&claimed, at(6))).await;
-    // Whoever takes the migration back lets it go on.
+    // After the migration is undone, the process continues.
     client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 5").await.unwrap();
     store.health().check().await.unwrap();
     assert_eq!(claim_class(store, billing(), Class::First, 5, at(7)).await.len(), 1);
@@ -318,7 +318,7 @@ async fn a_task_that_only_a_newer_program_understands_holds_up_none_of_the_other
     assert_eq!(claimed, readable);
     let expired = store.upkeep().expired_leases(at(9_000_000), 2).await.unwrap();
     assert_eq!(expired.iter().map(|claimed| claimed.task.id).collect::<Vec<_>>(), readable[..2]);
-    // A program that understands them takes them back at its start.
+    // A program that can read them takes them back at its start.
     client.batch_execute("UPDATE redrive.live SET error_kind = NULL").await.unwrap();
     let newer = crate::support::neighbour(&opened, "newer").await;
     let claimed: Vec<_> =
@@ -345,7 +345,7 @@ async fn a_key_whose_task_only_a_newer_program_understands_is_nobody_elses_troub
     let submits =
         [task(1), task(3), task(4).key("key-2").body("other")].map(|sample| store.tasks().submit(vec![sample.0]));
     let answers = futures_util::future::join_all(submits).await;
-    // A task that is asked for again, and is there; a new one; one that needs no more of the owner than its id.
+    // A task that is submitted again and exists; a new one; one whose owner's id is enough.
     for answer in &answers[..2] {
         assert!(matches!(answer.as_ref().unwrap()[..], [Submitted::Created(_, None)]), "{answer:?}");
     }

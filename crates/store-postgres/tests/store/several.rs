@@ -219,14 +219,14 @@ async fn known_tasks_are_claimed_before_they_are_due_with_a_lease_from_their_due
 async fn a_known_last_attempt_is_claimed_only_into_a_slot_and_ends_its_class_otherwise() {
     let opened = open("one").await;
     let store = &*opened.store;
-    // The second and the fourth have one attempt in all; the last is of another lane.
+    // The second and the fourth task have one attempt in all; the last one is of another lane.
     let samples = (1..=5).map(|n| task(n).max_attempts(if n % 2 == 0 { 1 } else { 5 }));
     keep(store, samples.chain([task(6).to("other")])).await;
     let client = plain(opened.database.url()).await;
-    // As written by this version, and as by the one before.
+    // As written by this version, and by the previous one.
     for written in ["SELECT", "UPDATE redrive.live SET max_attempts = NULL"] {
         client.batch_execute(written).await.unwrap();
-        // which have slots, claimed
+        // tasks with a slot, claimed
         for (slots, expected) in [
             (vec![], vec![1, 6]),
             (vec![2], vec![1, 2, 3, 6]),
@@ -274,7 +274,7 @@ async fn what_another_transaction_holds_is_left_to_it_for_a_moment() {
         store.upkeep().end_overdue(at(200), 5).await.unwrap(),
         Overdue { ended: vec![], next_deadline: Some(at(250)) }
     );
-    // due_by, slots, ahead, what is said to be next
+    // due_by, slots, ahead, the reported next due time
     for (due_by, slots, ahead, next_due) in
         [(50, 1, 0, 90), (100, 1, 0, 90), (50, 0, 1, 5), (50, 0, 0, 5), (4, 1, 0, 5)]
     {
@@ -294,20 +294,20 @@ async fn a_cancel_of_a_task_in_flight_is_told_to_the_other_processes() {
     let claimed = keep_and_claim(&*opened.store, task(1)).await;
     keep(&*opened.store, [task(2).to("mail")]).await;
     until_listening(&opened, 2).await;
-    // Pending: nothing is in flight that could be stopped.
+    // A pending task: no attempt is in flight that could be stopped.
     other.tasks().cancel_one(acme(), id(2), at(10)).await.unwrap();
     let cancelled = other.tasks().cancel_one(acme(), id(1), at(10)).await.unwrap();
     assert!(
         matches!(&cancelled, CancelOutcome::Done(task) if task.status == Status::InFlight && task.cancel_requested)
     );
     until_heard(&*opened.store, &News::CancelRequested(acme(), id(1))).await;
-    // A process does not hear its own news: the next that it hears is what was announced after the cancel.
+    // A process does not receive its own news: the next one that it receives was announced after the cancel.
     keep(&*opened.store, [task(3).to("hooks").due(at(9))]).await;
     until_heard(&*other, &News::Due(lane_due(lane(TENANT, "hooks"), Class::First, Some(at(9))))).await;
     assert_eq!(settle(&*opened.store, unsent(&claimed, at(11), at(11))).await, Settled::Done(Status::Cancelled));
 }
 
-/// Waits until this is heard, and checks that no other cancel is heard before.
+/// Waits for this news, and checks that no other cancel comes before it.
 async fn until_heard(store: &dyn Store, awaited: &News) {
     loop {
         for news in store.shared().unwrap().next_news().await {
@@ -369,7 +369,7 @@ async fn a_lane_is_held_back_for_all_until_the_latest_time_that_anybody_said() {
 async fn a_page_with_much_in_it_is_shorter_and_leads_on() {
     let opened = open("one").await;
     let store = &*opened.store;
-    // One byte short of what a body may be where there is no place for large ones.
+    // One byte less than the limit for bodies without blob storage.
     let body = vec![7; 1024 * 1024 - 1];
     keep(store, (1..=60).map(|n| task(n).body(body.clone()))).await;
     let page = store.reads().list(everything(acme())).await.unwrap();

@@ -1,4 +1,4 @@
-//! Stores on databases of their own, and connections beside them.
+//! Stores on separate databases, and other connections to these.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) struct Opened {
     pub(crate) database: Database,
 }
 
-/// The name of a node.
+/// The node with this name.
 pub(crate) fn node(name: &str) -> NodeId {
     NodeId::try_new(name).unwrap()
 }
@@ -27,7 +27,7 @@ pub(crate) async fn open(name: &str) -> Opened {
     open_with(name, |options| options).await
 }
 
-/// The same, with other settings.
+/// A store on a fresh database, with changed settings.
 pub(crate) async fn open_with(name: &str, change: impl FnOnce(Options) -> Options) -> Opened {
     let database = Postgres::shared().fresh_database();
     let options = change(Options::new(database.url(), node(name)));
@@ -40,14 +40,14 @@ pub(crate) async fn neighbour(opened: &Opened, name: &str) -> Arc<PostgresStore>
     Arc::new(PostgresStore::open(options).await.unwrap())
 }
 
-/// A connection as anybody may have.
+/// A plain connection, like that of any client.
 pub(crate) async fn plain(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(async move { connection.await.unwrap_or_default() });
     client
 }
 
-/// Waits until this many listeners are connected: what is said before that is lost, as it may be.
+/// Waits until this many listeners are connected: news from before that is lost.
 pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     let client = plain(opened.database.url()).await;
     let connected = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()
@@ -57,7 +57,7 @@ pub(crate) async fn until_listening(opened: &Opened, listeners: usize) {
     }
 }
 
-/// Waits until the sessions with this name are gone: only then all that they read is counted.
+/// Waits until the sessions with this name have ended: only then all of their reads are counted.
 pub(crate) async fn until_gone(client: &Client, name: &str) {
     let there = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
     while !client.query(there, &[&name]).await.unwrap().is_empty() {

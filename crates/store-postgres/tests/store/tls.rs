@@ -1,4 +1,4 @@
-//! Connections over TLS, to a server whose certificate an authority of one's own has signed.
+//! Connections over TLS, to a server whose certificate is signed by a private authority.
 
 use std::io::Write;
 
@@ -34,7 +34,7 @@ async fn an_authority_of_ones_own_is_trusted_when_it_is_named() {
     let url = database.url().replace("127.0.0.1", "localhost");
     let named = format!("{url}?sslmode=verify-full&sslrootcert={}", authority.path().display());
     let extra = vec![authority.path().to_owned()];
-    // address, files besides, what is told if it is refused
+    // address, extra files, the error if it is refused
     let cases = [
         (format!("{url}?sslmode=require"), vec![], Some("UnknownIssuer")),
         (format!("{url}?sslmode=require"), extra.clone(), None),

@@ -1,8 +1,8 @@
-//! What Linux says about this process.
+//! Linux's statistics of this process.
 
 use std::fs;
 
-/// Nanoseconds on a processor so far.
+/// Nanoseconds of processor time so far.
 pub(crate) struct Cpu {
     pub(crate) writer: u64,
     pub(crate) checkpointer: u64,
@@ -19,7 +19,7 @@ impl Cpu {
             cpu.all += nanos;
             match fs::read_to_string(thread.join("comm")).unwrap_or_default().trim() {
                 "redrive-write" => cpu.writer += nanos,
-                // Linux cuts names to 15 bytes.
+                // Linux truncates names to 15 bytes.
                 "redrive-checkpo" => cpu.checkpointer += nanos,
                 _ => {}
             }
@@ -31,7 +31,7 @@ impl Cpu {
         Cpu {
             writer: self.writer - before.writer,
             checkpointer: self.checkpointer - before.checkpointer,
-            // A thread that has ended in between takes its time with it.
+            // The time of a thread that has ended in between is lost.
             all: self.all.saturating_sub(before.all),
         }
     }

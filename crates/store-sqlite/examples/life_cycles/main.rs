@@ -1,7 +1,7 @@
 //! Life cycles per second: submit (claimed at once) and settle as a success, each its own call, by many callers.
 //!
 //! Measures an empty store and a store that holds `--preload` tasks in turns, within one run, because on a shared
-//! machine only ratios mean anything.
+//! machine only ratios are meaningful.
 //!
 //! ```text
 //! cargo run --release -p redrive-store-sqlite --example life_cycles -- --tasks 200000 --preload 5000000
@@ -48,7 +48,8 @@ struct Arguments {
     /// Turns that the two stores take.
     #[arg(long, default_value_t = 20)]
     rounds: u64,
-    /// Where the stores are made; on a real disk, or the syncs mean nothing. A preloaded store is kept for the next run.
+    /// Where the stores are made. Use a real disk, or the syncs mean nothing. A preloaded store is kept for the next
+    /// run.
     #[arg(long, default_value = "target/life_cycles")]
     directory: PathBuf,
     /// How many tasks of the last store to clean away at the end.
@@ -73,7 +74,7 @@ enum Preload {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Begin {
-    /// Submitted already claimed: two commits a life.
+    /// Submitted claimed: two commits for each task.
     Claimed,
     /// Submitted pending, claimed by a third call, a hundred at a time.
     Pending,
@@ -98,7 +99,7 @@ fn main() {
             }
         }
         if let [empty, preloaded] = &rates[..] {
-            // Neighbours in time are alike; rounds that are minutes apart are not.
+            // Rounds that follow each other are comparable; rounds that are minutes apart are not.
             let mut ratios: Vec<f64> =
                 preloaded.iter().zip(empty).map(|(preloaded, empty)| preloaded / empty).collect();
             println!("preloaded / empty = {:.3} (median of {} pairs)", median(&mut ratios), ratios.len());
@@ -122,7 +123,7 @@ async fn open(arguments: &Arguments, directory: &Path) -> Arc<Work> {
     let store = SqliteStore::open(options).unwrap();
     let opened = begun.elapsed();
     let work = Work::new(store, arguments.body).await;
-    // What a start has to do before its first send.
+    // The work that a start does before its first send.
     let lanes = work.store.upkeep().pending_lanes(None, 100).await.unwrap();
     let request = work::first_attempts(lanes.into_iter().map(|due| due.lane), 1);
     let claims = work.store.tasks().claim(request).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tasks to live through.
+//! The tasks of the benchmark.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -29,7 +29,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(since.as_millis() as u64)
 }
 
-/// A store and what makes tasks for it.
+/// A store and a generator of tasks for it.
 pub(crate) struct Work {
     pub(crate) store: SqliteStore,
     request: Arc<Request>,
@@ -63,7 +63,7 @@ impl Work {
         Arc::new(Work { store, request: Arc::new(request), answer, next, random: RandomState::new() })
     }
 
-    /// Lives that begin claimed, `callers` at a time.
+    /// Runs tasks that start claimed, `callers` at a time.
     pub(crate) async fn live_claimed(self: &Arc<Self>, tasks: u64, callers: u64) {
         let callers: Vec<_> = (0..callers)
             .map(|caller| {
@@ -90,7 +90,7 @@ impl Work {
         assert_eq!(settled, [Settled::Done(Status::Succeeded)]);
     }
 
-    /// Lives that begin pending; one worker claims for all.
+    /// Runs tasks that start pending; one worker claims for all.
     pub(crate) async fn live_pending(self: &Arc<Self>, tasks: u64, callers: u64) {
         let submitters: Vec<_> = (0..callers)
             .map(|caller| {

@@ -1,4 +1,4 @@
-//! What a dependency answered last.
+//! The last answer of a dependency.
 
 use redrive_core::{Answer, Body};
 use redrive_store::Error;
@@ -8,7 +8,7 @@ use super::body;
 use super::request::{json, parsed};
 use crate::failure::Failure;
 
-/// An answer whose headers are JSON already.
+/// An answer whose headers are encoded as JSON.
 #[derive(Debug)]
 pub(crate) struct EncodedAnswer {
     pub(crate) status: u16,

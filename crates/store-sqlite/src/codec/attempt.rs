@@ -1,4 +1,4 @@
-//! Lines of the attempt log.
+//! Entries of the attempt log.
 
 use std::time::Duration;
 

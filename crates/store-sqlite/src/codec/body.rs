@@ -1,10 +1,10 @@
-//! A body in its column: bytes, or a text that says where they are.
+//! A body in its column: its bytes, or a text that refers to a blob.
 
 use redrive_core::{Body, BodyRef};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, ToSql};
 
-/// A body on its way into a column.
+/// A body to write into a column.
 pub(crate) struct Encoded<'a>(pub(crate) &'a Body);
 
 impl ToSql for Encoded<'_> {
@@ -25,7 +25,7 @@ pub(crate) fn body(row: &Row<'_>, column: usize) -> Result<Body, rusqlite::Error
     Ok(Body::from(bytes::Bytes::copy_from_slice(cell.as_blob()?)))
 }
 
-/// The reference that this text is.
+/// The reference that this text contains.
 pub(crate) fn parsed(record: &str, column: usize) -> Result<BodyRef, rusqlite::Error> {
     BodyRef::from_record(record)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into()))

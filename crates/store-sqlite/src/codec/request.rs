@@ -1,4 +1,4 @@
-//! The cold half of a task: what it sends.
+//! The cold half of a task: the request that it sends.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ macro_rules! request_columns {
 }
 pub(crate) use request_columns;
 
-/// The parts of a request that are kept as JSON, `None` where there is nothing to keep. Made by the caller, so that
-/// the writer's time is spent on writing.
+/// The parts of a request that are stored as JSON, `None` where there is nothing to store. Encoded by the caller, so
+/// that the writer thread only writes.
 #[derive(Debug)]
 pub(crate) struct EncodedRequest {
     pub(crate) headers: Option<String>,

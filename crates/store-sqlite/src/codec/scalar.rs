@@ -1,14 +1,14 @@
-//! Single values.
+//! Conversion of single values.
 
 use std::time::Duration;
 
 use redrive_core::{Status, TaskId, Timestamp};
 
-/// Where statuses start. SQLite keeps 0 and 1 in no bytes at all and 2 to 127 in one: so a change of status does not
-/// change the size of a row, and a row that does not grow is overwritten where it stands.
+/// The number of the first status. SQLite stores 0 and 1 in no bytes at all and 2 to 127 in one. So a change of status
+/// does not change the size of a row, and a row that does not grow is overwritten in place.
 const FIRST_STATUS: i64 = 2;
 
-/// The number of a status in the tables; statements that use an index spell it out.
+/// The number of a status in the tables. Statements that use an index contain it as a literal.
 pub(crate) const fn status_code(status: Status) -> i64 {
     FIRST_STATUS + status as i64
 }
@@ -27,12 +27,12 @@ pub(crate) fn millis(at: Timestamp) -> i64 {
     at.as_millis().cast_signed()
 }
 
-/// A negative number is nothing that was ever written.
+/// The timestamp, `None` for a negative number, which is never written.
 pub(crate) fn timestamp(millis: i64) -> Option<Timestamp> {
     u64::try_from(millis).ok().map(Timestamp::from_millis)
 }
 
-/// The time in this column, if it holds one.
+/// The time in this column, if it contains one.
 pub(crate) fn time(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get_ref(column)?.as_i64().ok().and_then(timestamp))
 }
@@ -42,7 +42,7 @@ pub(crate) fn whole_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// Other durations are kept to the microsecond, rounded up: a wait is never cut short.
+/// A duration in microseconds, rounded up so that a wait is never too short. Used for all durations except timeouts.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The hot row of a task.
+//! The hot half of a task: its row in `tasks`.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ macro_rules! task_columns {
 }
 pub(crate) use task_columns;
 
-/// How many columns that is: where a joined table's begin.
+/// The number of those columns, which is where the columns of a joined table start.
 pub(crate) const TASK_COLUMN_COUNT: usize = 26;
 
-/// A task as its row has it, with the numbers that stand for names.
+/// A task as read from its row, with the numbers that stand for names.
 #[derive(Debug)]
 pub(crate) struct TaskRow {
     pub(crate) task: Task,
@@ -75,7 +75,7 @@ impl TaskRow {
     }
 }
 
-/// A row's cells, read so that what cannot be understood says where it stands.
+/// The cells of a row, which name the column of a value that cannot be read.
 struct Cells<'a> {
     row: &'a Row<'a>,
     sequence: i64,
@@ -90,7 +90,7 @@ impl Cells<'_> {
         self.get(column)
     }
 
-    /// A token grows with every claim: one that cannot was never given out.
+    /// A token that can still be incremented: no other one was ever assigned.
     fn token(&self, column: usize) -> Result<Token, Failure> {
         match self.unsigned(column)? {
             token if token < i64::MAX.cast_unsigned() => Ok(Token(token)),
@@ -125,7 +125,7 @@ impl Cells<'_> {
         }
     }
 
-    /// What looking up a name came to: it may be the database that fails.
+    /// Adds the place to a failed lookup of a name; a failure of the database stays unchanged.
     fn placed(&self, failure: Failure) -> Failure {
         failure.at(format_args!("task {}", self.sequence))
     }

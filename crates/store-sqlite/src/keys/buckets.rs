@@ -1,26 +1,26 @@
 //! Keys in memory, in rough order of their hashes.
 //!
-//! A bucket holds the few keys whose hashes share their first bits. Finding one costs two steps through memory where a
-//! balanced tree of this size costs five, and walking the buckets still gives the order of the table on disk.
+//! A bucket holds the few keys whose hashes share their first bits. A lookup needs two memory accesses where a balanced
+//! tree of this size needs five, and iterating over the buckets still gives the order of the table on disk.
 
 use super::{Entry, KeyHash};
 
-/// How many keys a bucket holds when there are as many as expected.
+/// How many keys a bucket holds at the expected number of keys.
 const PER_BUCKET: usize = 8;
 
-/// More buckets than this would cost more to hold empty than they save.
+/// The limit for the number of buckets: more would use more memory while empty than they save.
 const MOST_BITS: u32 = 16;
 
 #[derive(Debug)]
 pub(super) struct Buckets {
     buckets: Vec<Vec<Entry>>,
-    /// How many of the first bits of a hash choose its bucket.
+    /// How many of the first bits of a hash select its bucket.
     bits: u32,
     len: usize,
 }
 
 impl Buckets {
-    /// Room for about this many keys; more are only slower.
+    /// Buckets for about this many keys; more keys only make it slower.
     pub(super) fn for_about(keys: usize) -> Self {
         let bits = (keys / PER_BUCKET).max(2).next_power_of_two().ilog2().min(MOST_BITS);
         Buckets { buckets: vec![Vec::new(); 1 << bits], bits, len: 0 }
@@ -36,7 +36,7 @@ impl Buckets {
         self.len += 1;
     }
 
-    /// Whether it was there.
+    /// Removes a key; returns whether it was present.
     pub(super) fn remove(&mut self, entry: Entry) -> bool {
         let at = self.bucket_of(entry.0);
         let bucket = &mut self.buckets[at];
@@ -51,25 +51,25 @@ impl Buckets {
         self.buckets[self.bucket_of(hash)].iter().filter(move |entry| entry.0 == hash).map(|entry| entry.1)
     }
 
-    /// The keys of the bucket at this place, in order; `None` behind the last bucket.
+    /// The keys of the bucket at this index, in order; `None` after the last bucket.
     pub(super) fn sorted(&self, place: usize) -> Option<Vec<Entry>> {
         let mut entries = self.buckets.get(place)?.clone();
         entries.sort_unstable();
         Some(entries)
     }
 
-    /// The place of the bucket that a hash belongs to.
+    /// The index of the bucket that a hash belongs to.
     pub(super) fn bucket_of(&self, hash: KeyHash) -> usize {
         (from_lowest(hash.0.cast_unsigned()) >> (u64::BITS - self.bits)) as usize
     }
 
-    /// The lowest hash that belongs to the bucket at this place.
+    /// The lowest hash that belongs to the bucket at this index.
     pub(super) fn first_hash(&self, place: usize) -> KeyHash {
         KeyHash(from_lowest((place as u64) << (u64::BITS - self.bits)).cast_signed())
     }
 }
 
-/// Hashes are ordered as signed numbers: this counts from the lowest of them, and back.
+/// Converts between a signed hash and its distance from the lowest one: hashes are ordered as signed numbers.
 fn from_lowest(bits: u64) -> u64 {
     bits ^ (1 << 63)
 }

@@ -1,7 +1,7 @@
-//! Making the filter of the table's hashes, on a thread of its own.
+//! Builds the filter of the table's hashes, on a separate thread.
 //!
-//! Reading millions of hashes takes a second or more, which neither opening nor writing should wait for. Until the
-//! filter is there, the table is asked.
+//! Reading millions of hashes takes a second or more, and neither opening nor writing should wait for that. Until the
+//! filter is complete, every key is looked up in the table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use super::filter::Filter;
 use crate::connection;
 use crate::failure::Failure;
 
-/// A filter with room for this many times as many hashes as there are.
+/// The filter has room for this many times the present number of hashes.
 const ROOM: usize = 2;
 
-/// How many rows are read between two looks at whether to stop.
+/// How many rows are read between two checks whether to stop.
 const ROWS: usize = 1_024;
 
-/// A filter that is being made. Dropping it stops the thread.
+/// A filter that is being built. Dropping it stops the thread.
 #[derive(Debug)]
 pub(super) struct Building {
     thread: Option<JoinHandle<Option<Filter>>>,
     stop: Arc<AtomicBool>,
-    /// Hashes that went to the table since: the thread may have missed them.
+    /// Hashes that were added to the table since the start: the thread may have missed them.
     pub(super) since: Vec<KeyHash>,
 }
 
@@ -37,7 +37,7 @@ impl Building {
         let thread = std::thread::Builder::new().name("redrive-keys".to_owned()).spawn(move || {
             let built = connection::observer(&database).map_err(Failure::from).and_then(|from| build(&from, &stopped));
             built.unwrap_or_else(|failure| {
-                // The table answers everything that the filter would; the next attempt comes with the next opening.
+                // The table answers everything that the filter would. The next try comes with the next opening.
                 tracing::warn!(error = %failure, "the filter of idempotency keys could not be made");
                 None
             })
@@ -49,7 +49,7 @@ impl Building {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The filter with all that it missed; waits for the thread.
+    /// The complete filter, including the hashes that the thread missed; waits for the thread.
     pub(super) fn finish(mut self) -> Option<Filter> {
         let mut filter = self.thread.take()?.join().ok()??;
         self.since.iter().for_each(|hash| filter.insert(*hash));
@@ -66,7 +66,7 @@ impl Drop for Building {
     }
 }
 
-/// `None` if it was stopped.
+/// Builds the filter; `None` if it was stopped.
 fn build(from: &Connection, stop: &AtomicBool) -> Result<Option<Filter>, Failure> {
     let tasks: u64 = from.query_row("SELECT coalesce(sum(tasks), 0) FROM task_counts", [], |row| row.get(0))?;
     let expected = usize::try_from(tasks).unwrap_or(usize::MAX).saturating_mul(ROOM);

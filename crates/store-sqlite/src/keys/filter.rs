@@ -1,25 +1,25 @@
-//! Which hashes are certainly not in the table.
+//! A Bloom filter for hashes that are certainly not in the table.
 //!
-//! Nearly every key is new, and to find that out from the table would cost a page read each. A Bloom filter says it
-//! from memory, and is wrong in one direction only: what it lets through is looked up in the table. Each hash sets its
-//! bits within one cache line, so a question costs one step through memory.
+//! Nearly every key is new, and a lookup in the table would cost a page read for each. The filter answers from memory,
+//! and its only errors are false positives, which are then looked up in the table. Each hash sets its bits within one
+//! cache line, so a query costs one memory access.
 
 use super::KeyHash;
 
-/// At this many bits for each hash, about one in seventy that is not there is let through.
+/// At this many bits for each hash, about one in seventy absent hashes is a false positive.
 const BITS_PER_HASH: usize = 10;
 
-/// Bits that a hash sets.
+/// The number of bits that a hash sets.
 const BITS_SET: u32 = 6;
 
 /// One cache line.
 type Block = [u64; 8];
 const BLOCK_BITS: usize = 512;
 
-/// Room for as many hashes, however few there are.
+/// The smallest filter has room for this many hashes.
 const LEAST_HASHES: usize = 1 << 20;
 
-/// No more memory than this (64 MiB, for some fifty million hashes): beyond it, more is let through.
+/// The largest filter (64 MiB, for some fifty million hashes): beyond that there are more false positives.
 const MOST_BLOCKS: usize = 1 << 20;
 
 pub(super) struct Filter {
@@ -43,13 +43,13 @@ impl Filter {
         self.hashes += 1;
     }
 
-    /// `false` is certain.
+    /// Whether the hash may be in the table; `false` is certain.
     pub(super) fn may_contain(&self, hash: KeyHash) -> bool {
         let block = &self.blocks[self.block_of(hash)];
         bits_of(hash).all(|bit| block[bit / 64] & (1 << (bit % 64)) != 0)
     }
 
-    /// Whether it holds more than it has room for, and a larger one would do better.
+    /// Whether it holds more hashes than it has room for, so that a larger filter would be better.
     pub(super) fn is_crowded(&self) -> bool {
         self.blocks.len() < MOST_BLOCKS && self.hashes * BITS_PER_HASH > self.blocks.len() * BLOCK_BITS
     }
@@ -60,7 +60,7 @@ impl Filter {
     }
 }
 
-/// Positions within a block, from bits that did not choose the block.
+/// Positions within a block, from bits that did not select the block.
 fn bits_of(hash: KeyHash) -> impl Iterator<Item = usize> {
     let mixed = hash.0.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (0..BITS_SET).map(move |n| (mixed >> (1 + 9 * n)) as usize % BLOCK_BITS)

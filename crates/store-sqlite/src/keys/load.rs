@@ -1,4 +1,4 @@
-//! Reading the newest keys again, on opening.
+//! Reading the newest keys into memory, on opening.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use super::{KeyHash, Keys};
 use crate::failure::Failure;
 use crate::ops::meta::{self, Name};
 
-/// Below every task.
+/// A number below every task.
 const NOTHING: i64 = -1;
 
 impl Keys {
-    /// The keys of all tasks that the table does not cover; `limit` is how many are kept in memory from now on.
+    /// Reads the keys of all tasks that the table does not cover; `limit` is how many are kept in memory from now on.
     /// `database` is the file that `connection` has open.
     pub(crate) fn load(connection: &Connection, database: &Path, limit: usize) -> Result<Self, Failure> {
         let watermark = meta::get(connection, Name::KeysCompleteUpTo)?;
@@ -37,7 +37,7 @@ impl Keys {
             frozen: moving.map(|_| Frozen { entries: frozen, next }),
             newest: newest.unwrap_or(covered),
             covered,
-            // Where nothing was ever moved, nothing is in the table.
+            // If no key was ever moved, the table is empty.
             filter: (covered == NOTHING).then(|| Filter::for_about(0)),
             building: None,
             gave_up_building: false,
@@ -52,7 +52,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Begins to make a filter of all that is in the table.
+    /// Starts building a filter of everything in the table.
     pub(super) fn start_building(&mut self) {
         match Building::start(self.database.clone()) {
             Ok(building) => self.building = Some(building),
@@ -64,9 +64,9 @@ impl Keys {
     }
 }
 
-/// Gives the key of each task after `task` to `take`; returns the last of these tasks.
+/// Passes the key of each task after `task` to `take`; returns the last of these tasks.
 fn read_after(connection: &Connection, task: i64, mut take: impl FnMut(KeyHash, i64)) -> Result<Option<i64>, Failure> {
-    // CROSS, so that the order of the loops is the order given here.
+    // CROSS, so that SQLite keeps the order of the loops.
     let mut select = connection.prepare(
         "SELECT tasks.id, tenants.name, tasks.idempotency_key
          FROM tasks CROSS JOIN tenants ON tenants.id = tasks.tenant
@@ -79,7 +79,7 @@ fn read_after(connection: &Connection, task: i64, mut take: impl FnMut(KeyHash, 
         let task = row.get(0)?;
         match hash_of(row) {
             Ok(hash) => take(hash, task),
-            // Nobody can ask for it.
+            // No call can look this key up.
             Err(error) => tracing::error!(task, %error, "the idempotency key of a task cannot be understood"),
         }
         last = Some(task);

@@ -1,20 +1,20 @@
-//! Which task an idempotency key belongs to.
+//! Index from idempotency keys to tasks.
 //!
 //! Keys are random, and an index on disk by a random value costs a page read and a page write for each new row: three
-//! times the rest of a task's life. So the newest keys are only in memory, and are moved to the index in bulk and in
-//! the index's order, where a page that is touched takes many of them:
+//! times the rest of a task's life. So the newest keys are only in memory. They are moved to the index in bulk and in
+//! the index's order, so that each touched page takes many of them:
 //!
 //! ```text
 //! recent ──more than the limit──▶ frozen ──a slice with each commit──▶ the table `keys`
 //! ```
 //!
-//! The table is complete up to a task, the *watermark*, which is written with the last slice; on opening, the keys of
+//! The table is complete up to a task, the *watermark*, which is written with the last slice. On opening, the keys of
 //! all later tasks are read again. A task that is older than what is being moved (ids are made before tasks are queued)
 //! goes to the table directly, or a restart would miss it.
 //!
-//! Whether a key may be in the table at all is known from a filter in memory: a new key rarely costs a look at the disk.
+//! A filter in memory tells whether a key may be in the table at all, so a new key rarely costs a disk access.
 //!
-//! Everything here goes by a hash of tenant and key. A hit is a candidate: the caller compares the row.
+//! All lookups use a hash of tenant and key. A hit is a candidate: the caller compares the row.
 
 mod buckets;
 mod building;
@@ -35,7 +35,7 @@ use building::Building;
 use filter::Filter;
 use moving::{Frozen, Slice};
 
-/// A hash of tenant and key that nobody can aim at. Its sign means nothing: SQLite's integers have one.
+/// A hash of tenant and key for which no collision can be constructed. It is signed only because SQLite's integers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyHash(i64);
 
@@ -51,25 +51,25 @@ impl KeyHash {
 /// A hash and the task whose key it is.
 type Entry = (KeyHash, i64);
 
-/// The keys that are in memory, and what the open transaction did to them.
+/// The keys that are in memory, and the changes of the open transaction.
 #[derive(Debug)]
 pub(crate) struct Keys {
     limit: usize,
     recent: Buckets,
     frozen: Option<Frozen>,
-    /// The newest task whose key ever came by.
+    /// The newest task whose key was ever added.
     newest: i64,
     /// The task up to which the table is complete, or will be once the frozen keys are moved.
     covered: i64,
-    /// What may be in the table; without it, anything.
+    /// The hashes that may be in the table; without a filter, any hash may be.
     filter: Option<Filter>,
-    /// A better filter that is on its way.
+    /// A new filter that is being built.
     building: Option<Building>,
-    /// No filter came of it: there will be none until the next opening.
+    /// Whether building a filter failed: there is none until the next opening.
     gave_up_building: bool,
     database: PathBuf,
     undo: Vec<Undo>,
-    /// What the open transaction moved.
+    /// The keys that the open transaction moved.
     slice: Option<Slice>,
 }
 
@@ -97,7 +97,7 @@ impl Keys {
         Ok(tasks)
     }
 
-    /// Notes a new task's key.
+    /// Adds a new task's key.
     pub(crate) fn add(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), Failure> {
         if task <= self.covered {
             return self.insert_into_table(connection, &[(hash, task)]);
@@ -108,7 +108,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Forgets a task's key.
+    /// Removes a task's key.
     pub(crate) fn remove(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), Failure> {
         let entry = (hash, task);
         if self.recent.remove(entry) {
@@ -123,13 +123,13 @@ impl Keys {
     }
 
     fn insert_into_table(&mut self, connection: &Connection, entries: &[Entry]) -> Result<(), Failure> {
-        // A crash may have left some of what is moved again: IGNORE.
+        // A crash may have left some of the keys that are moved again: IGNORE.
         static INSERT: LazyLock<Bulk> = LazyLock::new(|| Bulk::new("INSERT OR IGNORE INTO keys (hash, task)", 2));
         INSERT.insert(connection, entries, |values, (hash, task)| {
             values.put(hash.0)?;
             values.put(task)
         })?;
-        // Should this be rolled back, the filter only lets through a little more.
+        // After a rollback the filter only has a few more false positives.
         for (hash, _) in entries {
             self.filter.iter_mut().for_each(|filter| filter.insert(*hash));
             self.building.iter_mut().for_each(|building| building.since.push(*hash));

@@ -1,8 +1,8 @@
 //! Moving keys from memory to the table, a slice with each commit.
 //!
-//! A slice is somewhat more than what the commit adds, so the frozen keys are gone before as many recent ones have come:
-//! memory holds at most twice the limit, and every commit does about the same work. How far that has come is kept with
-//! each slice: or a process that is restarted often would begin anew each time and never get there.
+//! A slice is somewhat larger than what the commit adds, so the frozen keys are moved before as many recent ones have
+//! come. Memory holds at most twice the limit, and every commit does about the same work. The progress is stored with
+//! each slice, or a process that is restarted often would start over each time and never finish.
 
 use rusqlite::Connection;
 
@@ -15,20 +15,20 @@ use crate::ops::meta::{self, Name};
 /// The least number of keys that a commit moves while there are frozen ones.
 const SLICE: usize = 64;
 
-/// Keys on their way to the table; looked up in here until all are there.
+/// Keys that are being moved to the table; looked up here until all are moved.
 #[derive(Debug)]
 pub(super) struct Frozen {
     pub(super) entries: Buckets,
-    /// The first bucket that is not in the table yet.
+    /// The first bucket that has not been moved.
     pub(super) next: usize,
 }
 
-/// What one transaction moved.
+/// The part that one transaction moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Slice {
-    /// All buckets before this one.
+    /// All buckets before this one have been moved.
     Before(usize),
-    /// The last ones.
+    /// The last buckets have been moved.
     Final,
 }
 
@@ -62,7 +62,7 @@ impl Keys {
         Some((entries, Slice::Before(next)))
     }
 
-    /// The open transaction was committed.
+    /// Follows a commit of the open transaction.
     pub(crate) fn committed(&mut self) {
         self.undo.clear();
         match self.slice.take() {
@@ -95,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// The open transaction was rolled back.
+    /// Follows a rollback of the open transaction.
     pub(crate) fn rolled_back(&mut self) {
         self.slice = None;
         while let Some(undo) = self.undo.pop() {

@@ -34,7 +34,7 @@ fn hash(n: u64) -> KeyHash {
     KeyHash::of("acme", &key(n))
 }
 
-/// A row with what the index is made from.
+/// Inserts a row with the columns that the index is built from.
 fn insert_task(connection: &Connection, task: i64, n: u64) {
     connection
         .execute(
@@ -58,7 +58,7 @@ fn roll_back(connection: &Connection, keys: &mut Keys) {
     keys.rolled_back();
 }
 
-/// All candidates for a key that are still tasks, as a caller finds them.
+/// All candidates for a key whose tasks still exist, as a caller finds them.
 fn owners(connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
     let mut owners = keys.candidates(connection, hash(n)).unwrap();
     owners.retain(|task| {
@@ -70,7 +70,7 @@ fn owners(connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
     owners
 }
 
-/// Whatever is added, removed, committed, rolled back and read again: each key leads to its task.
+/// Keys are added, removed, committed, rolled back and read again: each key leads to its task.
 #[test]
 fn every_key_leads_to_its_task_through_a_long_random_life() {
     for (seed, limit) in [(1, 1), (2, 10), (3, 100), (4, 300), (5, 1_000), (6, 1_000)] {
@@ -89,7 +89,7 @@ fn every_key_leads_to_its_task_through_a_long_random_life() {
             connection.execute_batch("BEGIN").unwrap();
             for _ in 0..below(12) {
                 made += 1;
-                // Tasks do not come quite in the order of their ids.
+                // Tasks do not arrive exactly in the order of their ids.
                 let task = (made + below(40)) as i64 * 1_000 + made as i64;
                 insert_task(connection, task, made);
                 keys.add(connection, hash(made), task).unwrap();
@@ -161,7 +161,7 @@ fn moving_goes_on_where_a_restart_interrupted_it() {
     };
     add(&mut keys, 1_001);
     for _ in 0..100 {
-        // Each life is too short to move them all.
+        // Each process is too short-lived to move all keys.
         let made = add(&mut keys, 50);
         keys = database.load(1_000);
         let read = keys.recent.len() + keys.frozen.as_ref().map_or(0, |frozen| frozen.entries.len());
@@ -203,7 +203,7 @@ fn a_filter_is_made_of_the_table_and_of_what_came_meanwhile() {
 
 #[test]
 fn the_hash_of_a_key_never_changes() {
-    // It is on disk.
+    // The hash is stored on disk, so it must never change.
     assert_eq!(KeyHash::of("acme", "key-1").0, -2_781_478_728_997_953_948);
     assert_ne!(KeyHash::of("acme", "key-1"), KeyHash::of("acmek", "ey-1"));
 }

@@ -1,4 +1,4 @@
-//! Which dead letters nobody has been alerted to yet.
+//! Dead letters whose alert has not been confirmed.
 
 use redrive_core::{Task, Timestamp};
 use redrive_store::RaisedAlert;
@@ -10,21 +10,21 @@ use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 use crate::writer::Writer;
 
-/// Notes a dead letter, in the transaction that made it one.
+/// Records a pending alert, in the transaction that made the dead letter.
 pub(crate) fn note(connection: &Connection, task: i64, ended_at: i64) -> Result<(), Failure> {
     let mut insert = connection.prepare_cached("INSERT INTO unannounced (ended_at, task) VALUES (?1, ?2)")?;
     insert.execute((ended_at, task))?;
     Ok(())
 }
 
-/// Removes the note of a dead letter that is none any more.
+/// Removes the record of a task that is no dead letter any more.
 pub(crate) fn forget(connection: &Connection, task: i64, ended_at: Option<i64>) -> Result<(), Failure> {
     let mut delete = connection.prepare_cached("DELETE FROM unannounced WHERE ended_at = ?1 AND task = ?2")?;
     delete.execute((ended_at, task))?;
     Ok(())
 }
 
-/// Follows the table's own order, from what ended first.
+/// Follows the table's own order, earliest end first.
 pub(crate) const UNANNOUNCED: &str = concat!(
     "SELECT ",
     task_columns!(),
@@ -52,7 +52,7 @@ pub(crate) fn pending(
     Ok(tasks)
 }
 
-/// The task says when it ended, and whether that was the end of this run.
+/// Compares with the task's end and run, so that only the alert of this run is confirmed.
 pub(crate) const ANNOUNCED: &str = "DELETE FROM unannounced
      WHERE task = ?1
        AND ended_at = (SELECT ended_at FROM tasks WHERE id = ?1 AND tail = ?2 AND tenant = ?3 AND run = ?4)";

@@ -1,6 +1,6 @@
-//! Which objects hold bodies, and which of them nobody needs any more.
+//! Records of the objects that hold bodies, and their condemnation.
 //!
-//! There is one writer, so a submit and a condemnation of the same blob see each other by themselves.
+//! There is one writer, so a submit and a condemnation of the same blob exclude each other.
 
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_store::{Blob, Condemned};
@@ -29,7 +29,7 @@ impl Part {
     }
 }
 
-/// Notes that a part of a task refers to a blob.
+/// Records that a part of a task refers to a blob.
 pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &BodyRef) -> Result<(), Failure> {
     let mut insert =
         connection.prepare_cached("INSERT OR REPLACE INTO body_uses (task, part, body) VALUES (?1, ?2, ?3)")?;
@@ -37,14 +37,14 @@ pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &Bo
     Ok(())
 }
 
-/// Removes the note that a part of a task refers to a blob, if there is one.
+/// Removes the record that a part of a task refers to a blob, if there is one.
 pub(crate) fn forget_use(connection: &Connection, task: i64, part: Part) -> Result<(), Failure> {
     let mut delete = connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1 AND part = ?2")?;
     delete.execute((task, part.name()))?;
     Ok(())
 }
 
-/// Removes all notes of a task.
+/// Removes all such records of a task.
 pub(crate) fn forget_uses(connection: &Connection, task: i64) -> Result<(), Failure> {
     connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1")?.execute([task])?;
     Ok(())
@@ -81,7 +81,7 @@ pub(crate) fn blob(reader: &mut Reader, tenant: &TenantId, hash: BodyHash) -> Re
     }
 }
 
-/// All copies of one content: a hash is followed by a blank, and that by nothing but what the copies differ in.
+/// All copies of one content: a record starts with the hash and a blank, and only the rest differs between copies.
 pub(crate) const KEPT: &str = "SELECT body FROM blobs
      WHERE tenant = ?1 AND body > ?2 || ' ' AND body < ?2 || '!' AND NOT condemned
      LIMIT 1";
@@ -90,7 +90,7 @@ fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<B
     let mut select = connection.prepare_cached(KEPT)?;
     let found = select.query_row((tenant, hash.to_string()), |row| body_ref(row.get_ref(0)?.as_str()?, 0)).optional();
     match found.map_err(Failure::from) {
-        // Another object is kept for the same content then.
+        // Another object is recorded for the same content then.
         Err(failure) if failure.is_about_a_value() => Ok(None),
         found => found,
     }
@@ -113,14 +113,14 @@ pub(crate) fn condemn(
 ) -> Result<Condemned, Failure> {
     let Writer { connection, names, .. } = writer;
     let (after_tenant, after_body) = match after {
-        // A tenant is never forgotten, so one that is not known has nothing behind it.
+        // Tenants are never deleted, so an unknown one has nothing behind it.
         Some(after) => match names.tenant_key(connection, &after.tenant)? {
             Some(tenant) => (tenant, after.body.to_record()),
             None => return Ok(Condemned::default()),
         },
         None => (0, String::new()),
     };
-    // A step that looks at nothing would never come to an end.
+    // A step that looks at nothing would repeat endlessly.
     let limit = limit.max(1);
     let mut select = connection.prepare_cached(LOOK)?;
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -145,7 +145,7 @@ pub(crate) fn condemn(
             last = Some(blob);
         }
         drop(rows);
-        // Only a blob that can be understood can say where to go on.
+        // The place to continue from must be a blob that can be read.
         if looked_at < limit || last.is_some() {
             break looked_at == limit;
         }
@@ -167,7 +167,7 @@ fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Blo
     Ok(Blob { body: read_record(record)?, tenant: names.tenant(connection, row.get(0)?)? })
 }
 
-/// The record of a blob, whatever it is, as a text.
+/// The record of a blob as text, whatever its type.
 fn shown(row: &Row<'_>) -> String {
     let bytes = row.get_ref(1).map(|cell| cell.as_bytes_or_null().ok().flatten().unwrap_or_default());
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()

@@ -1,6 +1,6 @@
 //! The task that an idempotency key belongs to.
 //!
-//! The writer answers, because only the writer knows the newest keys.
+//! The writer answers, because only the writer has the newest keys.
 
 use redrive_core::request::Fingerprint;
 use redrive_core::{IdempotencyKey, Task, TaskId, TenantId};
@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::keys::KeyHash;
 use crate::writer::Writer;
 
-/// Who has a key.
+/// The owner of a key.
 #[derive(Debug)]
 pub(crate) enum Owner {
     /// This task, whose request had this fingerprint.
     Task(Box<Task>, Fingerprint),
-    /// A task that cannot be understood, and why.
+    /// A task that cannot be read, and why.
     Damaged(TaskId, Failure),
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn by_key(
     if candidates.is_empty() {
         return Ok(None);
     }
-    // One of them may be of this transaction.
+    // One of the candidates may be a task of this transaction.
     writer.write_rows()?;
     let Writer { connection, names, .. } = writer;
     let mut select = connection.prepare_cached(concat!(
@@ -64,7 +64,7 @@ pub(crate) fn by_key(
     Ok(None)
 }
 
-/// Whether a row that cannot be understood may be the key's: what it says of tenant and key does not speak against it.
+/// Whether an unreadable row may be the key's owner: its tenant and key match, or are unreadable themselves.
 fn may_own(row: &Row<'_>, tenant: Option<i64>, key: &IdempotencyKey) -> Result<bool, Failure> {
     const TENANT: usize = 2;
     const KEY: usize = 21;

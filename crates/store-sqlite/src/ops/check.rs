@@ -1,4 +1,4 @@
-//! Whether the store can be written to right now: a commit is the only honest answer.
+//! Checks that the store can be written to, by a commit: nothing less proves it.
 
 use crate::failure::Failure;
 use crate::ops::meta::{self, Name};

@@ -1,4 +1,4 @@
-//! Leasing due work, room by room.
+//! Leasing due tasks, room by room.
 
 use redrive_core::{Request, Status, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, Token};
@@ -11,12 +11,12 @@ use crate::names::Names;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::writer::Writer;
 
-/// The most tasks of a room that one claim sets aside, about.
+/// About the most tasks of a room that one claim sets aside.
 const MOST_SET_ASIDE: usize = 1_000;
 
 pub(crate) fn claim(writer: &mut Writer, request: &ClaimRequest) -> Result<Claims, Failure> {
     let Writer { connection, names, counters, in_flight, .. } = writer;
-    // Found once for all rooms: there may be thousands.
+    // Prepared once for all rooms: there may be thousands.
     let mut first = connection.prepare_cached(FIRST)?;
     let mut lease = connection.prepare_cached(LEASE)?;
     let mut claims = Claims::default();
@@ -40,7 +40,7 @@ pub(crate) fn claim(writer: &mut Writer, request: &ClaimRequest) -> Result<Claim
     Ok(claims)
 }
 
-/// The first tasks of a class of a lane, from the index, each with its request.
+/// The first tasks of a class of a lane, by the index, each with its request.
 pub(crate) const FIRST: &str = concat!(
     "SELECT ",
     task_columns!(),
@@ -52,13 +52,13 @@ pub(crate) const FIRST: &str = concat!(
      LIMIT ?3"
 );
 
-/// The column of [`FIRST`] that says when a task is due.
+/// The column of [`FIRST`] with the due time.
 const DUE: usize = 11;
 
 const LEASE: &str = "UPDATE tasks SET status = 3, attempt_number = ?2, token = ?3, lease_since = ?4, lease_until = ?5
      WHERE id = ?1";
 
-/// What to look for in one class of a lane.
+/// The parameters of a scan in one class of a lane.
 struct Look<'a> {
     lane: i64,
     room: &'a LaneRoom,
@@ -66,18 +66,18 @@ struct Look<'a> {
     due_by: Timestamp,
 }
 
-/// What a look found.
+/// The result of a scan.
 #[derive(Default)]
 struct Found {
     /// The tasks that are due and fit.
     tasks: Vec<(TaskRow, Request)>,
-    /// When the first of those behind them is due.
+    /// When the first task behind them is due.
     next: Option<Timestamp>,
 }
 
 impl Look<'_> {
-    /// What stands before others and cannot be understood is set aside, up to a bound: what is left of it is found by the next
-    /// claim.
+    /// Reads tasks and sets unreadable ones aside that come before others, up to a bound. The next claim finds the
+    /// rest.
     fn readable_tasks(
         &self,
         connection: &Connection,
@@ -98,7 +98,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at one task more than fit at most: the one that does not says what is left.
+    /// Reads one task more than can fit: the due time of the first that does not fit is returned.
     fn tasks(
         &self,
         connection: &Connection,

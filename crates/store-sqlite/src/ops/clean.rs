@@ -1,4 +1,4 @@
-//! Removing tasks that ended long ago, with all that belongs to them.
+//! Removing tasks that ended long ago, with everything that belongs to them.
 
 use redrive_core::{Status, TaskId, Timestamp};
 use redrive_store::{CleanFrom, Cleaned};
@@ -13,7 +13,7 @@ use crate::ops::set_aside::{Damaged, SET_ASIDE, readable, set_aside};
 use crate::ops::{alerts, blobs};
 use crate::writer::Writer;
 
-/// Below every task.
+/// A number below every task.
 const START: i64 = -1;
 
 pub(crate) fn clean(
@@ -33,7 +33,7 @@ pub(crate) fn clean(
         meta::set(&writer.connection, Name::NewestCleaned, task)?;
         meta::set(&writer.connection, Name::NewestCleanedTail, tail)?;
     }
-    // In the order of the keys' index, so that neighbours there share the work.
+    // In the order of the index of keys, so that neighbours share its pages.
     old.sort_unstable_by_key(|row| row.key);
     for row in &old {
         remove(writer, row)?;
@@ -44,7 +44,7 @@ pub(crate) fn clean(
     Ok(Cleaned { removed: old.len(), next: next.map(CleanFrom::After) })
 }
 
-/// A task that is to go.
+/// A task to remove.
 struct Old {
     task: i64,
     tenant: i64,
@@ -69,7 +69,7 @@ fn look(
          ORDER BY tasks.id
          LIMIT ?2",
     )?;
-    // A step that looks at nothing would never come to an end.
+    // A step that looks at nothing would repeat endlessly.
     let limit = i64::try_from(limit.max(1)).unwrap_or(i64::MAX);
     let mut rows = select.query((after, limit))?;
     let (mut old, mut last, mut damaged) = (Vec::new(), None, Vec::new());
@@ -117,7 +117,7 @@ fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Versions of deleted policies that no task refers to any more.
+/// Removes versions of deleted policies that no task refers to any more.
 fn remove_deleted_versions(writer: &mut Writer) -> Result<(), Failure> {
     writer.counters.write(&writer.connection)?;
     let removed = writer.connection.execute(

@@ -32,7 +32,7 @@ pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> 
     Ok(Overdue { ended, next_deadline: self::next_deadline(&writer.connection)? })
 }
 
-/// Follows the index of deadlines, from the earliest.
+/// Scans the index of deadlines from the earliest.
 pub(crate) const OVERDUE: &str = concat!(
     "SELECT ",
     task_columns!(),

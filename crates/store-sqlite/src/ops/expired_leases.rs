@@ -1,4 +1,4 @@
-//! Leases that ran out.
+//! Finding expired leases.
 
 use redrive_core::Timestamp;
 use redrive_store::ClaimedTask;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
-/// Follows the index of what is in flight, from the lease that ran out first.
+/// Scans the index of tasks in flight, from the lease that expired first.
 pub(crate) const EXPIRED: &str = concat!(
     "SELECT ",
     task_columns!(),

@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use crate::names::Names;
 use crate::readers::Reader;
 
-/// How many columns a request has: where an answer's begin.
+/// The number of columns of a request, which is where those of an answer start.
 const REQUEST_COLUMN_COUNT: usize = 6;
 
-/// The task's row, if there is such a task and it is this tenant's.
+/// The task's row, if the task exists and belongs to this tenant.
 pub(crate) fn row(connection: &Connection, names: &mut Names, key: &TaskKey) -> Result<Option<TaskRow>, Failure> {
     let mut select = connection.prepare_cached(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ?1"))?;
     let mut rows = select.query([sequence(key.id)])?;
@@ -27,7 +27,7 @@ pub(crate) fn task(reader: &mut Reader, tenant: &TenantId, id: TaskId) -> Result
     Ok(found.filter(|found| found.task.id == id && found.task.lane.tenant == *tenant))
 }
 
-/// The task in this row, whoever's it is.
+/// The task in this row, whatever its tenant.
 pub(crate) fn detail(connection: &Connection, names: &mut Names, task: i64) -> Result<Option<TaskDetail>, Failure> {
     let mut select = connection.prepare_cached(concat!(
         "SELECT ",

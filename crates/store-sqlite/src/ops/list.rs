@@ -1,7 +1,7 @@
 //! A page of tasks, newest first.
 //!
-//! Dead letters and what is in flight have indexes. Everything else walks the tasks themselves, newest first, and stops
-//! after [`ROWS_PER_PAGE`]: an index for every question would be paid for by every task.
+//! Dead letters and tasks in flight have indexes. Every other query scans the tasks themselves, newest first, and stops
+//! after [`ROWS_PER_PAGE`]: an index for every query would slow every submission down.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::ops::find;
 use crate::ops::set_aside::{Damaged, SET_ASIDE, readable};
 use crate::readers::Reader;
 
-/// The most rows that one page looks at before it says "go on from here".
+/// The most rows that one page looks at before it returns where to continue.
 const ROWS_PER_PAGE: usize = 10_000;
 
 pub(crate) const WALK_ALL: &str = "SELECT id, tail, tenant, lane, policy, status, created_at FROM tasks
@@ -27,7 +27,7 @@ pub(crate) const WALK_DEAD_LETTERS: &str = "SELECT id, tail, tenant, lane, polic
      WHERE status IN (5, 6) AND tenant = ?1 AND id <= ?2
      ORDER BY id DESC";
 
-/// What is in flight is little, so that sorting it by id is no matter.
+/// Few tasks are in flight, so sorting them by id is cheap.
 pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, status, created_at
      FROM tasks INDEXED BY tasks_in_flight
      WHERE status = 3 AND tenant = ?1 AND id <= ?2
@@ -45,7 +45,7 @@ pub(crate) fn list(reader: &mut Reader, query: &TaskQuery, damaged: &mut Vec<Dam
     Ok(page)
 }
 
-/// The rows of the page, and where the next one begins.
+/// The rows of the page, and where the next one starts.
 fn find_matches(
     reader: &mut Reader,
     query: &TaskQuery,
@@ -90,7 +90,7 @@ fn walk(statuses: &[Status]) -> &'static str {
     }
 }
 
-/// A row on the way.
+/// A row of the scan.
 struct Candidate {
     task: i64,
     tail: u64,
@@ -114,7 +114,7 @@ impl Candidate {
         })
     }
 
-    /// Where a page that ends here goes on. A row of another tenant lends only its place, not its id.
+    /// Where a page that ends here continues. For a row of another tenant it reveals only the position, not the id.
     fn cursor(&self, tenant: i64) -> TaskId {
         let tail = if self.tenant == tenant { self.tail } else { 0 };
         TaskId::from_parts(self.task.cast_unsigned(), tail)

@@ -1,10 +1,10 @@
-//! Single numbers that the store keeps about itself.
+//! Single numbers about the store itself.
 
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::failure::Failure;
 
-/// What the numbers are.
+/// The names of the numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Name {
     /// The task up to which the table `keys` has every key.
@@ -17,7 +17,7 @@ pub(crate) enum Name {
     NewestCleaned,
     /// The random part of its id.
     NewestCleanedTail,
-    /// How often somebody asked whether the store can be written to.
+    /// How often the store was checked for being writable.
     Checks,
 }
 

@@ -1,4 +1,4 @@
-//! The newest task id ever kept here.
+//! The newest task id ever stored here.
 
 use redrive_core::TaskId;
 use rusqlite::{Connection, OptionalExtension};
@@ -15,9 +15,9 @@ pub(crate) fn newest_task(reader: &mut Reader) -> Result<Option<TaskId>, Failure
     Ok(newest.map(|(task, tail)| TaskId::from_parts(task.cast_unsigned(), tail.cast_unsigned())))
 }
 
-/// The newest task that is still here: the two parts of its id.
+/// The newest task that is still stored: the two parts of its id.
 pub(crate) fn newest_kept(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
     let mut select = connection.prepare_cached("SELECT id, tail FROM tasks ORDER BY id DESC LIMIT 1")?;
-    // The rest of its id may be anything: what counts is that no other task gets the same first part.
+    // The rest of its id may be unreadable: only the first part must not be used again.
     Ok(select.query_row([], |row| Ok((row.get(0)?, row.get(1).unwrap_or_default()))).optional()?)
 }

@@ -1,4 +1,4 @@
-//! The classes of lanes that have work waiting.
+//! The classes of lanes that have pending tasks.
 
 use redrive_core::{Class, Lane};
 use redrive_store::LaneDue;
@@ -9,8 +9,7 @@ use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
-/// All lanes in order, from one on. The names have the order that is asked for, so a lane without work costs its probe
-/// too.
+/// All lanes in the order of their names, from one on. A lane without pending tasks costs its probe too.
 pub(crate) const LANES: &str = "SELECT lanes.id
      FROM tenants CROSS JOIN lanes ON lanes.tenant = tenants.id
      WHERE tenants.name >= ?1 AND (tenants.name > ?1 OR lanes.dependency >= ?2)
@@ -22,7 +21,7 @@ pub(crate) const NEXT_CLASS: &str = "SELECT class, next_attempt_at, id FROM task
      ORDER BY class, next_attempt_at
      LIMIT 1";
 
-/// Below every class.
+/// A number below every class.
 const NO_CLASS: i64 = -1;
 
 /// Skips along the index of due tasks: one probe per class, whatever its backlog.
@@ -59,7 +58,7 @@ pub(crate) fn pending_lanes(
                 (_, Some(_), None) => damaged.push(Damaged::task(task, "the due time is none")),
                 (code, None, _) => damaged.extend(of_class(connection, key, code)?),
             }
-            // Beyond every number there are texts, and nothing else behind them.
+            // SQLite orders texts after all numbers, so only texts remain.
             let Some(code) = code else { break };
             passed = code;
         }
@@ -74,7 +73,7 @@ fn class(code: i64) -> Option<Class> {
     u8::try_from(code).ok().and_then(Class::from_code)
 }
 
-/// Tasks of a lane in a class that does not exist: the first of them, the others are found when these are set aside.
+/// The first tasks of a lane in a class that does not exist. The others are found after these are set aside.
 fn of_class(connection: &Connection, lane: i64, code: Option<i64>) -> Result<Vec<Damaged>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT id FROM tasks

@@ -1,4 +1,4 @@
-//! How SQLite answers the statements whose cost must not depend on how much there is.
+//! SQLite's query plans for the statements whose cost must not depend on the number of tasks.
 
 use rusqlite::Connection;
 

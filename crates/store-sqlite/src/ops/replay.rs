@@ -1,4 +1,4 @@
-//! Putting a dead letter back to work.
+//! Replaying a dead letter.
 
 use redrive_core::Timestamp;
 use redrive_store::{ReplayOutcome, TaskKey};
@@ -33,7 +33,7 @@ pub(crate) fn replay(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Resu
     Ok(ReplayOutcome::Done(Box::new(task)))
 }
 
-/// The columns that a new run changes; token and error stay.
+/// Writes the columns that a new run changes; token and error stay.
 fn update(connection: &Connection, task: &redrive_core::Task, now: Timestamp) -> Result<(), Failure> {
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET

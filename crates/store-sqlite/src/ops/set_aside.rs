@@ -1,8 +1,8 @@
-//! Rows that this program cannot understand: set aside, so that they hold up nothing else.
+//! Rows that this program cannot read: they are set aside, so that they affect nothing else.
 //!
-//! Somebody changed the file by hand, or a newer program wrote it. A task that is set aside keeps everything but its status,
-//! so no index finds it; nothing is counted and nothing is lost. A program that understands it takes it back when it opens
-//! the store. Policy versions and blobs are in nobody's way: of them only a note is made.
+//! Such a row was changed by hand, or a newer program wrote it. A task that is set aside keeps everything except its
+//! status, so no index finds it; nothing is counted and nothing is lost. A program that can read it takes it back when
+//! it opens the store. Unreadable policy versions and blobs block no other row, so they are only recorded.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::readers::Reader;
 /// The status of a task that is set aside.
 pub(crate) const SET_ASIDE: i64 = 1;
 
-/// A row that could not be understood.
+/// A row that could not be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Damaged {
     kind: Kind,
@@ -59,7 +59,7 @@ impl Damaged {
     }
 }
 
-/// What was read of a task, or `None` if it cannot be understood: then it is noted in `damaged`.
+/// The value that was read from a task, or `None` if it is unreadable: then the task is added to `damaged`.
 pub(crate) fn readable<T>(
     read: Result<T, Failure>,
     damaged: &mut Vec<Damaged>,
@@ -75,7 +75,7 @@ pub(crate) fn readable<T>(
     }
 }
 
-/// Sets rows aside, and logs those that were not before; says how many these are.
+/// Sets rows aside, and logs those that were not set aside before; returns their number.
 pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
     let mut note = connection.prepare_cached(
         "INSERT OR IGNORE INTO set_aside (kind, row, was, problem)
@@ -96,7 +96,7 @@ pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<
     Ok(fresh)
 }
 
-/// Takes back what this program understands, in the open transaction; says how many rows that is.
+/// Takes back the rows that this program can read, in the open transaction; returns their number.
 pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
     let mut noted = connection.prepare("SELECT kind, row FROM set_aside")?;
     let noted: Vec<(String, String)> =
@@ -113,7 +113,7 @@ pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
     Ok(taken_back)
 }
 
-/// What a task's status was, as it was: that it is no number may be why the task was set aside.
+/// Restores a task's status as it was: that it is not a number may be why the task was set aside.
 const SET_BACK: &str = "UPDATE tasks
      SET status = coalesce((SELECT was FROM set_aside WHERE kind = 'task' AND row = ?2), ?3)
      WHERE id = ?1";

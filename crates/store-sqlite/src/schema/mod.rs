@@ -1,9 +1,9 @@
-//! The tables, by version, and the steps from each version to the next.
+//! The tables, by version, and the migration from each version to the next.
 //!
-//! A step and the bump of the version number are one transaction: a crash half-way leaves the version before, whole.
-//! To change the schema, add a file and a line to [`STEPS`]; a step that was ever released is never edited.
+//! A step and the new version number are one transaction: a crash in between leaves the previous version intact. To
+//! change the schema, add a file and a line to [`STEPS`]; a released step is never edited.
 //!
-//! Not here: which file may be opened at all (`open`).
+//! Not here: the check which file may be opened (`open`).
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -19,7 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("v5.sql"),
 ];
 
-/// The newest version that this program knows.
+/// The newest version that this program supports.
 pub(crate) fn newest() -> i32 {
     version_after(STEPS)
 }
@@ -29,7 +29,7 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Takes the steps that this database has not taken yet.
+/// Runs the steps that this database has not had.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     take_steps(connection, STEPS)
 }

@@ -51,7 +51,7 @@ fn a_process_that_dies_half_way_leaves_the_version_before() {
     let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut connection = open(&directory.path().join("db"));
     take_steps(&mut connection, &["CREATE TABLE first (x); INSERT INTO first VALUES (zeroblob(100000))"]).unwrap();
-    // So small a cache makes SQLite write pages of the open transaction to the log before it is committed.
+    // With such a small cache SQLite writes pages of the open transaction to the log before it is committed.
     connection.pragma_update(None, "cache_size", 2).unwrap();
     let transaction = connection.transaction().unwrap();
     let step = "CREATE TABLE second (x); UPDATE first SET x = zeroblob(200000); INSERT INTO second SELECT x FROM first";

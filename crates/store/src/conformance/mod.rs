@@ -1,7 +1,7 @@
-//! The facts that hold for every store, as tests that every implementation runs.
+//! The conformance suite: facts that hold for every store, as tests that every implementation runs.
 //!
-//! An implementation says how to make a fresh store, and gets one `#[tokio::test]` per fact, so that a failure names
-//! what is not true:
+//! An implementation passes a function that makes a fresh store and gets one `#[tokio::test]` per fact, so that a
+//! failure names what is not true:
 //!
 //! ```ignore
 //! async fn fresh() -> Fresh {
@@ -14,10 +14,10 @@
 //! ```
 //!
 //! The calling crate needs tokio (`macros`, `rt`) among its dev-dependencies. The facts are also plain functions, in
-//! [`facts`]. A durable store compares itself before and after it was closed with [`workload::run`] and
+//! [`facts`]. A durable store compares its contents before and after a reopen with [`workload::run`] and
 //! [`snapshot()`]; [`samples`] makes tasks and settlements for such tests.
 //!
-//! Nothing here sleeps or asks for the time: moments are numbers that are passed in.
+//! Nothing here sleeps or reads the clock: times are numbers that are passed in.
 //!
 //! Not here: power loss, full disks, several processes. Those need a store's own tests.
 
@@ -47,19 +47,19 @@ use reads::{content, list};
 use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit};
 use upkeep::{alerts, clean, expired, lanes, overdue};
 
-/// A store that was just made, and whatever must live as long as it does: a temporary directory, a database.
+/// A new store, with everything that must live as long as it does: a temporary directory, a database.
 pub struct Fresh {
     store: Box<dyn Store>,
     _kept: Box<dyn Any + Send>,
 }
 
 impl Fresh {
-    /// A store that needs nothing.
+    /// A store that depends on nothing else.
     pub fn new(store: impl Store) -> Self {
         Fresh::keeping(store, ())
     }
 
-    /// A store that needs `kept`, which is dropped after it.
+    /// A store that depends on `kept`, which is dropped after it.
     pub fn keeping(store: impl Store, kept: impl Any + Send) -> Self {
         Fresh { store: Box::new(store), _kept: Box::new(kept) }
     }
@@ -103,7 +103,7 @@ macro_rules! __conformance_tests {
 
 macro_rules! public_facts {
     ($make:expr, $($module:ident { $($fact:ident)* })*) => {
-        /// Every fact, as a function that panics where it does not hold. Each wants a fresh store.
+        /// Every fact, as a function that panics if the fact does not hold. Each needs a fresh store.
         #[allow(missing_docs, reason = "their names say it")]
         pub mod facts {
             use crate::Store;
@@ -116,7 +116,7 @@ macro_rules! public_facts {
     };
 }
 
-/// The list: a fact that is written and not named here is dead code, and the compiler says so.
+/// The list of facts. The compiler reports a fact that is missing here as dead code.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __for_each_fact {

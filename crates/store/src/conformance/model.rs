@@ -1,7 +1,7 @@
-//! The contract in its shortest form: a list of tasks and nothing else.
+//! A reference model of the store's contract: a list of tasks and nothing else.
 //!
-//! No index, no counter: every answer is found by looking at everything. So there is little in here that could be
-//! wrong, and what a clever store says can be held against it.
+//! It has no index and no counter: every answer comes from a scan of all tasks. So it is simple enough to be trusted,
+//! and the answers of an indexed store are compared with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{
     Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, TaskDetail, Token,
 };
 
-/// A store whose every tenant has the default policy's version 1 and no other.
+/// A model in which every tenant has version 1 of the default policy and no other.
 #[derive(Default)]
 pub(super) struct Model {
     rows: BTreeMap<TaskId, Row>,
@@ -28,7 +28,7 @@ struct Row {
     lease: Lease,
     attempts: Vec<Attempt>,
     answer: Option<Answer>,
-    /// The last run whose end was said to have been announced.
+    /// The last run whose alert was confirmed.
     announced_run: u32,
 }
 
@@ -93,7 +93,7 @@ impl Model {
         claims
     }
 
-    /// What is overdue, by deadline and id.
+    /// The overdue tasks, by deadline and id.
     pub(super) fn overdue(&self, now: Timestamp) -> Vec<(Timestamp, TaskId)> {
         let pending = self.rows.values().map(|row| &row.task).filter(|task| task.status == Status::Pending);
         let mut overdue: Vec<_> = pending.map(|task| (task.deadline_at, task.id)).collect();
@@ -213,7 +213,7 @@ impl Model {
         replayed
     }
 
-    /// Dead letters that nobody has been alerted to, by id.
+    /// Dead letters whose alert has not been confirmed, by id.
     pub(super) fn unannounced(&self, ended_before: Timestamp) -> Vec<Task> {
         let dead = |row: &&Row| [Status::Failed, Status::Exhausted].contains(&row.task.status);
         let rows = self.rows.values().filter(dead).filter(|row| row.announced_run < row.task.run);
@@ -224,7 +224,7 @@ impl Model {
     pub(super) fn announced(&mut self, said: &RaisedAlert) {
         let row = self.rows.get_mut(&said.id).filter(|row| row.task.lane.tenant == said.tenant);
         if let Some(row) = row.filter(|row| row.task.run == said.run) {
-            // A task that has not ended yet has nothing to announce.
+            // A task that has not ended has no alert to confirm.
             row.announced_run = if row.task.status.is_ended() { said.run } else { row.announced_run };
         }
     }
@@ -241,7 +241,7 @@ impl Model {
         self.rows.values().filter(ran_out).map(Row::claimed).collect()
     }
 
-    /// A whole pass of cleaning; answers how many tasks it removed.
+    /// A whole pass of cleaning; returns how many tasks it removed.
     pub(super) fn clean(&mut self, ended_before: Timestamp) -> usize {
         let before = self.rows.len();
         self.rows.retain(|_, row| row.task.ended_at.is_none_or(|ended| ended >= ended_before));

@@ -34,7 +34,7 @@ pub(super) async fn another_spec_is_the_next_version_and_the_same_spec_is_none(s
     assert_eq!(put(store, spec(3), Expected::Anything, 20).await, PutPolicy::Unchanged(first.clone()));
     let second = version(2, spec(4), 30);
     assert_eq!(put(store, spec(4), Expected::Anything, 30).await, PutPolicy::Updated(second.clone()));
-    // Going back to an earlier spec is a step forward too.
+    // Going back to an earlier spec makes a new version too.
     let third = version(3, spec(3), 40);
     assert_eq!(put(store, spec(3), Expected::Anything, 40).await, PutPolicy::Updated(third.clone()));
     assert_eq!(versions(store, acme()).await, [first, second, third]);
@@ -54,7 +54,7 @@ pub(super) async fn a_put_that_expects_something_else_changes_nothing(store: &dy
     assert!(matches!(put(store, spec(1), Expected::Absent, 10).await, PutPolicy::Created(_)));
     assert!(matches!(put(store, spec(2), Expected::Version(1), 20).await, PutPolicy::Updated(_)));
     for expected in [Expected::Absent, Expected::Version(1), Expected::Version(3), Expected::Version(0)] {
-        // The same spec is no excuse for a wrong expectation.
+        // A wrong expectation is a conflict even if the spec is the same.
         for given in [spec(2), spec(9)] {
             assert_eq!(put(store, given, expected, 30).await, PutPolicy::Conflict(Some(2)), "{expected:?}");
         }
@@ -132,7 +132,7 @@ pub(super) async fn a_policy_that_live_tasks_pin_cannot_be_deleted(store: &dyn S
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(3), "pins of all versions count");
     store.tasks().cancel_one(acme(), id(2), at(1)).await.unwrap();
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(2));
-    // The one that starts claimed and the one that waits for its turn.
+    // One task starts claimed and one is pending.
     let in_flight = store.upkeep().expired_leases(at(9_000_000), 1).await.unwrap().remove(0);
     settle(store, end(&in_flight, Status::Failed, None, at(30))).await;
     assert_eq!(delete(store, Expected::Anything).await, DeletePolicy::Pinned(1));

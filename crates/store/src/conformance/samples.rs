@@ -1,7 +1,7 @@
-//! Tasks, moments and settlements to test a store with.
+//! Tasks, times and settlements to test a store with.
 //!
-//! A sample says only what its test is about: `task(1).due(at(5))`. Durations are whole milliseconds, which is as
-//! finely as a store must keep them.
+//! A sample sets only what its test is about: `task(1).due(at(5))`. Durations are whole milliseconds, which is the
+//! precision that a store must keep.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The terms of every lease in the suite.
 pub const TERMS: LeaseTerms = LeaseTerms { margin: Duration::from_secs(5) };
 
-/// The tenant of every sample that names none.
+/// The name of the tenant of every sample that sets none.
 pub const TENANT: &str = "acme";
 
-/// The dependency of every sample that names none.
+/// The dependency of every sample that sets none.
 pub const DEPENDENCY: &str = "https://billing.example";
 
-/// The moment `millis` after the suite's beginning of time, some day in 2027.
+/// The time `millis` after the suite's start time, a day in 2027.
 pub fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(1_800_000_000_000 + millis)
 }
 
-/// The tenant of every sample that names none.
+/// The tenant of every sample that sets none.
 pub fn acme() -> TenantId {
     tenant(TENANT)
 }
@@ -58,7 +58,7 @@ pub fn lane(tenant_name: &str, dependency: &str) -> Lane {
     Lane { tenant: tenant(tenant_name), dependency: Dependency::try_new(dependency).unwrap() }
 }
 
-/// The lane of every sample that names none.
+/// The lane of every sample that sets none.
 pub fn billing() -> Lane {
     lane(TENANT, DEPENDENCY)
 }
@@ -72,7 +72,7 @@ pub fn id(n: u64) -> TaskId {
 #[derive(Debug, Clone)]
 pub struct Sample(pub NewTask);
 
-/// The body of every sample that names none.
+/// The body of every sample that sets none.
 const BODY: &[u8] = b"{}";
 
 /// Sample `n`: pending, due and accepted at `at(0)`, with a key of its own and the default policy's version 1.
@@ -112,89 +112,89 @@ pub fn task(n: u64) -> Sample {
 }
 
 impl Sample {
-    /// Of this tenant.
+    /// Sets the tenant.
     pub fn of(mut self, name: &str) -> Self {
         self.0.task.lane.tenant = tenant(name);
         self
     }
 
-    /// For this dependency.
+    /// Sets the dependency.
     pub fn to(mut self, dependency: &str) -> Self {
         self.0.task.lane.dependency = Dependency::try_new(dependency).unwrap();
         self
     }
 
-    /// With this idempotency key.
+    /// Sets the idempotency key.
     pub fn key(mut self, key: &str) -> Self {
         self.0.task.idempotency_key = IdempotencyKey::try_new(key).unwrap();
         self
     }
 
-    /// First due then.
+    /// Sets the first due time.
     pub fn due(mut self, due: Timestamp) -> Self {
         self.0.task.next_attempt_at = Some(due);
         self
     }
 
-    /// Accepted then, which is when its first run began.
+    /// Sets the time of acceptance, at which the first run starts.
     pub fn created(mut self, created: Timestamp) -> Self {
         self.0.task.created_at = created;
         self.0.task.run_started_at = created;
         self
     }
 
-    /// With a total time budget that ends then.
+    /// Sets the end of the total time budget.
     pub fn deadline(mut self, deadline: Timestamp) -> Self {
         self.0.task.deadline_at = deadline;
         self
     }
 
-    /// With at most this many attempts in a run.
+    /// Sets the maximum number of attempts in a run.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.0.task.max_attempts = attempts;
         self
     }
 
-    /// Pinned to this policy version.
+    /// Sets the policy version that the task pins.
     pub fn policy(mut self, name: &str, version: u32) -> Self {
         self.0.task.policy = PolicyRef { id: policy_id(name), version };
         self
     }
 
-    /// Claimed in the same commit, at this moment.
+    /// Makes the task start claimed, at this time.
     pub fn claimed(mut self, now: Timestamp) -> Self {
         self.0.start = Start::Claimed(TERMS, now);
         self
     }
 
-    /// With this body: another body is another request.
+    /// Sets the body: another body is another request.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         self.0.fingerprint = Fingerprinter::default().part(&body).finish();
         self.request(|request| request.body = body.into())
     }
 
-    /// With a body that is kept in this blob.
+    /// Sets a body that is kept in this blob.
     pub fn stored(mut self, body: BodyRef) -> Self {
         self.0.fingerprint = Fingerprinter::default().part(&body.hash.0).finish();
         self.request(|request| request.body = body.into())
     }
 
-    /// With this label, among others.
+    /// Adds a label.
     pub fn label(self, name: &str, value: &str) -> Self {
         self.request(|request| {
             request.labels.insert(name.to_owned(), value.to_owned());
         })
     }
 
-    /// With its request changed.
+    /// Changes the request.
     pub fn request(mut self, change: impl FnOnce(&mut Request)) -> Self {
         change(Arc::make_mut(&mut self.0.request));
         self
     }
 }
 
-/// Copy `copy` of this content.
+/// The reference to copy `copy` of this content.
 pub fn stored(content: &str, copy: u64) -> BodyRef {
     BodyRef { hash: BodyHash::of(content.as_bytes()), length: content.len() as u64, copy }
 }
@@ -205,12 +205,12 @@ pub async fn allow(store: &dyn Store, tenant: TenantId) {
     store.policies().put(tenant, id, spec, Expected::Anything, at(0)).await.unwrap();
 }
 
-/// Submits samples, in one call.
+/// Submits samples in one call.
 pub async fn submit(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Submitted> {
     store.tasks().submit(samples.into_iter().map(|sample| sample.0).collect()).await.unwrap()
 }
 
-/// Submits samples whose policies must exist, and which must all be new.
+/// Submits samples whose policies must exist and which must all be new.
 pub async fn keep(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Option<Lease>> {
     let samples: Vec<Sample> = samples.into_iter().collect();
     for tenant in samples.iter().map(|sample| &sample.0.task.lane.tenant) {
@@ -225,7 +225,7 @@ pub async fn keep(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) 
     kept.collect()
 }
 
-/// Submits samples whose first attempt has failed: each waits for its second one, due when the sample says.
+/// Submits samples whose first attempt has failed: each waits for its second attempt, due at the sample's due time.
 pub async fn keep_retries(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) {
     let samples: Vec<Sample> = samples.into_iter().map(|sample| sample.claimed(at(0))).collect();
     let leases = keep(store, samples.iter().cloned()).await;
@@ -238,24 +238,24 @@ pub async fn keep_retries(store: &dyn Store, samples: impl IntoIterator<Item = S
     assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
 }
 
-/// Gives claims back unsent: each task is due again when it was.
+/// Gives claims back unsent: each task keeps its due time.
 pub async fn give_back(store: &dyn Store, claimed: &[ClaimedTask], now: Timestamp) {
     let ends = claimed.iter().map(|claimed| unsent(claimed, now, claimed.task.next_attempt_at.unwrap()));
     let settled = store.tasks().settle(ends.collect()).await.unwrap();
     assert!(settled.iter().all(|settled| *settled == Settled::Done(Status::Pending)));
 }
 
-/// Room for `slots` tasks of one class of a lane, and `ahead` more.
+/// Room for `slots` tasks of one class of a lane, and for `ahead` more.
 pub fn room(lane: Lane, class: Class, slots: usize, ahead: usize) -> LaneRoom {
     LaneRoom { lane, class, slots, ahead }
 }
 
-/// A request for what is due at `now`, as much as the rooms hold.
+/// A request for the tasks that are due at `now`, as many as the rooms hold.
 pub fn request(rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> ClaimRequest {
     ClaimRequest { rooms: rooms.into_iter().collect(), most: usize::MAX, due_by: now, lease: TERMS, now }
 }
 
-/// Claims what fits into these rooms and is due at `now`.
+/// Claims the tasks that fit into these rooms and are due at `now`.
 pub async fn claim_rooms(store: &dyn Store, rooms: impl IntoIterator<Item = LaneRoom>, now: Timestamp) -> Claims {
     store.tasks().claim(request(rooms, now)).await.unwrap()
 }
@@ -311,12 +311,12 @@ pub async fn settle(store: &dyn Store, settlement: Settlement) -> Settled {
     store.tasks().settle(vec![settlement]).await.unwrap().remove(0)
 }
 
-/// A task with all that is kept of it; it must exist.
+/// A task with everything that is kept of it; it must exist.
 pub async fn detail(store: &dyn Store, task: &Task) -> TaskDetail {
     store.reads().task(task.lane.tenant.clone(), task.id).await.unwrap().expect("the task is there")
 }
 
-/// Where a task stands; it must exist.
+/// The current state of a task; it must exist.
 pub async fn now_of(store: &dyn Store, task: &Task) -> Task {
     detail(store, task).await.task
 }
@@ -380,7 +380,7 @@ pub fn successful_attempt(claimed: &ClaimedTask) -> Attempt {
     Attempt { outcome: Outcome::Success, response_status: Some(200), error: None, ..failed_attempt(claimed) }
 }
 
-/// An answer with little in it.
+/// A minimal answer with this status code.
 pub fn answer(status: u16) -> Box<Answer> {
     let headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
     Box::new(Answer { status, headers, body: Bytes::from_static(b"answer").into(), truncated: false })
@@ -405,7 +405,7 @@ pub fn succeed(claimed: &ClaimedTask, decided: Timestamp) -> Settlement {
     end(claimed, Status::Succeeded, None, decided)
 }
 
-/// The attempt was the last, and the task ends like this.
+/// The attempt was the last, and the task ends with this status and reason.
 pub fn end(claimed: &ClaimedTask, status: Status, reason: Option<Reason>, decided: Timestamp) -> Settlement {
     let (attempt, answer) = match status {
         Status::Succeeded => (successful_attempt(claimed), answer(200)),
@@ -414,7 +414,7 @@ pub fn end(claimed: &ClaimedTask, status: Status, reason: Option<Reason>, decide
     settlement(claimed, Some(attempt), Next::End { status, reason, answer: Some(answer) }, decided)
 }
 
-/// The settlement of a claim, as its holder would make it.
+/// The settlement of a claim, as the holder of its lease would make it.
 pub fn settlement(claimed: &ClaimedTask, attempt: Option<Attempt>, next: Next, decided: Timestamp) -> Settlement {
     Settlement {
         tenant: claimed.task.lane.tenant.clone(),

@@ -1,4 +1,4 @@
-//! All that can be read from a store, to compare it with what it should hold.
+//! A snapshot of everything that can be read from a store, to compare it with what it should hold.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use redrive_core::{Attempt, Task, TaskId, TenantId, Timestamp};
 use super::samples::{attempts, counts, everything, list};
 use crate::{ClaimedTask, LaneDue, PolicyVersion, Store, TaskDetail, TaskQuery};
 
-/// What a store holds for some tenants.
+/// The contents of a store for some tenants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// By tenant.
+    /// The contents by tenant.
     pub tenants: BTreeMap<TenantId, TenantSnapshot>,
     /// The classes of lanes that have pending tasks.
     pub lanes: Vec<LaneDue>,
@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub newest: Option<TaskId>,
 }
 
-/// What a store holds for one tenant.
+/// The contents of a store for one tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantSnapshot {
     /// How many tasks are in each status.
@@ -35,7 +35,7 @@ pub struct TenantSnapshot {
     pub policies: Vec<PolicyVersion>,
 }
 
-/// Reads everything of these tenants. Meant for the few thousand tasks of a test.
+/// Reads everything of these tenants. Made for the few thousand tasks of a test.
 pub async fn snapshot(store: &dyn Store, tenants: impl IntoIterator<Item = TenantId>) -> Snapshot {
     let mut by_tenant = BTreeMap::new();
     for tenant in tenants {
@@ -70,7 +70,7 @@ async fn of_tenant(store: &dyn Store, tenant: TenantId) -> TenantSnapshot {
 }
 
 impl Snapshot {
-    /// Panics with the first difference, instead of with two walls of text.
+    /// Panics with the first difference instead of with both whole snapshots.
     pub fn assert_is(&self, expected: &Snapshot, when: &str) {
         for (tenant, expected) in &expected.tenants {
             let held = &self.tenants[tenant];

@@ -1,4 +1,4 @@
-//! Facts about a store as a whole: how it begins, how it ends, how it serves many.
+//! Facts about a store as a whole: its initial state, closing, and concurrent calls.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -95,7 +95,7 @@ pub(super) async fn of_many_callers_at_once_one_settles(store: &dyn Store) {
     assert_eq!(attempts(store, &claimed.task).await.len(), 1);
 }
 
-/// Drives all calls at the same time: they queue up behind each other in whatever the store writes with.
+/// Runs all calls at the same time, so that they queue up at the store's writer.
 async fn together<F: Future>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut calls: Vec<_> = calls.into_iter().map(|call| (Box::pin(call), None)).collect();
     poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! A long life with everything in it, drawn from a seed, each answer held against the model's.
+//! A long random workload of all operations, drawn from a seed, whose every answer is compared with the model's.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{ClaimRequest, ClaimedTask, CleanFrom, LaneRoom, Next, RaisedAlert, S
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
 
-/// The tenants that a workload works for.
+/// The tenants that a workload uses.
 pub fn tenants() -> impl Iterator<Item = TenantId> {
     TENANTS.into_iter().map(tenant)
 }
@@ -23,7 +23,7 @@ pub(super) async fn a_long_random_life_ends_as_the_model_says(store: &dyn Store)
     run(store, 1, 1_500).await;
 }
 
-/// Puts a fresh store through `steps` random steps and compares it with the model all along. Answers what the store
+/// Puts a fresh store through `steps` random steps and compares it with the model after each. Returns what the store
 /// holds at the end, so that a durable store can be closed, opened and compared again.
 pub async fn run(store: &dyn Store, seed: u64, steps: u64) -> Snapshot {
     for tenant in tenants() {
@@ -54,9 +54,10 @@ struct Life<'a> {
     random: Random,
     seconds: u64,
     made: u64,
-    /// Due times in use: no two are the same, because the contract does not say who goes first then.
+    /// Due times in use. No two are the same, because the contract does not define the order of tasks with the same due
+    /// time.
     taken: BTreeSet<Timestamp>,
-    /// Claims, some of them stale by now.
+    /// Claims, some of them stale.
     held: Vec<ClaimedTask>,
 }
 
@@ -154,7 +155,8 @@ impl Life<'_> {
 
     fn some_end(&mut self, claimed: &ClaimedTask) -> Settlement {
         let (now, later) = (self.now(), self.some_time());
-        // Later runs are few: more of their attempts are given back, for the class that their tasks return to.
+        // Tasks in later runs are few, so more of their attempts are given back: this tests the class that the tasks
+        // return to.
         let is_given_back = claimed.task.run > 1 && self.random.chance(40);
         let mut end = match self.random.below(10) {
             _ if is_given_back => unsent(claimed, now, later),
@@ -173,7 +175,7 @@ impl Life<'_> {
             }
         };
         if self.random.chance(5) {
-            // Never the token of a later claim of this task: no holder of that one would log this attempt.
+            // Never the token of a later claim of this task: the holder of that lease would not log this attempt.
             end.token = Token(self.random.pick(&[0, end.token.0 - 1, end.token.0 + 1_000]));
         }
         if self.random.chance(3) {
@@ -194,7 +196,7 @@ impl Life<'_> {
         assert_eq!(said, self.model.bring_forward(&tenant, id, self.now()));
     }
 
-    /// Mostly a dead letter, sometimes whatever there is.
+    /// Replays mostly dead letters, sometimes any task.
     async fn replay(&mut self) {
         let dead = self.model.dead_letters();
         let (tenant, id) = match dead.len() as u64 {
@@ -208,7 +210,7 @@ impl Life<'_> {
         assert_eq!(said, self.model.replay(&tenant, id, self.now()));
     }
 
-    /// Announces some of what is unannounced, and now and then a run that is not.
+    /// Confirms some of the pending alerts, and sometimes a run that has none.
     async fn announce(&mut self) {
         let before = at(self.seconds.saturating_sub(self.random.below(100)) * 1_000);
         let mut said = self.store.upkeep().pending_alerts(before, 10_000).await.unwrap();
@@ -238,7 +240,8 @@ impl Life<'_> {
         self.settle(ends).await;
     }
 
-    /// Up to a limit that does not divide tasks with the same deadline: the contract does not say which ends first.
+    /// Ends overdue tasks, up to a limit that does not divide tasks with the same deadline: the contract does not
+    /// define their order.
     async fn end_overdue(&mut self) {
         let (now, overdue) = (self.now(), self.model.overdue(self.now()));
         let mut limit = 1 + self.random.below(8) as usize;
@@ -264,12 +267,13 @@ impl Life<'_> {
         assert_eq!(removed, self.model.clean(before));
     }
 
-    /// Whole seconds, one step never the same as another: so a task that is brought forward has its moment alone.
+    /// The time of this step: whole seconds, different for every step, so that no other task is due at the time to
+    /// which one is brought forward.
     fn now(&self) -> Timestamp {
         at(self.seconds * 1_000)
     }
 
-    /// Somewhat earlier or later than now, and never the same twice.
+    /// A random time somewhat before or after now, never the same twice.
     fn some_time(&mut self) -> Timestamp {
         let second = (self.seconds + self.random.below(25)).saturating_sub(5);
         loop {
@@ -287,11 +291,11 @@ fn all_queues() -> impl Iterator<Item = (Lane, Class)> {
     names.flat_map(|(tenant, dependency)| Class::ALL.map(|class| (lane(tenant, dependency), class)))
 }
 
-/// A linear congruential generator (Knuth's MMIX): the same life from the same seed, on every machine.
+/// A linear congruential generator (Knuth's MMIX): the same seed gives the same workload on every machine.
 struct Random(u64);
 
 impl Random {
-    /// Uniform in `0..limit`; the high bits, because the low ones of such a generator repeat soon.
+    /// Uniform in `0..limit`. Uses the high bits, because the low bits of such a generator repeat soon.
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit

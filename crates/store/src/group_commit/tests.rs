@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// A backend whose every transaction waits for the test's permission, and which logs what it did.
+/// A backend that waits for the test's permission before every transaction and logs what it did.
 struct Gated {
     began: mpsc::UnboundedSender<()>,
     gate: gates::Receiver<Result<(), Error>>,
@@ -77,7 +77,7 @@ fn gated_with(options: Options, fail_commits: bool) -> (GroupCommit<Gated>, Cont
 
 type Answered<R> = tokio::task::JoinHandle<Result<R, Error>>;
 
-/// Spawns a job that notes `what` in the log and answers with it.
+/// Spawns a job that writes `what` to the log and returns it.
 fn spawn_note(handle: &GroupCommit<Gated>, what: &str) -> Answered<String> {
     let (handle, what) = (handle.clone(), what.to_owned());
     tokio::spawn(async move {

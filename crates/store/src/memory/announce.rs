@@ -1,4 +1,4 @@
-//! Which dead letters nobody has been alerted to yet.
+//! The dead letters whose alert has not been confirmed.
 
 use redrive_core::{Task, Timestamp};
 

@@ -1,4 +1,4 @@
-//! Which objects hold bodies, and which of them nobody needs any more.
+//! The objects that hold bodies, and which of them are condemned.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,10 +8,10 @@ use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use super::state::State;
 use crate::{Blob, Condemned};
 
-/// What is known of a blob.
+/// The record of a blob.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// When somebody last wanted it to be kept.
+    /// When the blob was last adopted.
     adopted_at: Timestamp,
     is_condemned: bool,
 }
@@ -40,7 +40,7 @@ impl State {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut blobs = self.blobs.range_mut((from, Bound::Unbounded));
         let (mut condemned, mut looked_at) = (Condemned::default(), None);
-        // A step that looks at nothing would never come to an end.
+        // A step that looks at nothing would repeat endlessly.
         for (blob, kept) in blobs.by_ref().take(limit.max(1)) {
             looked_at = Some(blob.clone());
             kept.is_condemned |= kept.adopted_at < adopted_before && !self.indexes.bodies.contains_key(blob);

@@ -1,4 +1,4 @@
-//! Leasing due work, and finding leases that ran out.
+//! Leasing due tasks, and finding expired leases.
 
 use std::ops::Bound;
 
@@ -45,7 +45,7 @@ impl State {
         lanes.map(due).collect()
     }
 
-    /// The next task for a room of which `taken` places are used, if there is one that is due and fits.
+    /// The next task for a room in which `taken` places are used, if a task is due and fits.
     fn next_in(&self, room: &LaneRoom, taken: usize, due_by: Timestamp) -> Option<TaskId> {
         if taken >= room.slots + room.ahead {
             return None;

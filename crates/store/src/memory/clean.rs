@@ -1,4 +1,4 @@
-//! Forgetting tasks that ended long ago.
+//! Removing tasks that ended long ago.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ impl State {
             CleanFrom::Start => Bound::Unbounded,
             CleanFrom::After(id) => Bound::Excluded(id),
         };
-        // A step that looks at nothing would never come to an end.
+        // A step that looks at nothing would repeat endlessly.
         let limit = limit.max(1);
         let mut rows = self.tasks.range((from, Bound::Unbounded));
         let (mut looked_at, mut old) = (None, Vec::new());

@@ -1,4 +1,4 @@
-//! The contract's calls, each under the lock.
+//! The contract's calls, each of which holds the lock.
 
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
@@ -41,7 +41,7 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) {
-        // A store that a panic left unusable refuses every call already.
+        // A store whose lock was poisoned by a panic refuses every call already.
         if let Ok(mut state) = self.state.lock() {
             *state = State { closed: true, ..State::default() };
         }

@@ -1,4 +1,4 @@
-//! Reading tasks: one, a page, their numbers, their attempts.
+//! Reading tasks: one, a page, counts, attempts.
 
 use std::ops::Bound;
 
@@ -7,7 +7,7 @@ use redrive_core::{Attempt, Status, TaskId, TenantId};
 use super::state::{Entry, State};
 use crate::{Counts, TaskDetail, TaskPage, TaskQuery};
 
-/// The most tasks that one page looks at before it says "go on from here": bounds how long the lock is held.
+/// The most tasks that one page looks at before it returns where to continue: bounds how long the lock is held.
 const ROWS_PER_PAGE: usize = 10_000;
 
 impl State {

@@ -1,10 +1,11 @@
 //! The store without a disk: everything is in this process's memory and is lost when it ends.
 //!
-//! For tests, for trying Redrive out, and as the baseline that a durable store is measured against. It keeps the contract of
-//! [`Store`](crate::Store) except for durability. One lock guards everything, every call completes at once, and all visible
-//! order comes from ordered maps, so that a simulation replays exactly.
+//! It is for tests, for trying Redrive out, and the baseline that a durable store is measured against. It keeps the
+//! contract of [`Store`](crate::Store) except for durability. One lock guards everything, every call completes at once,
+//! and every visible order comes from ordered maps, so that a simulation replays exactly.
 //!
-//! Superseded versions of a policy are kept until the policy is deleted: people write policies, so there are few.
+//! Superseded versions of a policy are kept until the policy is deleted: policies are written by hand, so there are
+//! few.
 
 mod announce;
 mod blobs;

@@ -8,14 +8,14 @@ use redrive_core::{PolicyId, TenantId, Timestamp, policy};
 use super::state::{State, Tenant};
 use crate::{DeletePolicy, Expected, PolicyVersion, PutPolicy};
 
-/// A policy, or what is left of one that was deleted: the number that its next version must exceed.
+/// A policy, or the record of a deleted one: the number that its next version must exceed.
 #[derive(Debug, Default)]
 pub(super) struct PolicyEntry {
-    /// Oldest first; the last one is current. Empty once deleted.
+    /// The versions, oldest first; the last one is current. Empty once the policy is deleted.
     versions: Vec<PolicyVersion>,
-    /// The highest version ever, so that a number never comes to mean something else.
+    /// The highest version ever, so that a version number is never used twice.
     newest: u32,
-    /// Tasks that have not ended, whatever version they were accepted with.
+    /// The number of tasks that have not ended, whatever version they were accepted with.
     pub(super) pins: u64,
 }
 
@@ -91,7 +91,7 @@ impl State {
         DeletePolicy::Done
     }
 
-    /// Whether this version is kept: a deleted policy has none.
+    /// Whether this version exists: a deleted policy has none.
     pub(super) fn has_policy(&self, tenant: &TenantId, policy: &PolicyRef) -> bool {
         self.tenant_policy(tenant, &policy.id).is_some_and(|entry| entry.has(policy.version))
     }

@@ -1,4 +1,4 @@
-//! Putting a dead letter back to work.
+//! Replaying dead letters.
 
 use redrive_core::Timestamp;
 

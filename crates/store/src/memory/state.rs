@@ -1,4 +1,4 @@
-//! What the memory store holds, and the indexes that follow every change of a task.
+//! The memory store's data, and the indexes that follow every change of a task.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::blobs::Kept;
 use super::policies::PolicyEntry;
 use crate::{Blob, ClaimedTask, Lease, TaskDetail, Token};
 
-/// Everything. Changed only under the store's lock, one whole call at a time.
+/// All data of the store. Changed only under the store's lock, one whole call at a time.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) closed: bool,
@@ -20,7 +20,7 @@ pub(super) struct State {
     /// Boxed, so that a full tree node splits by moving pointers.
     pub(super) tasks: BTreeMap<TaskId, Box<Entry>>,
     pub(super) indexes: Indexes,
-    /// Objects that hold bodies, the condemned ones too until they are forgotten.
+    /// Objects that hold bodies, including condemned ones until they are forgotten.
     pub(super) blobs: BTreeMap<Blob, Kept>,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct Entry {
     pub(super) task: Task,
     pub(super) request: Arc<Request>,
     pub(super) fingerprint: Fingerprint,
-    /// The lease of the last claim; it means something only while the task is in flight.
+    /// The lease of the last claim; valid only while the task is in flight.
     pub(super) lease: Lease,
     pub(super) attempts: Vec<Attempt>,
     pub(super) answer: Option<Answer>,
-    /// It is a dead letter, and nobody has said that its alert was raised.
+    /// Whether it is a dead letter whose alert has not been confirmed.
     pub(super) is_unannounced: bool,
 }
 
-/// Ways to find tasks without looking at all of them.
+/// Indexes to find tasks without a scan of all of them.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     /// Pending tasks by lane and class, earliest due first; a class without any is absent.
@@ -50,15 +50,15 @@ pub(super) struct Indexes {
     /// Dead letters whose alert is still to be raised, by when they ended.
     pub(super) unannounced: BTreeSet<(Timestamp, TaskId)>,
     pub(super) tenants: BTreeMap<TenantId, Tenant>,
-    /// How many bodies of tasks are in each blob; one that holds none is absent.
+    /// How many bodies of tasks are in each blob; a blob with none is absent.
     pub(super) bodies: BTreeMap<Blob, usize>,
 }
 
-/// What one tenant has.
+/// The data of one tenant.
 #[derive(Debug, Default)]
 pub(super) struct Tenant {
     pub(super) ids: BTreeSet<TaskId>,
-    /// Looked up, never iterated: its order is random.
+    /// Used for lookups only, never iterated: its order is random.
     pub(super) keys: HashMap<IdempotencyKey, TaskId>,
     /// By status, in the order of [`Status::ALL`].
     pub(super) counts: [u64; Status::ALL.len()],
@@ -98,7 +98,7 @@ impl Entry {
         self.lease
     }
 
-    /// The blobs that it refers to.
+    /// The blobs that the task refers to.
     fn blobs(&self) -> impl Iterator<Item = Blob> {
         let answer = self.answer.as_ref().map(|answer| &answer.body);
         let stored = [Some(&self.request.body), answer].into_iter().flatten().filter_map(Body::stored);
@@ -119,7 +119,7 @@ impl Entry {
 }
 
 impl Indexes {
-    /// Enters a task under its present state.
+    /// Adds a task to the indexes under its present state.
     pub(super) fn add(&mut self, entry: &Entry) {
         let task = &entry.task;
         match task.status {
@@ -146,7 +146,7 @@ impl Indexes {
         }
     }
 
-    /// Takes a task out from where [`add`](Indexes::add) entered it; its state must be the same as then.
+    /// Removes a task from where [`add`](Indexes::add) put it; its state must be the same as then.
     pub(super) fn remove(&mut self, entry: &Entry) {
         let task = &entry.task;
         match task.status {

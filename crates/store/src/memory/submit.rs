@@ -1,4 +1,4 @@
-//! Keeping new tasks.
+//! Storing new tasks.
 
 use std::collections::hash_map;
 
@@ -7,7 +7,7 @@ use redrive_core::{Task, Timestamp};
 use super::state::{Entry, State};
 use crate::{Lease, NewTask, Start, Submitted, Token};
 
-/// What a task that was never claimed holds in place of a lease: its first claim gets token 1.
+/// The placeholder for the lease of a task that was never claimed: its first claim gets token 1.
 const NO_LEASE: Lease = Lease { token: Token(0), since: Timestamp::from_millis(0), until: Timestamp::from_millis(0) };
 
 impl State {

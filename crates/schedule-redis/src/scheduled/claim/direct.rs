@@ -1,4 +1,4 @@
-//! Claiming from the store alone.
+//! Claiming from the store without the index.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::pending_changes::Change;
 use crate::schedule::{Gone, Queue};
 use crate::state::State;
 
-/// Claims from the store, and brings the index up to date with what came of it.
+/// Claims from the store, and updates the index with the outcome.
 pub(super) async fn claim(state: &State, rooms: Vec<LaneRoom>, most: usize, terms: Terms) -> Found {
     let mut found = Found::default();
     if rooms.is_empty() {
@@ -31,7 +31,7 @@ pub(super) async fn claim(state: &State, rooms: Vec<LaneRoom>, most: usize, term
     found
 }
 
-/// Removes what was claimed from the index.
+/// Removes claimed tasks from the index.
 async fn bring_up_to_date(state: &State, claims: &Claims) {
     let mut gone: BTreeMap<Queue, Vec<Gone>> = BTreeMap::new();
     for claimed in &claims.claimed {
@@ -45,7 +45,8 @@ async fn bring_up_to_date(state: &State, claims: &Claims) {
     join_all(removing.collect::<Vec<_>>()).await;
 }
 
-/// A suspect none of whose tasks were in the index stays one; whatever else, there is no hurry.
+/// Removes tasks of one class of a lane. The class stays a suspect if none of its tasks were in the index. For any
+/// other class the removal is queued, because it is not urgent.
 async fn remove(state: &State, queue: Queue, left: &LaneDue, gone: Vec<Gone>) {
     if state.suspects.due(&queue).is_none() || !state.partitions.is_complete(&left.lane) {
         return state.note(gone.into_iter().map(Change::Gone));
@@ -61,8 +62,8 @@ async fn remove(state: &State, queue: Queue, left: &LaneDue, gone: Vec<Gone>) {
     }
 }
 
-/// What the index called a task before it was claimed. Every claim adds one to the token; were it otherwise, something
-/// out of date would stay in the index, and be left out when it is taken.
+/// The index entry of a task before it was claimed. Every claim adds one to the token. If that were not so, an outdated
+/// entry would stay in the index, and the store would reject it when it is taken.
 fn as_it_waited(claimed: &ClaimedTask) -> Gone {
     let token = Token(claimed.lease.token.0.saturating_sub(1));
     let (lane, class) = claimed_from(&claimed.task);

@@ -1,4 +1,4 @@
-//! Claiming by the index.
+//! Claiming through the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::pending_changes::Change;
 use crate::schedule::{Queue, Take, Turn};
 use crate::state::State;
 
-/// How often a room is asked again within one claim because what it gave was out of date.
+/// How often a room is tried again within one claim because its tasks were out of date.
 const ROUNDS: usize = 4;
 
-/// Takes up to `most` tasks that are due from the index and has the store confirm them. Also answers the rooms that the
-/// index does not know well enough, each with the places that it still has.
+/// Takes up to `most` due tasks from the index and lets the store confirm them. Also returns the rooms for which the
+/// index cannot answer, each with its remaining places.
 pub(super) async fn claim(
     state: &State,
     mut rooms: Vec<LaneRoom>,
@@ -39,7 +39,7 @@ pub(super) async fn claim(
             }
             Err(error) => {
                 found.error = Some(error);
-                // All of it was put back: what was due before is due now.
+                // All tasks were put back, so they are due now.
                 found.left.values_mut().for_each(|next_due| *next_due = Some(terms.now));
                 break;
             }
@@ -48,8 +48,8 @@ pub(super) async fn claim(
     (found, unknown)
 }
 
-/// How many tasks to take for each room: all that fit, or, where that would be more than `most`, as many as are due, room by
-/// room until `most` are shared out.
+/// How many tasks to take for each room: all that fit. If that is more than `most`, as many as are due, room by room
+/// until `most` is reached.
 async fn share_out(state: &State, rooms: &[LaneRoom], most: usize, due_by: Timestamp) -> Vec<Turn> {
     let turn = |room: &LaneRoom, tasks| Turn { lane: room.lane.clone(), class: room.class, tasks };
     if places_in_all(rooms) <= most {
@@ -59,7 +59,7 @@ async fn share_out(state: &State, rooms: &[LaneRoom], most: usize, due_by: Times
     let counts = state.schedule.count_due(&queues, due_by).await;
     let mut left = most;
     let share = |(room, count): (&LaneRoom, Result<usize, _>)| {
-        // Where there is no answer, taking will find out that there is none.
+        // Without an answer, the take will fail too.
         let tasks = places(room).min(count.unwrap_or_default()).min(left);
         left -= tasks;
         turn(room, tasks)
@@ -86,7 +86,7 @@ async fn take(
         let queue = queue_of(room);
         match answer {
             Ok(Take::Taken(taken)) => {
-                // A suspect that is not due yet is due then: the index does not know of it.
+                // A suspect's task is not in the index, so its due time counts as well.
                 let next_due = [taken.next_due, state.suspects.due(&queue)].into_iter().flatten().min();
                 found.left.insert(queue, next_due);
                 let with_slot = |(place, task)| Taken { task, has_slot: place < room.slots };
@@ -105,14 +105,14 @@ async fn take(
     tasks
 }
 
-/// What the store said to what was taken.
+/// The store's answer for the taken tasks.
 struct Confirmed {
     claimed: Vec<ClaimedTask>,
-    /// Classes of lanes in which a task could not be claimed for want of a slot, and when the first such task is due.
+    /// Classes of lanes in which a task could not be claimed for lack of a slot, and when the first such task is due.
     ended: BTreeMap<Queue, Timestamp>,
 }
 
-/// Has the store claim what was taken, or puts it back.
+/// Claims the taken tasks in the store, or puts them back.
 async fn confirm(state: &State, taken: Vec<Taken>, terms: Terms) -> Result<Confirmed, Error> {
     let Some(shared) = state.store.shared().filter(|_| !taken.is_empty()) else {
         return Ok(Confirmed { claimed: Vec::new(), ended: BTreeMap::new() });
@@ -135,7 +135,7 @@ async fn confirm(state: &State, taken: Vec<Taken>, terms: Terms) -> Result<Confi
     }
 }
 
-/// Puts back what was left out for want of a slot, and all that was taken behind it without one.
+/// Puts back the tasks that were left out for lack of a slot, and all that were taken behind them without one.
 async fn put_back_without_slot(
     state: &State,
     taken: Vec<Taken>,
@@ -157,14 +157,14 @@ async fn put_back_without_slot(
     join_all(looking).await.into_iter().flatten().collect()
 }
 
-/// Drops what is out of date, up to the first task that is as the index has it: that one has no slot. What is behind it has
-/// its turn later.
+/// Drops outdated tasks, up to the first one that is as the index has it: that one has no slot. The tasks behind it are
+/// checked later.
 async fn without_outdated(state: &State, mut tasks: Vec<PendingTask>) -> Vec<PendingTask> {
     let mut outdated = 0;
     for task in &tasks {
         match state.is_waiting(task).await {
             Some(false) => outdated += 1,
-            // If it is unknown, it is kept: it does no harm in the index.
+            // If it is unknown, the task is kept: it does no harm in the index.
             Some(true) | None => break,
         }
     }
@@ -176,8 +176,8 @@ fn put_back(state: &State, tasks: impl IntoIterator<Item = PendingTask>) {
 }
 
 impl Found {
-    /// Adds what was claimed, and answers the rooms that have both places and due work left, because some of what they
-    /// gave was out of date.
+    /// Adds the claimed tasks. Returns the rooms that have both places and due tasks left, because some of their tasks
+    /// were out of date.
     fn unfilled(&mut self, rooms: Vec<LaneRoom>, confirmed: Confirmed, due_by: Timestamp) -> Vec<LaneRoom> {
         let Confirmed { claimed, ended } = confirmed;
         let mut count: BTreeMap<Queue, usize> = BTreeMap::new();

@@ -1,21 +1,21 @@
 //! Claims: due tasks are taken from the index, and the store confirms each.
 //!
-//! Which tasks are claimed is the store's decision alone: it claims those of the taken ones that are pending, due by the
-//! same moment and of the same token, and whatever else it was asked for directly. So nothing that the index says, or does
-//! not say, can make a task be sent twice, too early or after its end. What can go wrong is that a task is *missing* from
-//! the index, and each way for that to happen ends with the task being found:
+//! The store alone decides which tasks are claimed: those of the taken ones that are pending, due by the same time and
+//! of the same token, and those that are claimed from it directly. So no error of the index can make a task be sent
+//! twice, too early or after its end. What can go wrong is that a task is *missing* from the index, and in each such
+//! case the task is found again:
 //!
 //! - The store left it out although it is pending and has a slot. It was taken by a score that is its due time, and
-//!   `due_by` is the same in both places, whatever the clocks of other processes say: so it is due in the store too, unless
-//!   it was changed at that very moment. Whoever changes a task adds it again with what it is then. (A change that is taken
-//!   back after all, by a process that dies in the middle of it, is one for the look below.)
-//! - The store left it out because its next attempt is its last and it has no slot, or because it stands behind such a
-//!   task. It is put back, with all that was taken behind it.
-//! - The store did not answer. All that were taken are put back, with their old due times; those that were claimed
+//!   `due_by` is the same in both places, whatever the clocks of other processes show. So it is due in the store too,
+//!   unless it was changed at that very moment. A process that changes a task adds it again with its new state. (A
+//!   change that is rolled back because its process dies is found by the scan below.)
+//! - The store left it out because its next attempt is its last and it has no slot, or because it comes after such a
+//!   task. It is put back, with all that were taken behind it.
+//! - The store did not answer. All taken tasks are put back, with their old due times. Those that were claimed
 //!   nevertheless are out of date then, and are left out when they are taken again.
 //! - Redis did not answer. The lane becomes a suspect (see [`suspects`](crate::suspects)) and is claimed from the store.
-//! - This process dies. The task is pending in the store, overdue, and not in the index: every other process finds that
-//!   out with its next look at the store, and claims the lane from there.
+//! - This process dies. The task is pending in the store, overdue, and not in the index. Every other process notices
+//!   that with its next scan of the store, and claims the lane from there.
 
 mod direct;
 mod indexed;
@@ -44,12 +44,12 @@ pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims
         found.merge(directly);
         (found, unknown)
     } else {
-        // How much one of them finds decides how much is left for the other.
+        // How much one finds decides how much is left for the other.
         let (mut found, unknown) = indexed::claim(state, by_index, most, terms).await;
         found.merge(direct::claim(state, by_store, most.saturating_sub(found.count()), terms).await);
         (found, unknown)
     };
-    // What the index turned out not to know well enough.
+    // The rooms for which the index could not answer.
     found.merge(direct::claim(state, unknown, most.saturating_sub(found.count()), terms).await);
     let claims = found.into_claims(rooms)?;
     for ClaimedTask { task, .. } in &claims.claimed {
@@ -58,7 +58,7 @@ pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims
     Ok(claims)
 }
 
-/// What holds for all tasks of one claim.
+/// The parameters of all tasks of one claim.
 #[derive(Clone, Copy)]
 struct Terms {
     due_by: Timestamp,
@@ -66,7 +66,7 @@ struct Terms {
     now: Timestamp,
 }
 
-/// The class of a lane that a room is in.
+/// The class of a lane that a room belongs to.
 fn queue_of(room: &LaneRoom) -> Queue {
     (room.lane.clone(), room.class)
 }
@@ -85,7 +85,7 @@ pub(super) fn claimed_from(task: &Task) -> Queue {
     (task.lane.clone(), if task.attempt_in_run() <= 1 { Class::First } else { Class::Retry })
 }
 
-/// What was found for each class of a lane.
+/// The results for each class of a lane.
 #[derive(Default)]
 struct Found {
     claimed: BTreeMap<Queue, Vec<ClaimedTask>>,
@@ -112,7 +112,7 @@ impl Found {
         self.claimed.values().map(Vec::len).sum()
     }
 
-    /// The answer, room by room in the order asked. What was claimed must be answered, whatever else failed.
+    /// The answer, room by room in the order of the request. Claimed tasks must be returned, whatever else failed.
     fn into_claims(mut self, rooms: Vec<LaneRoom>) -> Result<Claims, Error> {
         match self.error.take() {
             Some(error) if self.claimed.is_empty() => return Err(error),

@@ -1,7 +1,7 @@
-//! Claims around rows that make a statement fail, such as one whose token has no successor.
+//! Claims that work around rows that make a statement fail, such as a row whose token cannot be incremented.
 //!
-//! A statement that fails leases nothing. It is made again for each half of what was wanted, and so on, until what fails
-//! stands alone: a task is set aside, and the others are claimed.
+//! A statement that fails leases nothing. It is repeated for each half of the rooms or tasks, and so on, until the
+//! failing task is alone. That task is set aside, and the others are claimed.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::failure::Failure;
 use crate::floors::{Index, Look};
 use crate::ops::set_aside::{Damaged, SeenTask, readable};
 
-/// How long a lane waits from which nothing can be claimed, or that has a task which can be neither claimed nor set aside:
-/// every claim from it fails as a whole.
+/// How long a lane is skipped if nothing can be claimed from it, or if one of its tasks can be neither claimed nor set
+/// aside: every claim from it fails as a whole.
 const FAILED_FOR: Duration = Duration::from_secs(1);
-/// For how long a claim is made in parts. What was claimed by then must be answered before the call's time is over.
+/// How long a claim may be split into parts. The claimed tasks must be returned before the call timeout.
 const PARTS_FOR: Duration = Duration::from_secs(10);
 
 /// Claims due tasks of these rooms.
@@ -38,7 +38,7 @@ pub(crate) async fn claim(
     }
 }
 
-/// Claims what can be claimed of each part of the rooms.
+/// Claims each part of the rooms, as far as that is possible.
 async fn claim_parts(
     connection: &Connection,
     claimant: Claimant<'_>,
@@ -72,7 +72,7 @@ async fn claim_parts(
                 claims.lanes.extend(part.lanes);
             }
             Err(failure) if claims.claimed.is_empty() && !failure.is_about_a_row() => return Err(failure),
-            // What was claimed must be answered.
+            // The tasks that were claimed before must be returned.
             Err(failure) => {
                 tracing::debug!(%failure, lanes = rooms.len(), "some lanes could not be claimed from");
                 claims.lanes.extend(rooms.iter().map(|room| due_after(FAILED_FOR, room, request)));
@@ -82,7 +82,7 @@ async fn claim_parts(
     Ok(claims)
 }
 
-/// The first tasks of a class of a lane, from where the claim that failed started.
+/// The first tasks of a class of a lane, from the floor of the claim that failed.
 const FIRST: &str = "
 SELECT tenant, id, token FROM redrive.live
 WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL AND due_at <= $4 AND due_at >= $6
@@ -148,7 +148,7 @@ fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
     Ok(Damaged::task(tenant, waiting(id, token), failure))
 }
 
-/// Claims these very tasks.
+/// Claims exactly these tasks.
 pub(crate) async fn claim_known(
     connection: &Connection,
     claimant: Claimant<'_>,
@@ -162,7 +162,7 @@ pub(crate) async fn claim_known(
     }
 }
 
-/// What was claimed in parts, and whether a task was met that can be neither claimed nor set aside.
+/// The tasks that were claimed in parts, and whether a task can be neither claimed nor set aside.
 struct Parts {
     claimed: Vec<ClaimedTask>,
     is_stuck: bool,
@@ -194,8 +194,8 @@ async fn claim_known_parts(
     Ok(Parts { claimed, is_stuck })
 }
 
-/// PostgreSQL refuses to lease this one task: sets it aside, and says whether that worked. A damaged page is no reason to: that is
-/// a matter for the operator.
+/// Sets aside a task that PostgreSQL refuses to lease; returns whether that worked. A task on a damaged page is not set
+/// aside: the operator must repair the page.
 async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &KnownTask, failure: &Failure) -> bool {
     let seen = waiting(task.id.into(), task.token.0.cast_signed());
     let refused = Damaged::task(task.tenant.as_str(), seen, failure).refused();
@@ -206,7 +206,7 @@ async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &Known
     claimant.aside.put_or_warn(connection, &[refused]).await > 0
 }
 
-/// A task that waits.
+/// A pending task.
 fn waiting(id: Uuid, token: i64) -> SeenTask {
     SeenTask { id, token: Some(token), lease_until: None, is_claimed: false, is_refused: false }
 }

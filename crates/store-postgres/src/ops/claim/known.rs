@@ -1,4 +1,4 @@
-//! Tasks that an index elsewhere names.
+//! Claims of tasks that an index outside of the database names.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,13 @@ use crate::codec::{Uuid, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// By id and token, as an index elsewhere knows them. A row that somebody else is just claiming is not waited for. A last
-/// attempt without a slot ends its class of the lane, as in a room: what comes behind it without a slot is left out too.
+/// Finds tasks by id and token, as such an index holds them. A row that another process is claiming is skipped without
+/// waiting. A last attempt without a slot ends its class of the lane, as in a room: the tasks behind it without a slot
+/// are left out too.
 ///
-/// `num_nulls` and not `IS NULL`: that keeps the index of due work out of the planner's choice. In a table that was never
-/// analysed, or only while it was empty, it prefers that one to the primary key, even for a custom plan, and reads all
-/// that the tenant has pending for every task.
+/// `num_nulls` and not `IS NULL`: that keeps the planner from using the index of due tasks. In a table that was never
+/// analysed, or only while it was empty, the planner prefers that index to the primary key, even for a custom plan, and
+/// then reads all pending tasks of the tenant for every task.
 const CLAIM_KNOWN: &str = concat!(
     "WITH known AS MATERIALIZED (
          SELECT * FROM unnest($4::text[], $5::uuid[], $6::bigint[], $7::boolean[]) WITH ORDINALITY

@@ -1,8 +1,8 @@
-//! Leasing due work.
+//! Leasing due tasks.
 //!
-//! `rooms` claims for all classes of lanes that have room, `known` claims tasks that an index elsewhere names, `around` claims
-//! what can be claimed when a row makes such a statement fail. A claim never waits: a row that another process is just
-//! claiming is skipped.
+//! `rooms` claims for all classes of lanes that have room. `known` claims tasks that an index outside of the database
+//! names. `around` claims the rest when a row makes such a statement fail. A claim never waits for a lock: a row that
+//! another process is claiming is skipped.
 
 mod around;
 mod known;
@@ -19,9 +19,10 @@ use crate::codec::{
 use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
 
-/// What a claim changes in a row, and what it answers. A lease that would end after the end of time ends then. It is an
-/// insertion that always meets its row, because an UPDATE would have to be joined to what was picked: the planner may
-/// believe that the queue is small, and walk all of it. Only what a row cannot be without is inserted.
+/// The part of a claim that leases the picked rows and returns them. A lease whose end would overflow ends at the
+/// highest time. It is an INSERT whose row always exists already, because an UPDATE would need a join to the picked
+/// rows: the planner may believe that the queue is small, and scan all of it. Only the required columns are
+/// inserted.
 macro_rules! lease_and_answer {
     () => {
         concat!(
@@ -61,8 +62,8 @@ macro_rules! lease_and_answer {
 
 use lease_and_answer;
 
-/// Whether the next attempt of a row of `live` is the last of its run. The task itself is asked only where the row does not
-/// say how many attempts there are.
+/// Whether the next attempt of a row of `live` is the last of its run. The row in `tasks` is read only if `live` does
+/// not have the maximum number of attempts.
 macro_rules! is_last {
     () => {
         "live.attempt_number - live.attempts_before + 1 >= coalesce(live.max_attempts, (
@@ -72,22 +73,22 @@ macro_rules! is_last {
 }
 use is_last;
 
-/// Who claims, and where what cannot be understood goes.
+/// The claiming process, and where it sets unreadable rows aside.
 #[derive(Clone, Copy)]
 pub(crate) struct Claimant<'a> {
     pub(crate) node: &'a str,
     pub(crate) aside: &'a Aside,
 }
 
-/// What a claim leased.
+/// The tasks that a claim leased.
 #[derive(Default)]
 struct Leased {
-    /// Each with the place of its row.
+    /// The tasks, each with the index of its row.
     claimed: Vec<(usize, ClaimedTask)>,
     damaged: Vec<Damaged>,
 }
 
-/// Where the columns of `live` begin that every claim answers besides.
+/// Where the additional columns of `live` start that every claim returns.
 const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT;
 
 impl Leased {
@@ -101,7 +102,7 @@ impl Leased {
     }
 }
 
-/// The task of a row that ends with tenant and id of `live`: what is damaged may be that its row in `tasks` is gone.
+/// The unreadable task of a row that ends with tenant and id of `live`: its row in `tasks` may be missing.
 pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &Failure) -> Result<Damaged, Failure> {
     let mut cells = Cells::from(row, LIVE_COLUMNS);
     let (tenant, id): (&str, _) = (cells.get()?, cells.get()?);

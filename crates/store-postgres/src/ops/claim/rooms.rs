@@ -1,6 +1,7 @@
-//! One statement for all classes of lanes that have room.
+//! Claims for all classes of lanes that have room, in one statement.
 //!
-//! What is left in each room is asked right behind, in a statement of its own, which sees what this one did.
+//! The next due time of each room is read by a second statement that is sent right behind. It reads what the claim
+//! wrote.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,18 +17,18 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::floors::{Index, Look};
 
-/// How long a lane waits for what is due in it and is locked by another transaction.
+/// How long a lane waits for a due task that another transaction has locked.
 pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
 
-/// How long a commit takes in which another process lets tasks wait that are due as it begins. A claim walks past what died in
-/// this time.
+/// How long a commit of another process takes whose tasks are due as it begins. A claim passes the index entries that
+/// died in this time.
 const COMMIT: Duration = Duration::from_millis(100);
-/// The same where nothing was claimed: there is less of a hurry.
+/// The same time for when nothing was claimed: then a longer time is affordable.
 const SLOW_COMMIT: Duration = Duration::from_secs(5);
 
-/// Rooms are walked in their order, each along the index of due work from its floor on, row by row until `most` are picked:
-/// what is not picked is not locked. `ends` is above zero from the first last attempt on that has no slot; a window without an
-/// order numbers rows as they come, so nothing is sorted.
+/// Rooms are served in their order, each by a scan of the index of due tasks from its floor on, row by row until `most`
+/// are picked. Rows that are not picked are not locked. `ends` is above zero from the first last attempt on that has no
+/// slot. A window without an order numbers rows as they come, so nothing is sorted.
 const CLAIM: &str = concat!(
     "WITH room AS MATERIALIZED (
          SELECT * FROM unnest($4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[], $11::bigint[])
@@ -116,7 +117,7 @@ pub(super) async fn claim(
     let places = Places::of(rooms);
     let mut claimed: Vec<_> = claimed.into_iter().map(|(at, claimed)| (places.of_row(&rows[at]), claimed)).collect();
     claimed.sort_by_key(|(place, claimed)| (*place, claimed.task.next_attempt_at, claimed.task.id));
-    // What was claimed must be answered. A room of which nothing is known has its next turn at once, and is asked then.
+    // The claimed tasks must be returned. A room whose rest is unknown is claimed from again at once.
     let left = left.unwrap_or_default();
     let served: HashSet<usize> = rows.iter().filter_map(|row| places.of_row(row)).collect();
     let newest = newest_due(&claimed);
@@ -127,10 +128,11 @@ pub(super) async fn claim(
                 look.answer(Index::of(room), floor);
                 next_due
             }
-            // A due time that makes no sense is that of a task that the next claim sets aside.
+            // An invalid due time belongs to a task that the next claim sets aside.
             Some(Err(_)) | None => Some(*now),
         };
-        // What is due, has a slot and could not be had is locked by another transaction: asking at once would find the same.
+        // A due task with a slot that could not be claimed is locked by another transaction: an immediate claim would
+        // find the same.
         let is_locked = room.slots > 0 && rows.len() < *most && !served.contains(&at);
         let next_due = match next_due {
             Some(due) if is_locked && due <= *due_by => Some(due.max(now.after(LOCKED_FOR))),
@@ -153,20 +155,21 @@ fn newest_due(claimed: &[(Option<usize>, ClaimedTask)]) -> HashMap<usize, Timest
     newest
 }
 
-/// Where the next claim of a room may start, after one that started at `floor`. What is left was read by a snapshot, so it
-/// includes what others have locked. What others are just writing is not seen yet: it is due about now, or a little before.
+/// The floor for the next claim of a room, after one that started at `floor`. The rest of the room was read with a
+/// snapshot, so it includes rows that other transactions have locked. Tasks that other transactions are just writing
+/// are not visible yet: they are due about now, or a little before.
 fn floor_after(floor: i64, newest_claimed: Option<Timestamp>, left: Option<Timestamp>, now: Timestamp) -> i64 {
     let before = |time| millis(now.before(time));
     let seen = match (newest_claimed, left) {
         (Some(newest), left) => millis(newest).min(left.map_or(i64::MAX, millis)),
         (None, Some(left)) => millis(left).min(floor.max(before(SLOW_COMMIT))),
-        // Nothing was there, which tells of nothing that comes.
+        // The room was empty, so nothing is known of the next task.
         (None, None) => floor,
     };
     seen.min(before(COMMIT))
 }
 
-/// Which room a task belongs to.
+/// The room that a task belongs to.
 struct Places<'a>(HashMap<(&'a str, &'a str, i16), usize>);
 
 impl<'a> Places<'a> {
@@ -183,7 +186,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A number of tasks as PostgreSQL counts them.
+/// A number of tasks as PostgreSQL's `bigint`.
 fn count(tasks: usize) -> i64 {
     i64::try_from(tasks).unwrap_or(i64::MAX)
 }

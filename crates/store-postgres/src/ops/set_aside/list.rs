@@ -1,4 +1,4 @@
-//! What is set aside.
+//! Listing the rows that are set aside.
 
 use redrive_store::{SetAside, UnreadableRow};
 use tokio_postgres::types::Type;

@@ -1,9 +1,9 @@
-//! Rows that this program cannot understand: set aside, so that they hold up nothing else.
+//! Rows that this program cannot read: they are set aside, so that they affect nothing else.
 //!
-//! A row was changed by hand, or a newer program wrote it. A task that is set aside is hidden from claims and from the search
-//! for expired leases; nothing is counted and nothing is lost. Policy versions and blobs are in nobody's way: of them only a
-//! note is made. Several programs share the database, and one may understand what another does not, so every process takes
-//! back what it understands: at its start, and again every few seconds.
+//! Such a row was changed by hand, or a newer program wrote it. A task that is set aside is hidden from claims and from
+//! the search for expired leases; nothing is counted and nothing is lost. Unreadable policy versions and blobs block no
+//! other row, so they are only recorded. Several programs share the database, and one may read what another cannot. So
+//! every process takes back the rows that it can read: at its start, and again every few seconds.
 
 mod list;
 mod put;
@@ -22,12 +22,12 @@ use crate::codec::{Cells, LEASE_UNTIL_COLUMN, TOKEN_COLUMN, Uuid};
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// The most rows that one call sets aside; what is left is met by the next. A million bad rows must not hold a call up.
+/// The most rows that one call sets aside; the next call finds the others. A million bad rows must not block a call.
 pub(crate) const AT_ONCE: usize = 500;
-/// How many rows are remembered as logged before they are forgotten.
+/// How many logged rows are remembered before the memory is cleared.
 const LOGGED: usize = 10_000;
 
-/// A row that could not be understood.
+/// A row that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Damaged {
     tenant: String,
@@ -38,21 +38,23 @@ pub(crate) struct Damaged {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum What {
     Task(SeenTask),
-    /// By its number and its policy's name.
+    /// A policy version, by its number and its policy's name.
     PolicyVersion(String),
-    /// By its record.
+    /// A blob, by its record.
     Blob(String),
 }
 
-/// A task as it was read. One that has changed since is not set aside: another program may understand it.
+/// A task as it was read. A task that has changed since is not set aside, because another program may be able to read
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SeenTask {
     pub(crate) id: Uuid,
     pub(crate) token: Option<i64>,
     pub(crate) lease_until: Option<i64>,
-    /// Whether the call that read it had just claimed it: the attempt is taken back.
+    /// Whether the call that read it had just claimed it. If so, the attempt is taken back.
     pub(crate) is_claimed: bool,
-    /// Whether PostgreSQL refused to change it. Only a start takes such a row back, because reading does not tell.
+    /// Whether PostgreSQL refused to change it. Such a row is taken back only at a start, because reading it does not
+    /// show whether PostgreSQL still refuses.
     pub(crate) is_refused: bool,
 }
 
@@ -61,7 +63,7 @@ impl Damaged {
         Damaged { tenant: tenant.to_owned(), what: What::Task(seen), problem: problem.to_string() }
     }
 
-    /// The task of a row that begins with the columns of a task.
+    /// The task of a row whose first columns are those of a task.
     pub(crate) fn task_row(row: &Row, problem: impl fmt::Display) -> Result<Self, Failure> {
         let mut cells = Cells::of(row);
         let (tenant, id) = (cells.get()?, cells.get()?);
@@ -80,7 +82,7 @@ impl Damaged {
         Damaged { tenant: tenant.to_owned(), what: What::Blob(record.to_owned()), problem: problem.to_string() }
     }
 
-    /// The same, of a task that PostgreSQL refused to change.
+    /// Marks the task as one that PostgreSQL refused to change.
     pub(crate) fn refused(mut self) -> Self {
         if let What::Task(seen) = &mut self.what {
             seen.is_refused = true;
@@ -108,7 +110,7 @@ const TASK: &str = "task";
 const POLICY_VERSION: &str = "policy version";
 const BLOB: &str = "blob";
 
-/// What was read of a row, or `None` if it cannot be understood: then it is noted in `damaged`.
+/// The value that was read from a row, or `None` if it is unreadable: then the row is added to `damaged`.
 pub(crate) fn readable<T>(
     read: Result<T, Failure>,
     damaged: &mut Vec<Damaged>,
@@ -135,7 +137,8 @@ impl Aside {
         Aside { node: node.to_owned(), logged: Mutex::default() }
     }
 
-    /// Sets rows aside, a bounded number of them; says how many were not before. Inside a transaction they are set aside if that commits.
+    /// Sets rows aside, a bounded number of them; returns how many were not set aside before. Inside a transaction they
+    /// are set aside if it commits.
     pub(crate) async fn put(&self, connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
         let mut fresh = 0;
         for damaged in damaged.iter().take(AT_ONCE) {
@@ -147,8 +150,8 @@ impl Aside {
         Ok(fresh)
     }
 
-    /// The same, outside of a transaction, for a call that has found something else as well and must answer it. A row that
-    /// cannot be set aside keeps none of the others.
+    /// Sets rows aside outside of a transaction, for a call that must return its other results. A row that cannot be
+    /// set aside does not affect the others.
     pub(crate) async fn put_or_warn(&self, connection: &Connection, damaged: &[Damaged]) -> usize {
         let mut fresh = 0;
         for damaged in damaged.iter().take(AT_ONCE) {
@@ -170,7 +173,7 @@ impl Aside {
         fresh
     }
 
-    /// Once for each row: it is met again and again.
+    /// Logs a row that cannot be set aside, once for each row: it is found again and again.
     pub(crate) fn log_stuck(&self, damaged: &Damaged, failure: &Failure) {
         let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
         if self.is_news(kind, tenant, &name) {
@@ -186,7 +189,7 @@ impl Aside {
         logged.insert((kind, tenant.to_owned(), name.to_owned()))
     }
 
-    /// A row may be set aside again and again while a newer program takes it back.
+    /// Logs a row that was set aside, once: it may be set aside again and again while a newer program takes it back.
     fn log(&self, damaged: &Damaged) {
         let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
         if self.is_news(kind, tenant, &name) {

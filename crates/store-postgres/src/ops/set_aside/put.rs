@@ -7,7 +7,7 @@ use crate::codec::Cells;
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// Whether the row was not set aside before.
+/// Sets the row aside; returns whether it was not set aside before.
 pub(super) async fn put(connection: &Connection, node: &str, damaged: &Damaged) -> Result<bool, Failure> {
     match &damaged.what {
         What::Task(seen) => match hide_live(connection, node, damaged, seen).await? {
@@ -21,13 +21,13 @@ pub(super) async fn put(connection: &Connection, node: &str, damaged: &Damaged) 
 
 enum Found {
     Hidden,
-    /// It is not as it was seen, or it was hidden before.
+    /// The row has changed since it was read, or is hidden already.
     Changed,
     NotLive,
 }
 
-/// The number is the end of time, as in a lease that never ends. A task that was claimed by this very call was pending, and
-/// its attempt does not count.
+/// Hides a task by a lease that never ends: the number is the highest time. A task that was claimed by this very call
+/// was pending, and its attempt is taken back.
 const HIDE_LIVE: &str = "
 WITH seen AS MATERIALIZED (
     SELECT * FROM redrive.live WHERE tenant = $1 AND id = $2 FOR UPDATE
@@ -86,7 +86,7 @@ async fn hide_live(connection: &Connection, node: &str, damaged: &Damaged, seen:
     })
 }
 
-/// An alert that cannot be raised must not stand before the others.
+/// Records an ended task and marks its alert as confirmed: an alert that cannot be raised must not block the others.
 const NOTE_ENDED: &str = "
 WITH silenced AS (
     UPDATE redrive.dead_letters SET announced = true WHERE tenant = $1 AND id = $2 AND NOT announced RETURNING id

@@ -1,6 +1,6 @@
-//! Taking back what this program understands.
+//! Taking back rows that this program can read.
 //!
-//! Rows are read as they would be if they were taken back, so that a row that is still not understood costs no write.
+//! A row is first read as it would be after it was taken back, so that a row that is still unreadable costs no write.
 
 use redrive_core::{BodyRef, Dependency};
 use tokio_postgres::Row;
@@ -13,19 +13,19 @@ use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 use crate::ops::policies;
 
-/// How many notes are looked at in one step.
+/// How many records are read in one step.
 const STEP: i64 = 200;
 
 /// Which rows may be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All that can be understood.
+    /// All rows that can be read.
     All,
-    /// Not those that PostgreSQL refused to change: reading them does not tell whether it still does.
+    /// All except those that PostgreSQL refused to change: reading them does not show whether it still refuses.
     NotRefused,
 }
 
-/// A place in the order of the notes.
+/// A place in the order of the records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
     kind: String,
@@ -39,7 +39,7 @@ WHERE (kind, tenant, name) > ($1, $2, $3)
 ORDER BY kind, tenant, name
 LIMIT $4";
 
-/// Looks at the next notes behind a place. Says how many rows were taken back, and where to go on.
+/// Takes back the next rows after a place. Returns how many were taken back, and where to continue.
 pub(crate) async fn take_back(
     connection: &Connection,
     after: &Place,
@@ -61,7 +61,8 @@ pub(crate) async fn take_back(
     Ok((taken_back, last.filter(|_| is_more)))
 }
 
-/// Whether it was. A row that PostgreSQL refuses to read or to change stays aside, and keeps none of the others.
+/// Takes one row back; returns whether that worked. A row that PostgreSQL refuses to read or to change stays set aside
+/// and does not affect the others.
 async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Failure> {
     let taken_back = async {
         let is_understood = is_understood(connection, note).await?;
@@ -85,7 +86,7 @@ impl Place {
     }
 }
 
-/// What was settled meanwhile is not hidden any more, and stays as it is.
+/// Takes the row back. A task that was settled in the meantime is not hidden any more and stays unchanged.
 const TAKE_BACK: &str = "
 WITH note AS MATERIALIZED (
     DELETE FROM redrive.set_aside WHERE kind = $1 AND tenant = $2 AND name = $3
@@ -107,7 +108,7 @@ async fn is_understood(connection: &Connection, note: &Place) -> Result<bool, Fa
         TASK => read_task(connection, note).await,
         POLICY_VERSION => read_policy_version(connection, note).await,
         BLOB => Ok(BodyRef::from_record(&note.name).is_ok()),
-        // A newer program knows of kinds that this one does not.
+        // A newer program has kinds that this one cannot read.
         _ => Ok(false),
     };
     match read {
@@ -116,7 +117,7 @@ async fn is_understood(connection: &Connection, note: &Place) -> Result<bool, Fa
     }
 }
 
-/// The task with the lease that it would have.
+/// The task with the lease that it had before it was set aside.
 const AS_IT_WAS: &str = concat!(
     "SELECT ",
     detail_columns!(),
@@ -143,7 +144,7 @@ const AS_IT_WAS: &str = concat!(
      ) AS ended ON true"
 );
 
-/// Where the columns of `live` begin that only this statement has.
+/// Where the additional columns of `live` start.
 const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT + ANSWER_COLUMN_COUNT;
 const ANSWER_COLUMN_COUNT: usize = 5;
 
@@ -151,12 +152,12 @@ async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failur
     let id: redrive_core::TaskId =
         note.name.parse().map_err(|_| Failure::corrupt(format_args!("task {}", note.name), "is no task id"))?;
     let rows = connection.query(AS_IT_WAS, &[(&note.tenant, Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
-    // Taken back by another process.
+    // Another process has taken it back.
     let Some(row) = rows.first() else { return Ok(false) };
     let (is_live, is_kept): (bool, bool) =
         (Cells::from(row, LIVE_COLUMNS + 2).get()?, Cells::from(row, LIVE_COLUMNS + 3).get()?);
     if !is_kept {
-        // A live row without its task is of no use to anyone. Where there is none either, the task was cleaned away.
+        // A live row without its task cannot be used. If there is no live row either, the task was cleaned away.
         return Ok(!is_live);
     }
     let detail = read_detail(row)?;
@@ -166,7 +167,7 @@ async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failur
     Ok(true)
 }
 
-/// What claims and looks for work read besides.
+/// Checks the columns of `live` that claims and scans also read.
 fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
     let mut cells = Cells::from(row, LIVE_COLUMNS);
     let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
@@ -179,6 +180,6 @@ fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
 async fn read_policy_version(connection: &Connection, note: &Place) -> Result<bool, Failure> {
     let parsed = note.name.split_once(' ').and_then(|(version, policy)| Some((version.parse().ok()?, policy)));
     let Some((version, policy)) = parsed else { return Ok(false) };
-    // One that was deleted and cleaned away is in nobody's way any more.
+    // A version that was deleted and cleaned away needs no record any more.
     policies::read_version(connection, &note.tenant, policy, version).await.map(|_| true)
 }

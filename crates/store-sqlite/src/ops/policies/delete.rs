@@ -1,4 +1,4 @@
-//! Deleting a policy that nobody needs any more.
+//! Deleting a policy that no pending or in-flight task pins.
 
 use redrive_core::{PolicyId, TenantId};
 use redrive_store::{DeletePolicy, Expected};
@@ -15,7 +15,7 @@ pub(crate) fn delete_policy(
 ) -> Result<DeletePolicy, Failure> {
     let connection = &writer.connection;
     let Some(tenant) = writer.names.tenant_key(connection, tenant)? else { return Ok(DeletePolicy::NotFound) };
-    // What this transaction changed so far counts too.
+    // Includes the changes of this transaction so far.
     writer.counters.write(connection)?;
     let (current, live): (Option<u32>, i64) = connection
         .prepare_cached(
@@ -31,7 +31,7 @@ pub(crate) fn delete_policy(
     if live > 0 {
         return Ok(DeletePolicy::Pinned(live.cast_unsigned()));
     }
-    // Ended tasks still name their version: the rows go once these have been cleaned away.
+    // Ended tasks still name their version: the rows are removed after these tasks have been cleaned away.
     let mut mark =
         connection.prepare_cached("UPDATE policy_versions SET deleted = 1 WHERE tenant = ?1 AND policy = ?2")?;
     mark.execute((tenant, id.as_str()))?;

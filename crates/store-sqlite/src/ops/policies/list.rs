@@ -17,7 +17,7 @@ pub(crate) fn policies(
 ) -> Result<Vec<PolicyVersion>, Failure> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Vec::new()) };
-    // Beside max(), SQLite takes the other columns from the row that has the maximum.
+    // With max(), SQLite takes the other columns from the row that has the maximum.
     let mut select = connection.prepare_cached(
         "SELECT policy, max(version), spec, created_at, id FROM policy_versions
          WHERE tenant = ?1 AND policy > ?2 AND NOT deleted

@@ -16,14 +16,14 @@ use rusqlite::{Connection, Row};
 
 use crate::failure::Failure;
 
-/// The current version of a policy, as a check needs it.
+/// The current version of a policy, with the columns that a check needs.
 struct Current {
     version: u32,
     spec: String,
     created_at: Timestamp,
 }
 
-/// Whether the current version, if there is one, is what the writer expects.
+/// Whether the current version, if there is one, matches the writer's expectation.
 fn is_as(current: Option<u32>, expected: Expected) -> bool {
     match expected {
         Expected::Anything => true,
@@ -40,7 +40,7 @@ pub(crate) fn read_version(connection: &Connection, row: &str) -> Result<Option<
     rows.next()?.map(read).transpose()
 }
 
-/// Reads policy, version, spec and creation.
+/// Reads policy, version, spec and time of creation.
 fn read(row: &Row<'_>) -> Result<PolicyVersion, Failure> {
     let (name, version): (String, u32) = (row.get(0)?, row.get(1)?);
     let place =

@@ -1,4 +1,4 @@
-//! Keeping a policy: its first version or its next one.
+//! Storing a policy: its first version or its next one.
 
 use redrive_core::{PolicyId, TenantId, Timestamp, policy};
 use redrive_store::{Expected, PolicyVersion, PutPolicy};
@@ -9,7 +9,7 @@ use crate::codec::millis;
 use crate::failure::Failure;
 use crate::writer::Writer;
 
-/// `json` is `spec` as text: two specs are the same if their texts are.
+/// `json` is `spec` as text: two specs are equal if their texts are.
 pub(crate) fn put_policy(
     writer: &mut Writer,
     tenant: &TenantId,
@@ -53,7 +53,7 @@ fn current(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<Option
     Ok(current.optional()?)
 }
 
-/// A version's number never comes to mean something else, not even after the policy was deleted.
+/// The next version. A version number is never used twice, not even after the policy was deleted.
 fn next_version(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<u32, Failure> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO policies (tenant, policy, newest) VALUES (?1, ?2, 1)

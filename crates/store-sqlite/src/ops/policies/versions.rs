@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
 
-/// The versions that can be understood; an error if the current one cannot, because an older one must not take its place.
+/// The versions that can be read. Fails if the current one cannot, because an older one must not replace it.
 pub(crate) fn policy(
     reader: &mut Reader,
     tenant: &TenantId,
@@ -35,7 +35,7 @@ pub(crate) fn policy(
     current.map(|()| versions)
 }
 
-/// This version, if it is kept.
+/// This version, if it exists.
 pub(crate) fn policy_version(
     reader: &mut Reader,
     tenant: &TenantId,

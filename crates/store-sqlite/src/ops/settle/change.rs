@@ -1,4 +1,4 @@
-//! Any end of an attempt: what becomes of the task depends on its row.
+//! Settling any attempt: the outcome depends on the task's row.
 
 use redrive_core::attempt::LastError;
 use redrive_core::{Class, Reason, Status};
@@ -9,7 +9,7 @@ use super::{EncodedSettlement, End};
 use crate::codec::{micros, millis, sequence, status_code};
 use crate::failure::Failure;
 
-/// What a settlement needs to know of a task that is in flight under its token.
+/// The columns that a settlement needs of a task that is in flight under its token.
 pub(super) struct Held {
     pub(super) version: i64,
     attempt_number: u32,
@@ -20,7 +20,7 @@ pub(super) struct Held {
     cancel_requested: bool,
 }
 
-/// `None` if the lease is lost.
+/// The task, `None` if the lease is lost.
 pub(super) fn held(connection: &Connection, tenant: i64, end: &EncodedSettlement) -> Result<Option<Held>, Failure> {
     let mut select = connection.prepare_cached(
         "SELECT policy, attempt_number, attempts_before, next_attempt_at, backoff_us, dns_failures, cancel_requested
@@ -41,7 +41,7 @@ pub(super) fn held(connection: &Connection, tenant: i64, end: &EncodedSettlement
     Ok(found.optional()?)
 }
 
-/// What becomes of the row.
+/// The changes of the row.
 pub(super) struct Change<'a> {
     pub(super) status: Status,
     reason: Option<Reason>,
@@ -51,7 +51,7 @@ pub(super) struct Change<'a> {
     backoff_us: Option<i64>,
     class: Class,
     dns_failures: u32,
-    /// `None` leaves what went wrong before: a success does not wipe it out.
+    /// The new error. `None` keeps the previous one: a success does not delete it.
     error: Option<&'a LastError>,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of an attempt: its line in the log, and the answer that ended the task.
+//! Storing an attempt: its log entry, and the answer that ended the task.
 
 use std::sync::LazyLock;
 
@@ -18,8 +18,9 @@ pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Fail
     insert_answers(connection, &answers)
 }
 
-/// A claim is settled once. Only where somebody has set a task's token back is there a line with the same token: it stays, as
-/// every line that was shown does, because an error would fail everything that is settled beside it, for ever.
+/// A claim is settled once. A log entry with the same token exists only if a task's token was set back by hand. The old
+/// entry stays, because it may have been read already, and because an error would fail all settlements of the batch,
+/// each time.
 fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &Attempt)]) -> Result<(), Failure> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
@@ -46,7 +47,7 @@ fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &At
     })
 }
 
-/// A task that ends again, after a replay, has another answer then.
+/// Replaces the answer of a task that ends again after a replay.
 fn insert_answers(connection: &Connection, answers: &[(&Ending, &EncodedAnswer)]) -> Result<(), Failure> {
     static INSERT: LazyLock<Bulk> =
         LazyLock::new(|| Bulk::new("INSERT OR REPLACE INTO answers (task, status, headers, truncated, body)", 5));

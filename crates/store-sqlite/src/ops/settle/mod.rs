@@ -19,7 +19,7 @@ use crate::ops::{alerts, blobs};
 use crate::writer::{OneOf, Writer};
 use change::{Change, held, update};
 
-/// A settlement with all that can be worked out before the writer has its turn.
+/// A settlement with everything that can be computed before the writer runs it.
 #[derive(Debug)]
 pub(crate) struct EncodedSettlement {
     tenant: TenantId,
@@ -50,7 +50,8 @@ impl EncodedSettlement {
         Ok(EncodedSettlement { tenant, id, token, attempt, end, at })
     }
 
-    /// A success that changes nothing but what every success does: what becomes of the row does not depend on it.
+    /// Whether it is a success that changes only what every success does, so that its outcome does not depend on the
+    /// row.
     fn is_plain_success(&self) -> bool {
         let succeeds = matches!(self.end, End::As { status: Status::Succeeded, reason: None, .. });
         succeeds && self.attempt.as_ref().is_some_and(|attempt| attempt.error.is_none())
@@ -64,7 +65,7 @@ impl EncodedSettlement {
     }
 }
 
-/// A settlement that is decided.
+/// A settlement whose outcome is decided.
 #[derive(Debug)]
 pub(crate) struct Ending {
     end: OneOf<EncodedSettlement>,
@@ -72,7 +73,7 @@ pub(crate) struct Ending {
     keeps_body: bool,
 }
 
-/// Decides each; what a success changes is written with the commit.
+/// Decides each settlement. The changes of plain successes are written with the commit.
 pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[EncodedSettlement]>) -> Result<Vec<Settled>, Failure> {
     (0..ends.len()).map(|index| settle_one(writer, &OneOf { all: ends.clone(), index })).collect()
 }

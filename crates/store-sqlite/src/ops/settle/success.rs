@@ -1,4 +1,4 @@
-//! The common end, for many tasks at once.
+//! Plain successes, the most common settlement, written for many tasks at once.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::{Ending, log};
 use crate::codec::{millis, sequence};
 use crate::failure::Failure;
 
-/// Writes what plain successes change. The writer knows that each task is in flight under this very claim.
+/// Writes the changes of plain successes. Each task is in flight under this very claim, as the writer's memory shows.
 pub(crate) fn write(connection: &Connection, successes: &mut [Ending]) -> Result<(), Failure> {
     successes.sort_unstable_by_key(|ending| ending.end.id);
     let mut update = connection

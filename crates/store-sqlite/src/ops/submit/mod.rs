@@ -1,4 +1,4 @@
-//! Keeping new tasks.
+//! Storing new tasks.
 
 mod rows;
 
@@ -17,7 +17,7 @@ use crate::ops::blobs;
 use crate::ops::by_key::{Owner, by_key};
 use crate::writer::{OneOf, Writer};
 
-/// A new task with all that can be worked out before the writer has its turn.
+/// A new task with everything that can be computed before the writer runs it.
 #[derive(Debug)]
 pub(crate) struct EncodedTask {
     new: NewTask,
@@ -43,7 +43,8 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
-    /// The answer for the caller. The task is copied here and not by the writer, for which everything else waits.
+    /// The answer for the caller. The task is copied by the caller and not by the writer, whose time limits the
+    /// throughput.
     pub(crate) fn answer(self, prepared: &EncodedTask) -> Submitted {
         match self {
             Decision::Created => {
@@ -55,7 +56,7 @@ impl Decision {
     }
 }
 
-/// Decides about each task; the rows of those that are stored are written with the commit.
+/// Decides about each task. The rows of stored tasks are written with the commit.
 pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[EncodedTask]>) -> Result<Vec<Decision>, Failure> {
     (0..tasks.len()).map(|index| submit_one(writer, OneOf { all: tasks.clone(), index })).collect()
 }

@@ -14,7 +14,7 @@ use crate::names::LaneKey;
 use crate::ops::blobs::{self, Part};
 use crate::writer::OneOf;
 
-/// A task that is kept, with the numbers that stand for its names.
+/// A task to store, with the numbers that stand for its names.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(super) prepared: OneOf<EncodedTask>,
@@ -45,7 +45,8 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
         let task = &prepared.new.task;
         let status = if lease.is_some() { Status::InFlight } else { Status::Pending };
         let attempts = u32::from(lease.is_some());
-        // A task that waits holds a place for its lease: its row will not grow when it is claimed (see `status_code`).
+        // A pending task has a placeholder for its lease, so that its row does not grow when it is claimed (see
+        // `status_code`).
         let place = task.created_at;
         let (since, until) = lease.map_or((place, place), |lease| (lease.since, lease.until));
         values.put(sequence(task.id))?;

@@ -1,8 +1,8 @@
-//! Every order of uploading, submitting and collecting the same content, step by step.
+//! Runs every order of the steps of uploading, submitting and collecting the same content.
 //!
-//! Each of them is a few steps, some in the store and some in object storage, and between any two of them anything may
-//! happen: the processes are different ones, and each may stand still for as long as it likes. At every moment the object
-//! of every kept task must be there, and whoever was turned away must get through by uploading again.
+//! Each operation has a few steps, some in the store and some in object storage. They run in different processes, so
+//! any delay and any other step may come between two of them. After every step, the object of every kept task must
+//! exist, and a submission that was rejected must succeed after another upload.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ pub(crate) async fn no_order_of_upload_submit_and_collection_loses_a_body(store:
     }
 }
 
-/// Somebody who takes steps.
+/// An operation whose steps are interleaved with those of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
-    /// Adopts, then puts the object in its place.
+    /// Adopts the blob, then writes the object.
     Upload,
-    /// Asks which object it is, looks whether it is there, submits.
+    /// Finds the recorded object, checks that it exists, submits.
     Submit,
     /// Condemns, deletes the objects, forgets.
     Collect,
@@ -60,7 +60,7 @@ fn all_orders(left: &mut [usize], begun: &mut Vec<usize>, orders: &mut Vec<Vec<u
     }
 }
 
-/// What the actors share: the objects that are there, and the content that it is all about.
+/// The state that all actors share: the existing objects and the content under test.
 struct Scene {
     content: String,
     objects: BTreeSet<BodyRef>,
@@ -69,15 +69,14 @@ struct Scene {
     refused: bool,
 }
 
-/// What an actor knows from its last step.
+/// What an actor learnt in its last step.
 #[derive(Clone, Default)]
 struct Known {
     body: Option<BodyRef>,
     condemned: Vec<Blob>,
 }
 
-/// Runs one order, with content and a task of its own: the `n`th. It begins with an upload of long ago that no task refers
-/// to.
+/// Runs one order with its own content and task, numbered `n`. It starts with an old upload that no task refers to.
 pub(crate) async fn run(store: &dyn Store, actors: &[Actor], order: &[usize], n: u64) {
     let content = format!("content {n}");
     let old = stored(&content, 1);

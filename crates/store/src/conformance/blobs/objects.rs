@@ -16,7 +16,7 @@ async fn adopt(store: &dyn Store, copy: u64, now: Timestamp) {
     assert_eq!(store.blobs().adopt(acme(), stored(CONTENT, copy), now).await.unwrap(), stored(CONTENT, copy));
 }
 
-/// What a whole pass condemns.
+/// All blobs that a whole pass condemns.
 async fn condemn(store: &dyn Store, adopted_before: Timestamp) -> Vec<Blob> {
     let pass = store.blobs().condemn(adopted_before, None, 1_000).await.unwrap();
     assert_eq!(pass.next, None);
@@ -65,7 +65,7 @@ pub(crate) async fn a_task_refers_only_to_a_blob_that_is_kept(store: &dyn Store)
     store.blobs().forget(vec![blob(1)]).await.unwrap();
     assert_eq!(submit(store, [task(1).stored(blob(1).body)]).await, gone, "it is forgotten");
     assert_eq!(counts(store, acme()).await, [0; 6]);
-    // What was refused took neither the key nor the id.
+    // The rejected submission took neither the key nor the id.
     adopt(store, 3, at(2)).await;
     keep(store, [task(1).stored(blob(3).body)]).await;
 }
@@ -98,7 +98,7 @@ pub(crate) async fn a_blob_that_no_task_refers_to_stays_for_a_while_after_its_la
     adopt(store, 1, at(10)).await;
     assert_eq!(condemn(store, at(10)).await, []);
     store.blobs().adopt(acme(), stored(CONTENT, 2), at(20)).await.unwrap();
-    // An adoption that is said to be earlier takes nothing away.
+    // An adoption with an earlier time does not move the recorded time back.
     store.blobs().adopt(acme(), stored(CONTENT, 2), at(5)).await.unwrap();
     assert_eq!(condemn(store, at(20)).await, []);
     assert_eq!(condemn(store, at(21)).await, [blob(1)]);
@@ -126,7 +126,7 @@ pub(crate) async fn content_that_was_condemned_comes_back_as_another_copy(store:
     assert_eq!(store.blobs().find(acme(), blob(1).body.hash).await.unwrap(), None);
     adopt(store, 2, at(2)).await;
     keep(store, [task(1).stored(blob(2).body)]).await;
-    // Deleting the first copy is still to be done, and touches nothing of the second.
+    // The first copy is still condemned, and deleting it does not affect the second.
     assert_eq!(condemn(store, Timestamp::MAX).await, [blob(1)]);
     store.blobs().forget(vec![blob(1)]).await.unwrap();
     assert_eq!(store.blobs().find(acme(), blob(1).body.hash).await.unwrap(), Some(blob(2).body));

@@ -1,4 +1,4 @@
-//! Facts about keeping what is sent and what comes back, byte for byte.
+//! Facts about storing requests and answers byte for byte.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use redrive_core::{Answer, Attempt, Body, Date, ErrorType, Status, Timestamp};
 use crate::conformance::samples::*;
 use crate::{Next, Store};
 
-/// All byte values, among them zeros, line ends and what is no UTF-8.
+/// All byte values, among them zeros, line ends and invalid UTF-8.
 fn odd_bytes() -> Bytes {
     (0..=255).chain([0, 0, b'\r', b'\n', 0xC3, 0x28, 0xFF]).collect()
 }
 
-/// A spec with every field given, and with numbers that a careless format would round.
+/// A spec with every field set, and with numbers that a lossy format would round.
 pub(crate) fn full_spec() -> Spec {
     Spec {
         context: Some(Context::WebhookPatient),
@@ -36,7 +36,7 @@ pub(crate) fn full_spec() -> Spec {
     }
 }
 
-/// Keeps a sample and checks that the same comes back from everywhere.
+/// Stores a sample and checks that every read returns it unchanged.
 async fn comes_back(store: &dyn Store, sample: Sample) {
     let (task, request) = (sample.0.task.clone(), sample.0.request.clone());
     keep(store, [sample]).await;

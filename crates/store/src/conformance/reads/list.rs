@@ -85,7 +85,7 @@ pub(crate) async fn a_list_is_narrowed_by_policy_whatever_its_version(store: &dy
     for attempts in [2, 3] {
         let spec = policy::Spec { max_attempts: Some(attempts), ..policy::Spec::default() };
         store.policies().put(acme(), policy_id("hooks"), spec, Expected::Anything, at(0)).await.unwrap();
-        // A task for each version, so that neither may be cleaned away.
+        // A task for each version, so that neither version is cleaned away.
         let version = attempts - 1;
         keep(store, [task(u64::from(version)).policy("hooks", version)]).await;
     }

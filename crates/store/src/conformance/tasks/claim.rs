@@ -69,7 +69,7 @@ pub(crate) async fn every_lane_asked_is_answered_in_order_with_what_is_left(stor
 
 pub(crate) async fn a_task_in_flight_is_not_claimed_again(store: &dyn Store) {
     let claimed = keep_and_claim(store, task(1)).await;
-    // Not even after the lease has run out: the rescuer decides what becomes of it.
+    // Not even after the lease has expired: only the rescuer settles it then.
     for now in [at(1), claimed.lease.until, at(9_000_000)] {
         assert!(claim(store, billing(), 10, now).await.is_empty());
     }
@@ -95,7 +95,7 @@ pub(crate) async fn tokens_grow_with_every_claim(store: &dyn Store) {
     let mut claimed = keep_and_claim(store, task(1)).await;
     for round in 1..=10 {
         let (now, token) = (at(round * 100), claimed.lease.token);
-        // An attempt that is taken back does not take its token back.
+        // An attempt that is taken back keeps its token: the next claim gets a higher one.
         let end = if round % 2 == 0 { unsent(&claimed, now, now) } else { retry(&claimed, now, now) };
         settle(store, end).await;
         claimed = claim(store, billing(), 1, now).await.remove(0);

@@ -44,7 +44,7 @@ pub(crate) async fn a_thousand_first_attempts_do_not_hide_a_retry(store: &dyn St
 pub(crate) async fn each_class_has_the_order_of_its_own_due_times(store: &dyn Store) {
     keep(store, [task(1).due(at(40)), task(2).due(at(20))]).await;
     keep_retries(store, [task(3).due(at(30)), task(4).due(at(10))]).await;
-    // The order of the claimed tasks is that of the rooms.
+    // The claimed tasks come in the order of the rooms.
     let rooms = [room(billing(), Class::Retry, 2, 0), room(billing(), Class::First, 2, 0)];
     assert_eq!(ids(&claim_rooms(store, rooms, at(50)).await.claimed), [id(4), id(3), id(2), id(1)]);
 }

@@ -1,4 +1,4 @@
-//! Facts about the number of attempts that failed by DNS.
+//! Facts about the count of attempts that failed by DNS.
 
 use redrive_core::{Reason, Status};
 

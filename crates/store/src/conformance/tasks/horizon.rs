@@ -5,7 +5,7 @@ use redrive_core::{Class, Timestamp};
 use crate::conformance::samples::*;
 use crate::{ClaimRequest, Claims, Lease, Store, Token};
 
-/// Claims one task of the lane of the samples at `now` that is due by `due_by`.
+/// Claims one task of the samples' lane at `now` that is due by `due_by`.
 async fn claim_by(store: &dyn Store, due_by: Timestamp, now: Timestamp) -> Claims {
     let rooms = [room(billing(), Class::First, 1, 0)];
     store.tasks().claim(ClaimRequest { due_by, ..request(rooms, now) }).await.unwrap()
@@ -30,7 +30,7 @@ pub(crate) async fn a_horizon_in_the_past_claims_what_was_due_then(store: &dyn S
 }
 
 pub(crate) async fn a_lease_runs_from_the_later_of_the_claim_and_the_due_time(store: &dyn Store) {
-    // due, claimed, the lease's beginning
+    // due, claimed, start of the lease
     for (n, (due, now, from)) in (1..).zip([(100, 40, 100), (100, 100, 100), (100, 140, 140)]) {
         keep(store, [task(n).due(at(due))]).await;
         let claimed = claim_by(store, at(200), at(now)).await.claimed.remove(0);

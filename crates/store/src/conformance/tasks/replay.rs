@@ -1,4 +1,4 @@
-//! Facts about putting dead letters back to work.
+//! Facts about replaying dead letters.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     Token,
 };
 
-/// A task that failed twice and ended EXHAUSTED at `at(50)`, as it is then, and the claim that ended it.
+/// A task that failed twice and ended EXHAUSTED at `at(50)`, and the claim that ended it.
 async fn dead_letter(store: &dyn Store, sample: Sample) -> (Task, ClaimedTask) {
     let first = keep_and_claim(store, sample).await;
     settle(store, retry(&first, at(10), at(20))).await;
@@ -234,7 +234,7 @@ pub(crate) async fn a_dead_letter_whose_policy_was_deleted_stays_one(store: &dyn
     store.policies().delete(acme(), hooks.clone(), Expected::Anything).await.unwrap();
     let gone = ReplayOutcome::PolicyGone(Box::new(dead.clone()));
     assert_eq!(store.tasks().replay_one(acme(), id(1), at(100)).await.unwrap(), gone);
-    // Another policy of that name is not the one that the task was accepted with.
+    // A new policy with the same name is not the one that the task was accepted with.
     store.policies().put(acme(), hooks, spec, Expected::Absent, at(100)).await.unwrap();
     assert_eq!(store.tasks().replay_one(acme(), id(1), at(110)).await.unwrap(), gone);
     assert_eq!(now_of(store, &dead).await, dead);

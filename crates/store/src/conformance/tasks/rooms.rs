@@ -5,7 +5,7 @@ use redrive_core::{Class, Reason, Status};
 use crate::conformance::samples::*;
 use crate::{ClaimRequest, ReplayOutcome, Store};
 
-/// Claims into one room of the lane of the samples, and says which tasks it got.
+/// Claims into one room of the samples' lane and returns the claimed tasks.
 async fn claimed_by(store: &dyn Store, class: Class, slots: usize, ahead: usize) -> Vec<crate::ClaimedTask> {
     claim_rooms(store, [room(billing(), class, slots, ahead)], at(1_000)).await.claimed
 }

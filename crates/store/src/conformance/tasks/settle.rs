@@ -206,7 +206,7 @@ pub(crate) async fn the_attempt_log_keeps_every_field(store: &dyn Store) {
         let n = claimed.task.attempt_number;
         let attempt = Attempt {
             number: n,
-            // As of a task that was replayed: it is kept, not worked out.
+            // As for a replayed task: this number is stored, not computed.
             number_in_run: n.div_ceil(2),
             started_at: at(u64::from(n) * 7),
             duration: (n % 3 != 0).then_some(Duration::from_millis(u64::from(n) * 11)),

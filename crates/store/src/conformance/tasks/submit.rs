@@ -1,4 +1,4 @@
-//! Facts about keeping new tasks.
+//! Facts about submitting new tasks.
 
 use redrive_core::{PolicyId, Status, policy};
 
@@ -37,7 +37,7 @@ pub(crate) async fn the_same_key_and_request_is_answered_with_the_task_as_it_is_
     assert_eq!(again, Submitted::Replayed(Box::new(claimed.task.clone())));
     settle(store, succeed(&claimed, at(9))).await;
     let ended = now_of(store, &claimed.task).await;
-    // A second submission that would start claimed is no claim either.
+    // A second submission that would start claimed claims nothing either.
     assert_eq!(submit(store, [task(3).key("k").claimed(at(9))]).await, [Submitted::Replayed(Box::new(ended))]);
     assert_eq!(counts(store, acme()).await, [0, 0, 1, 0, 0, 0]);
 }
@@ -102,7 +102,7 @@ pub(crate) async fn keys_are_compared_within_one_call(store: &dyn Store) {
 
 pub(crate) async fn a_batch_of_a_thousand_keeps_each_key_once_and_answers_in_order(store: &dyn Store) {
     allow(store, acme()).await;
-    // Every third item repeats the key before it; every ninth with another request.
+    // Every third item repeats the key before it, every ninth with another request.
     let samples = (0..1_000).map(|n| match n {
         _ if n % 9 == 2 => task(n).key(&format!("key-{}", n - 1)).body("other"),
         _ if n % 3 == 2 => task(n).key(&format!("key-{}", n - 1)),

@@ -1,4 +1,4 @@
-//! Facts about remembering which dead letters nobody has been alerted to.
+//! Facts about recording which dead letters still need an alert.
 
 use redrive_core::{Reason, Status, Task, TaskId, Timestamp};
 
@@ -31,7 +31,7 @@ pub(crate) async fn only_dead_letters_are_to_be_announced(store: &dyn Store) {
     settle(store, retry(&retried, at(10), at(9_000))).await;
     keep(store, [task(3).to("b"), task(4).to("c"), task(5).to("d")]).await;
     store.tasks().cancel_one(acme(), id(3), at(10)).await.unwrap();
-    // Taken back while in flight: what would have been a dead letter is none.
+    // Cancelled while in flight: it ends CANCELLED and not as a dead letter.
     let marked = claim(store, lane(TENANT, "c"), 1, at(0)).await.remove(0);
     store.tasks().cancel_one(acme(), id(4), at(10)).await.unwrap();
     let ended = end(&marked, Status::Failed, Some(Reason::NotRetryable), at(20));
@@ -75,7 +75,7 @@ pub(crate) async fn nobody_announces_what_is_not_theirs(store: &dyn Store) {
         store.upkeep().confirm_alerts(vec![RaisedAlert { tenant, id, run: 1 }]).await.unwrap();
     }
     assert_eq!(unannounced(store).await, [id(1), id(2)]);
-    // What is unknown is no obstacle to the rest of the call.
+    // An unknown task does not affect the rest of the call.
     let unknown = RaisedAlert { tenant: tenant("nobody"), id: id(9), run: 1 };
     store.upkeep().confirm_alerts(vec![unknown, said(&dead, 1)]).await.unwrap();
     assert_eq!(unannounced(store).await, [id(2)]);
@@ -108,7 +108,7 @@ pub(crate) async fn a_task_that_is_cleaned_away_is_not_announced(store: &dyn Sto
     }
     store.upkeep().clean(at(15), CleanFrom::Start, 10).await.unwrap();
     assert_eq!(unannounced(store).await, [id(2)]);
-    // Its id may come again, as far as a store knows: nothing of the first one is left.
+    // The store must accept the same id again: nothing of the first task is left.
     keep(store, [task(1)]).await;
     assert_eq!(unannounced(store).await, [id(2)]);
 }

@@ -1,11 +1,11 @@
-//! Facts about forgetting tasks that ended long ago.
+//! Facts about removing tasks that ended long ago.
 
 use redrive_core::{Status, Timestamp};
 
 use crate::conformance::samples::*;
 use crate::{CleanFrom, Cleaned, Store, Submitted};
 
-/// A whole pass in steps of `limit`; answers how many tasks each step removed.
+/// A whole pass in steps of `limit`; returns how many tasks each step removed.
 async fn pass(store: &dyn Store, ended_before: Timestamp, limit: usize) -> Vec<usize> {
     let (mut from, mut steps) = (CleanFrom::Start, Vec::new());
     loop {

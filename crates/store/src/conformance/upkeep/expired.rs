@@ -1,4 +1,4 @@
-//! Facts about leases that ran out.
+//! Facts about expired leases.
 
 use redrive_core::{Status, TaskId};
 

@@ -1,4 +1,4 @@
-//! Facts about finding the classes of lanes that have work.
+//! Facts about listing the classes of lanes that have pending tasks.
 
 use redrive_core::{Class, Lane, Status};
 
@@ -58,7 +58,7 @@ pub(crate) async fn a_lane_with_no_pending_task_is_absent_until_it_has_one(store
 }
 
 pub(crate) async fn lanes_come_by_tenant_and_then_by_dependency_in_byte_order(store: &dyn Store) {
-    // Names whose order changes if a store joins the two into one text, folds case or asks a locale.
+    // Names whose order changes if a store joins the two into one text, folds case or sorts by a locale.
     let mut lanes = Vec::new();
     for tenant in ["a", "a-b", "a.b", "aa", "B", "b", "Z", "a:b", "_"] {
         for dependency in ["a", "~", "!", "A", "https://a.example", "https://a.example:8443", "Z"] {
@@ -106,7 +106,7 @@ pub(crate) async fn lanes_go_on_after_one_that_is_no_longer_there(store: &dyn St
         assert_eq!(after(TENANT, "b", class).await.unwrap(), [first("c", 0), retries("c", 0), last.clone()]);
         assert_eq!(after("z", "z", class).await.unwrap(), []);
     }
-    // After a class that is not there, in a lane whose other class is.
+    // After a class that does not exist, in a lane whose other class does.
     assert_eq!(after(TENANT, "c", Class::First).await.unwrap(), [retries("c", 0), last.clone()]);
     assert_eq!(after(TENANT, "a", Class::Retry).await.unwrap(), [first("c", 0), retries("c", 0), last]);
 }

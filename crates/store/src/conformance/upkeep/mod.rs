@@ -1,4 +1,4 @@
-//! Facts about what background loops need ([`Upkeep`](crate::Upkeep)).
+//! Facts about the calls of background loops ([`Upkeep`](crate::Upkeep)).
 
 pub(crate) mod alerts;
 pub(crate) mod clean;

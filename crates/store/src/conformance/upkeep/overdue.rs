@@ -5,14 +5,14 @@ use redrive_core::{Class, Reason, Status, Task, Timestamp};
 use crate::conformance::samples::*;
 use crate::{CleanFrom, DeletePolicy, Expected, Overdue, RaisedAlert, ReplayOutcome, Settled, Store, Submitted};
 
-/// Ends at most 100 overdue tasks and says which, and the next deadline.
+/// Ends at most 100 overdue tasks; returns them and the next deadline.
 async fn end_overdue(store: &dyn Store, now: Timestamp) -> (Vec<Task>, Option<Timestamp>) {
     let Overdue { ended, next_deadline } = store.upkeep().end_overdue(now, 100).await.unwrap();
     (ended, next_deadline)
 }
 
 pub(crate) async fn a_pending_task_ends_exhausted_at_its_deadline_without_an_attempt(store: &dyn Store) {
-    // Due long before its deadline, and only after it.
+    // Due long before the deadline, and due only after it.
     for (n, due) in [(1, at(0)), (2, at(9_000))] {
         let sample = task(n).due(due).deadline(at(500));
         keep(store, [sample.clone()]).await;
@@ -85,7 +85,7 @@ pub(crate) async fn an_ended_task_is_not_ended_again_by_its_deadline(store: &dyn
     }
     keep(store, [task(4).deadline(at(500))]).await;
     store.tasks().cancel_one(acme(), id(4), at(10)).await.unwrap();
-    // Cancelled in flight, and given back.
+    // Cancelled in flight, then given back unsent.
     let marked = keep_and_claim(store, task(5).deadline(at(500))).await;
     store.tasks().cancel_one(acme(), id(5), at(10)).await.unwrap();
     assert_eq!(settle(store, unsent(&marked, at(20), at(30))).await, Settled::Done(Status::Cancelled));
