@@ -28,8 +28,8 @@ pub enum ConnectError {
     Tls(#[from] rustls::Error),
     /// The trusted certificate authorities could not be loaded.
     #[error(transparent)]
-    /// The server cannot be reached, or it refused the connection.
     Trust(#[from] redrive_dial::AuthorityError),
+    /// The server cannot be reached, or it refused the connection.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// Connecting took longer than the connect timeout.
