@@ -62,7 +62,7 @@ impl World {
         self.lanes.note_due(&lane(name), class, at(millis));
     }
 
-    /// Lets the lane make this many quick attempts, so that it is known as fast.
+    /// Makes this many quick attempts in the lane, so that it is known as fast.
     fn learn(&self, name: &str, attempts: usize) {
         for _ in 0..attempts {
             let mut reservation = self.begin(name);
