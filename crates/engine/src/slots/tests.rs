@@ -340,7 +340,8 @@ fn one_tenants_lanes_leave_a_ninth_of_the_pool_to_the_next_tenant() {
 
 #[test]
 fn tenants_take_turns_in_the_line() {
-    // Four slots for slow lanes: the lanes of tenant 0 hold them, and 0 has more lanes in the queue before the one of tenant 1.
+    // The slow pool has four slots, held by lanes of tenant 0. More lanes of tenant 0 are queued before the one of
+    // tenant 1.
     let mut slots = slots(8, 8, &[0, 0, 0, 0, 0, 0, 1]);
     let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)
