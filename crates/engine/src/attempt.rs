@@ -253,7 +253,8 @@ impl Sent {
         }
     }
 
-    /// How the attempt ended, for its lane's figures.
+    /// How the attempt ended, for its lane's measurements. A send that was given up counts as answered: only its
+    /// duration matters.
     fn end(&self) -> AttemptEnd {
         match self {
             Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Answered,

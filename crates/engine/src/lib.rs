@@ -19,7 +19,7 @@
 //! | `settle` | stores an attempt's end, and updates what depends on it in memory |
 //! | `events` | typed events: the log is written from them |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
-//! | `rescuer` | takes over attempts whose lease ran out |
+//! | `rescuer` | takes over attempts whose lease expired |
 //! | `abandoned_leases` | the claims of this process that no attempt will settle any more |
 //! | `cleaner` | removes ended tasks after their retention |
 //! | `outage` | the wait between calls of a store that fails |

@@ -60,7 +60,7 @@ pub struct Steps {
     pub rescue: usize,
     /// The most lanes that a rebuild of the schedule reads at once.
     pub rebuild: usize,
-    /// The most rows that the cleaner looks at in one step.
+    /// The most rows that the cleaner reads in one step.
     pub clean: usize,
     /// The most alerts that are confirmed, or looked for, at once.
     pub announce: usize,

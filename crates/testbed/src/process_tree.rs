@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Linux counts CPU time in ticks of 1/100 s on every architecture that we run on (USER_HZ).
+/// Linux counts CPU time in ticks of 1/100 s on every supported architecture (USER_HZ).
 const TICK: Duration = Duration::from_millis(10);
 
 /// The content of /proc/PID/stat.

@@ -17,7 +17,7 @@ use crate::port;
 
 /// The most bytes of one read.
 const BUFFER: usize = 64 * 1024;
-/// How many ports may be lost to other processes before we give up.
+/// How many ports may be lost to other processes before the start fails.
 const PORT_TRIES: usize = 20;
 
 /// A proxy in front of one server. An order has taken effect once its call returns.

@@ -123,7 +123,7 @@ pub enum Report<'a> {
     AlertsUnconfirmed(usize, &'a dyn Display),
     /// This many tasks passed their deadline before this process looked for the first time.
     OverdueAtStart(usize),
-    /// An attempt could not be settled; its lease will run out.
+    /// An attempt could not be settled; its lease will expire.
     Unsettled(TaskId, &'a dyn Display),
     /// A pass of the cleaner removed this many tasks.
     Cleaned(usize),

@@ -10,7 +10,7 @@ use super::*;
 use crate::admission::pace::AttemptEnd;
 use crate::clock::Sleep;
 
-/// A clock that stands still until the test sets it.
+/// A clock that advances only when the test sets it.
 #[derive(Default)]
 struct Stopped(AtomicU64);
 

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `mod` | what each lane holds, has claimed and has on the wire |
 //! | `lane` | one lane's entry |
-//! | `limits` | how many more slots a lane may take, and why: the rules of `admission` applied to what is counted here |
+//! | `limits` | how many more slots a lane may take, and why: applies the rules of `admission` to these counts |
 //! | `offers` | which lane gets a slot that becomes free |
 //! | `wait_queue` | the order of the lanes that wait |
 //!

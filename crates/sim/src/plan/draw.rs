@@ -135,7 +135,7 @@ pub(super) fn follow_ups(random: &mut Random, shape: &Shape, items: &[Item]) -> 
         .collect()
 }
 
-/// The families from which faults are drawn, each with its rate per hour of trouble, and its minimum.
+/// The families from which faults are drawn, each with its number per hour of faults, and its minimum.
 const RATES: [(Family, f64, f64); 7] = [
     (Family::Crash, 6.0, 3.0),
     (Family::Stop, 2.0, 1.0),

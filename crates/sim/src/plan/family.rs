@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A family of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Processes die between two effects, and come back.
+    /// Processes die between two effects, and are restarted.
     Crash,
     /// Processes are stopped gracefully, and started again.
     Stop,
