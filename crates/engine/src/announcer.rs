@@ -101,7 +101,7 @@ pub(crate) async fn start(shared: &Shared) {
     }
 }
 
-/// Runs until no attempt is left that could raise an alert, and confirms what was raised until then.
+/// Runs until no attempt is left that could raise an alert, and confirms all alerts that were raised until then.
 pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
     let (is_exclusive, step) = (shared.store.is_exclusive(), shared.options.steps.announce);
     let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };

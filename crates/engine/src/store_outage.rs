@@ -16,7 +16,7 @@ const QUIET_FOR: Duration = Duration::from_secs(5);
 /// After this time without a failure, a kind of call no longer prolongs the outage: it may never be made again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// What is to be logged.
+/// A line for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The outage began with this failure.

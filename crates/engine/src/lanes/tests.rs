@@ -1,3 +1,5 @@
+//! Tests of the lanes, on a clock that the test sets.
+
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};

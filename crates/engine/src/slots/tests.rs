@@ -1,3 +1,5 @@
+//! Tests of the slots: shares, pools, start rates and the wait queue.
+
 use std::collections::VecDeque;
 
 use redrive_core::latency::ESTIMATE_FOR;
@@ -18,7 +20,7 @@ fn slots(slots: usize, per_lane: usize, tenants: &[TenantKey]) -> Slots {
     all
 }
 
-/// What the lane may take now, into slots.
+/// How many slots the lane may take now.
 fn more(slots: &mut Slots, lane: LaneId, now: Duration) -> usize {
     slots.room(lane, &Horizon::default(), now).0.slots
 }

@@ -1,3 +1,5 @@
+//! A private database on a PostgreSQL server.
+
 use super::admin;
 
 /// An empty, private database.

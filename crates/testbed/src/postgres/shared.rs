@@ -1,3 +1,5 @@
+//! The PostgreSQL server that tests share.
+
 use std::sync::OnceLock;
 
 use super::{Database, Options, Postgres};

@@ -1,3 +1,5 @@
+//! A Redis cluster of three masters.
+
 use super::{Options, Redis};
 use crate::wait_until;
 

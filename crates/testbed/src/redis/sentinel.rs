@@ -1,3 +1,5 @@
+//! A Redis master and replica with a sentinel.
+
 use std::fs;
 use std::process::Command;
 
