@@ -1,4 +1,4 @@
-//! Redrive's REST API, as far as the tools need it: what a caller outside of the process can see.
+//! A client of Redrive's REST API, as far as the tools need it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,23 +17,23 @@ pub fn is_ended(status: &str) -> bool {
     !matches!(status, "PENDING" | "IN_FLIGHT")
 }
 
-/// A task as the API shows it.
+/// A task as the API returns it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// Its id.
     pub task_id: String,
-    /// Where it stands.
+    /// Its status.
     pub status: String,
-    /// Attempts made so far, in all runs, the one under way included.
+    /// Attempts made so far, in all runs, the one in flight included.
     pub attempt_number: u32,
-    /// Which run this is.
+    /// The number of its current run.
     pub run: u32,
     /// Attempts made in this run.
     pub attempt_in_run: u32,
     /// The most attempts it may make in a run.
     pub max_attempts: u32,
-    /// When the next attempt is due, in milliseconds since the epoch; nothing once ended.
+    /// When the next attempt is due, in milliseconds since the epoch; `None` once ended.
     pub next_attempt_at: Option<u64>,
     /// The key that every attempt carries.
     pub idempotency_key: String,
@@ -47,7 +47,7 @@ pub struct Attempt {
     pub attempt_number: u32,
     /// When it began, in milliseconds since the epoch.
     pub started_at: u64,
-    /// What it meant.
+    /// Its outcome.
     pub outcome: String,
     /// The answer's status, if there was one.
     pub response_status: Option<u16>,
@@ -75,7 +75,7 @@ pub fn head(method: &str, path: &str, length: usize) -> String {
     )
 }
 
-/// An answer as far as everybody needs it.
+/// An answer with status and body.
 #[derive(Debug)]
 pub struct Answered {
     /// The status code.
@@ -89,7 +89,7 @@ impl Answered {
         serde_json::from_slice(&self.body).with_context(|| format!("reading the answer {}", self.describe()))
     }
 
-    /// Status and body, for a sentence about what went wrong.
+    /// Status and body, for an error message.
     pub fn describe(&self) -> String {
         format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
     }

@@ -1,4 +1,4 @@
-//! Building the binaries that are measured or killed, and where they are.
+//! Builds the binaries that are measured or killed, and finds them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 /// How a binary is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Quick to build; what the tests use anyway.
+    /// The dev build: quick to build, and used by the tests anyway.
     Dev,
-    /// What users run.
+    /// The release build, which users run.
     Release,
 }
 
@@ -20,25 +20,25 @@ pub fn workspace_root() -> &'static Path {
     manifest.parent().unwrap_or(manifest)
 }
 
-/// Cargo's target directory: this program lies in it, wherever it was moved to by configuration.
+/// Cargo's target directory: this program is in it, also if the configuration moved it.
 pub fn target_dir() -> Result<PathBuf> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     let dir = program.ancestors().nth(2).context("this program does not lie in a target directory")?;
     Ok(dir.to_owned())
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace_root());
     command
 }
 
-/// Runs `cargo build` with these arguments and says where the binaries are.
+/// Runs `cargo build` with these arguments and returns the directory of the binaries.
 pub fn build(profile: Profile, arguments: &[&str]) -> Result<PathBuf> {
     let target_dir = target_dir()?;
     let mut command = cargo();
-    // Said outright, so that what is built lies where we look for it, however this program was started.
+    // Passed explicitly, so that the binaries are in the expected directory, however this program was started.
     command.arg("build").args(arguments).arg("--target-dir").arg(&target_dir);
     if profile == Profile::Release {
         command.arg("--release");
@@ -53,12 +53,12 @@ pub fn build(profile: Profile, arguments: &[&str]) -> Result<PathBuf> {
     }))
 }
 
-/// A command that runs the binary `redrive` as its own defaults have it, whatever is in this program's environment.
+/// A command for the binary `redrive` with its own defaults, independent of this program's environment.
 pub fn redrive(binary: &Path) -> Command {
     without_settings(Command::new(binary))
 }
 
-/// The same command without the environment variables that the service reads.
+/// Removes the environment variables that the service reads from the command.
 pub fn without_settings(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
         command.env_remove(name);
@@ -66,7 +66,7 @@ pub fn without_settings(mut command: Command) -> Command {
     command
 }
 
-/// An empty directory `target/NAME`, on a real disk as the sources are.
+/// An empty directory `target/NAME`, on the disk of the sources.
 pub fn scratch_dir(name: &str) -> Result<PathBuf> {
     let dir = target_dir()?.join(name);
     if dir.exists() {

@@ -1,4 +1,4 @@
-//! The one clock that everything outside of the service is timed by: the same that its due times are on.
+//! The clock of all measurements outside of the service: the same as that of its due times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: feeds everything that takes bytes from outside, with the driver of `redrive-fuzz` or with libFuzzer.
+//! `cargo xtask fuzz`: fuzzes everything that takes bytes from outside, with the driver of `redrive-fuzz` or with
+//! libFuzzer.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::binaries::{self, Profile};
 
-/// Runs the driver with these arguments, or libFuzzer if they say so.
+/// Runs the driver with these arguments, or libFuzzer if they select it.
 pub fn run(arguments: &[OsString]) -> Result<()> {
     match engine(arguments) {
         Some((engine, rest)) if engine == "libfuzzer" => libfuzzer(&rest),
@@ -24,7 +25,7 @@ fn engine(arguments: &[OsString]) -> Option<(String, Vec<OsString>)> {
     Some((engine, [&arguments[..at], &arguments[at + 2..]].concat()))
 }
 
-/// In a dev build: overflows and debug assertions count.
+/// Runs a dev build: overflows and debug assertions count.
 fn stable(arguments: &[OsString]) -> Result<()> {
     let directory = binaries::build(Profile::Dev, &["--quiet", "-p", "redrive-fuzz"])?;
     let mut driver = Command::new(directory.join("redrive-fuzz"));
@@ -37,7 +38,7 @@ fn stable(arguments: &[OsString]) -> Result<()> {
     }
 }
 
-/// With coverage, over the same targets, where a nightly compiler and cargo-fuzz are at hand.
+/// Runs libFuzzer over the same targets, with coverage. Needs a nightly compiler and cargo-fuzz.
 fn libfuzzer(arguments: &[OsString]) -> Result<()> {
     let succeeds = |command: &mut Command| {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
@@ -54,7 +55,7 @@ fn libfuzzer(arguments: &[OsString]) -> Result<()> {
     let target = value("--target").context("say with --target which target libFuzzer is to feed")?;
     let mut command = Command::new("cargo");
     command.current_dir(binaries::workspace_root()).args(["+nightly", "fuzz", "run", "any"]);
-    // The name goes by the environment: one program holds every target.
+    // The name is passed in the environment: one program holds every target.
     command.env("REDRIVE_FUZZ_TARGET", target).arg("--").arg(format!("-max_total_time={seconds}"));
     let status = command.status().context("starting cargo fuzz")?;
     if !status.success() {

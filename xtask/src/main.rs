@@ -1,11 +1,11 @@
 //! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop` and `bench`.
 //!
-//! Not here: anything that ships. These tools look at the service from outside, over its API, as its users do.
+//! Not here: anything that ships. These tools use the service from outside, over its API, like its users.
 
 #![forbid(unsafe_code)]
-// These are commands for people: what they find out goes to standard output.
+// These are commands for people: their results go to standard output.
 #![allow(clippy::print_stdout)]
-// A program exports nothing; `pub` says here what a module offers to its neighbours.
+// A program exports nothing; `pub` marks here what a module offers to the others.
 #![allow(unreachable_pub)]
 
 mod api;
@@ -44,8 +44,9 @@ struct Arguments {
 enum Command {
     /// Check everything that must hold before a change is merged
     ///
-    /// Installs what is missing and may be installed, then runs format, clippy, all tests, a fixed number of simulated
-    /// worlds, the planted bugs, a small crash run, a few steps of the siege and a small chaos run, and stops at the first failure.
+    /// Installs missing programs if it may, then runs format, clippy, all tests, a fixed number of simulated worlds,
+    /// the planted bugs, a short crash run, a few steps of the siege and a short chaos run, and stops at the first
+    /// failure.
     Test(test::Arguments),
     /// Measure speed and size against the goals of docs/benchmarks.md
     ///
@@ -56,32 +57,32 @@ enum Command {
     ///   cargo xtask bench neighbours --kind slow --count 40
     #[command(verbatim_doc_comment)]
     Bench(Box<bench::Options>),
-    /// Kill the service under load, again and again, and prove from outside that it kept its promises
+    /// Kill the service under load, again and again, and check from outside that it kept its guarantees
     ///
     /// Examples:
     ///   cargo xtask crash --kills 50
     ///   cargo xtask crash --kills 5 --seed 7 --debug-binary
     #[command(verbatim_doc_comment)]
     Crash(crash::Arguments),
-    /// Break several nodes and the PostgreSQL under them, and prove that they kept their promises
+    /// Break several nodes and their PostgreSQL, and check that the invariants hold
     ///
-    /// At random under load, nodes are killed, stopped and made to stand still past their leases;
-    /// PostgreSQL is killed, stopped, made to stand still and failed over to its standby; rows are
-    /// damaged; connections are cut, also after their answers were lost; the directory of large bodies
-    /// is swapped for an empty one. Then all is well again, and everything must settle by itself. A
-    /// ledger outside judges the invariants by their numbers in ARCHITECTURE.md.
+    /// At random under load, nodes are killed, stopped and suspended past their leases; PostgreSQL is
+    /// killed, stopped, suspended and failed over to its standby; rows are damaged; connections are closed,
+    /// also after their answers were lost; the directory of large bodies is replaced by an empty one. Then
+    /// all faults end, and everything must settle by itself. An external ledger checks the invariants by
+    /// their numbers in ARCHITECTURE.md.
     ///
     /// Examples:
     ///   cargo xtask chaos --nodes 3
     ///   cargo xtask chaos --nodes 3 --seconds 180 --seed 7 --debug-binary
     ///   cargo xtask chaos --nodes 3 --schedule redis
-    ///   cargo xtask chaos --nodes 3 --old-binary FILE   # an upgrade under load, from that program
+    ///   cargo xtask chaos --nodes 3 --old-binary FILE   # a rolling upgrade under load, from that program
     #[command(verbatim_doc_comment)]
     Chaos(chaos::Arguments),
-    /// Besiege the service within bounds, on loopback, and show that others are served and nothing is lost
+    /// Attack the service within bounds, on loopback, and check that others are served and nothing is lost
     ///
     /// Connections that do not read, send or end, hostile targets, few files, a full disk, damaged rows, lost files. All
-    /// through, a client submits small tasks and asks /livez; memory, its latencies and its tasks are judged.
+    /// the time, a client submits small tasks and calls /livez; memory, its latencies and its tasks are checked.
     ///
     /// Examples:
     ///   cargo xtask siege
@@ -92,20 +93,20 @@ enum Command {
     /// Try to break the invariants in a simulated world; every failure replays from its seed (see `cargo xtask sim --help`)
     #[command(disable_help_flag = true)]
     Sim {
-        /// What the simulator is to do
+        /// The arguments of the simulator
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Feed everything that takes bytes from outside with bytes that make no sense (see `cargo xtask fuzz --help`)
+    /// Feed malformed bytes to everything that takes bytes from outside (see `cargo xtask fuzz --help`)
     ///
-    /// `--engine libfuzzer` uses cargo-fuzz and a nightly compiler in place of the driver that needs neither.
+    /// `--engine libfuzzer` uses cargo-fuzz and a nightly compiler instead of the driver that needs neither.
     #[command(disable_help_flag = true)]
     Fuzz {
-        /// What the fuzzer is to do
+        /// The arguments of the fuzzer
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Let programs of others judge the service
+    /// Test the service with third-party programs
     ///
     /// Examples:
     ///   cargo xtask interop schemathesis

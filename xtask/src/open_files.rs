@@ -1,9 +1,9 @@
-//! The limit of open files: every connection that is held at a target is one.
+//! The limit of open files: every connection that a target holds open is one.
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit as far as the system allows; the processes that are started afterwards have it too.
+/// Raises the limit as far as the system allows; processes that are started afterwards inherit it.
 pub fn raise_limit() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })

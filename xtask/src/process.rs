@@ -1,4 +1,4 @@
-//! Child processes that never outlive us: servers that are measured, killed and started again.
+//! Child processes that never outlive this one: servers that are measured, killed and restarted.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::procfs::Usage;
 
-/// How long a server may take until it says where it listens.
+/// The longest time until a server prints its address.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How much of a dead server's log is shown.
+/// The most bytes of a dead server's log that are printed.
 const LOG_TAIL: usize = 4_000;
 
-/// Every child that may be running, for the signal handler to end.
+/// Every child that may be running, for the signal handler to kill.
 static CHILDREN: Mutex<Vec<Weak<Mutex<Child>>>> = Mutex::new(Vec::new());
 
-/// When the run under way has taken too long.
+/// When the current run has exceeded its time limit.
 static GUARD_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// A running server; killed (SIGKILL) when this is dropped.
@@ -48,7 +48,7 @@ impl Process {
         Ok(Process { child, pid, started, log: log.to_owned() })
     }
 
-    /// Waits until it has printed where it listens.
+    /// Waits until it has printed its address.
     pub fn wait_for_address(&self) -> Result<SocketAddr> {
         loop {
             let log = self.log_text();
@@ -65,20 +65,20 @@ impl Process {
         }
     }
 
-    /// The loopback address behind the first `words` in what it has printed, once it is there.
+    /// The loopback address after the first `words` in its output, once it is there.
     pub fn address_behind(&self, words: &str) -> Option<SocketAddr> {
         find_address(self.log_text().split_once(words)?.1)
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&self) -> Result<Option<ExitStatus>> {
         Ok(held(&self.child).try_wait()?)
     }
 
-    /// Sends it a signal; says whether it was still there to get one.
+    /// Sends it a signal. Returns whether it was still running.
     pub fn signal(&self, signal: Signal) -> Result<bool> {
         let mut child = held(&self.child);
-        // As long as nobody has waited for it, its number is not given to another process.
+        // Until it has been waited for, its process id is not reused.
         if child.try_wait()?.is_some() {
             return Ok(false);
         }
@@ -96,17 +96,17 @@ impl Process {
         self.started
     }
 
-    /// What it has used up so far.
+    /// Its resource usage so far.
     pub fn usage(&self) -> Result<Usage> {
         Usage::of(self.pid)
     }
 
-    /// The end of what it has printed.
+    /// The end of its output.
     pub fn log_tail(&self) -> String {
         tail(&self.log_text()).to_owned()
     }
 
-    /// Ends it at once (SIGKILL) and waits until it is gone; says whether it was still running.
+    /// Kills it (SIGKILL) and waits until it has ended. Returns whether it was still running.
     pub fn kill(&self) -> Result<bool> {
         let mut child = held(&self.child);
         if child.try_wait()?.is_some() {
@@ -117,7 +117,7 @@ impl Process {
         Ok(true)
     }
 
-    /// All that it has printed.
+    /// All of its output.
     pub fn log_text(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
@@ -131,8 +131,8 @@ impl Drop for Process {
     }
 }
 
-/// Ends all children and then this program on SIGINT or SIGTERM, or after `limit`: no run is unbounded, and none leaves
-/// a server behind. A later call begins anew with its own limit.
+/// Kills all children and ends this program on SIGINT or SIGTERM, or after `limit`: no run is unbounded, and none
+/// leaves a server behind. A later call replaces the limit.
 pub fn guard(limit: Duration) -> Result<()> {
     let is_first = held(&GUARD_UNTIL).replace(Instant::now() + limit).is_none();
     if !is_first {
@@ -166,10 +166,10 @@ pub fn guard(limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Ends when the limit that holds then is over.
+/// Waits until the current limit is over.
 async fn until_the_limit() {
     loop {
-        // Copied: the lock is not held while we wait.
+        // Copied: the lock is not held during the wait.
         let until = *held(&GUARD_UNTIL);
         match until {
             Some(until) if until > Instant::now() => tokio::time::sleep_until(until.into()).await,
@@ -178,12 +178,12 @@ async fn until_the_limit() {
     }
 }
 
-/// The lock, also after a panic elsewhere: a child must be killed all the more then.
+/// Locks, also after a panic elsewhere: the children must still be killed then.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first loopback address with a port in `text`, if the text goes on behind it (so that it is complete).
+/// The first loopback address with a port in `text`, if more text follows (so that it is complete).
 fn find_address(text: &str) -> Option<SocketAddr> {
     text.match_indices("127.0.0.1:").find_map(|(at, _)| {
         let rest = &text[at..];

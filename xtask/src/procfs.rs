@@ -1,27 +1,27 @@
-//! What Linux says about a process and the machine, from /proc.
+//! Figures of a process and of the machine, from /proc.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Linux counts CPU time in ticks of 1/100 s on every architecture that we run on (USER_HZ).
+/// Linux counts CPU time in ticks of 1/100 s on every supported architecture (USER_HZ).
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process has used up since it started.
+/// The resource usage of a process since it started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
     /// User and system time of all its threads.
     pub cpu: Duration,
-    /// The most memory that it ever had resident, in bytes.
+    /// Its peak of resident memory, in bytes.
     pub peak_rss: u64,
-    /// The memory that it has resident now, in bytes.
+    /// Its resident memory now, in bytes.
     pub rss: u64,
-    /// How often one of its threads went to sleep: an idle process has no reason to.
+    /// How often one of its threads went to sleep: an idle process should not wake up.
     pub sleeps: u64,
 }
 
-/// Of two processes together. The memory that both ever had is at most the sum.
+/// The usage of two processes together. The peak of both is at most the sum.
 impl std::ops::Add for Usage {
     type Output = Usage;
 
@@ -49,7 +49,7 @@ impl Usage {
     }
 }
 
-/// Lets the peak memory of the process `pid` begin anew at what it has now.
+/// Resets the peak memory of the process `pid` to its current memory.
 pub fn reset_peak(pid: u32) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").context("resetting the peak memory of a process")
 }
@@ -59,8 +59,8 @@ pub fn machine_cpu() -> Result<Duration> {
     let stat = read("/proc/stat")?;
     let line = stat.lines().next().context("/proc/stat is empty")?;
     let ticks: Vec<u64> = line.split_ascii_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal: idle and iowait are not work, and neither are the guests' columns
-    // behind them, which user already contains.
+    // The columns: user nice system idle iowait irq softirq steal. Idle and iowait are not work. The guests' columns
+    // after them are already contained in user.
     let busy: u64 = ticks.iter().take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, t)| t).sum();
     Ok(ticks_to_duration(busy))
 }
@@ -92,7 +92,7 @@ fn kib(status: &str, field: &str) -> Option<u64> {
 fn sleeps(pid: u32) -> Result<u64> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).context("listing the threads of a process")? {
-        // A thread may end between the listing and the look at it.
+        // A thread may end between the listing and the read.
         let Ok(status) = fs::read_to_string(thread?.path().join("status")) else { continue };
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         sum += line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);

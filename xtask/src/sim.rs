@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: builds the simulator as fast as it gets, and runs it with the same arguments.
+//! `cargo xtask sim`: builds the simulator optimised, and runs it with the same arguments.
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,7 +35,7 @@ fn build_with_bugs() -> Result<PathBuf> {
     let copy = planted.join("tree");
     redrive_planted::write_copy(binaries::workspace_root(), &copy)?;
     let built = build_in(&copy)?;
-    // Cargo puts the simulator of the tree in the same place.
+    // Cargo puts the simulator of the tree at the same path.
     let kept = planted.join("redrive-sim");
     fs::copy(&built, &kept).with_context(|| format!("copying the simulator to {}", kept.display()))?;
     Ok(kept)

@@ -1,25 +1,25 @@
-//! The few statistics that a report needs.
+//! The statistics of the reports.
 
 use serde::Serialize;
 
-/// Latencies in microseconds: what most see, and what the unlucky see.
+/// Latencies in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latency {
-    /// The best; below zero means too early.
+    /// The smallest; below zero means too early.
     pub min_us: i64,
     /// Half of the samples are at or below this.
     pub p50_us: i64,
-    /// All but one in a hundred are at or below this.
+    /// 99 of 100 samples are at or below this.
     pub p99_us: i64,
-    /// The worst.
+    /// The largest.
     pub max_us: i64,
     /// How many samples there were.
     pub samples: usize,
 }
 
 impl Latency {
-    /// Of `samples`, in any order.
+    /// The latencies of `samples`, in any order.
     pub fn of(mut samples: Vec<i64>) -> Self {
         samples.sort_unstable();
         Latency {
@@ -41,7 +41,7 @@ fn percentile(sorted: &[i64], part: f64) -> i64 {
 /// A figure over several rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one (of an even number: the mean of the two in the middle).
+    /// The median (of an even number: the mean of the two in the middle).
     pub median: f64,
     /// The smallest.
     pub min: f64,
@@ -50,7 +50,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of one value per round.
+    /// The spread of one value per round.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -62,7 +62,7 @@ impl Spread {
         Spread { median, min, max }
     }
 
-    /// The ratios of values that were measured in the same rounds: noise that hits a round hits both.
+    /// The ratios of values that were measured in the same rounds: a disturbance of a round affects both.
     pub fn ratio(of: &[f64], to: &[f64]) -> Self {
         Spread::of(of.iter().zip(to).map(|(of, to)| of / to))
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_taken_round_by_round() {
-        // The machine was twice as slow in the second round: the ratio does not care.
+        // The machine was twice as slow in the second round: that does not change the ratio.
         assert_eq!(Spread::ratio(&[70.0, 35.0], &[100.0, 50.0]), Spread { median: 0.7, min: 0.7, max: 0.7 });
         assert_eq!(Spread::of([1.0, 9.0, 2.0]), Spread { median: 2.0, min: 1.0, max: 9.0 });
         assert_eq!(Spread::of([4.0, 2.0]), Spread { median: 3.0, min: 2.0, max: 4.0 });

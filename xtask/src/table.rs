@@ -1,4 +1,4 @@
-//! Columns that line up: the first to the left, the others to the right.
+//! Text tables: the first column is aligned to the left, the others to the right.
 
 /// A table of text.
 pub struct Table {

@@ -1,8 +1,8 @@
-//! Claims of this process that nobody settles any more: the rescuer is told of each.
+//! Claims of this process that no attempt will settle any more: the rescuer has to take them over.
 //!
-//! On an exclusive store nobody but this process holds leases, so this is all that there can be to rescue, and an engine
-//! that left nothing behind need not look. Whether there is something does not depend on a clock: a process may have stood
-//! still past its leases, a store may have taken its time, a clock may have been set back.
+//! On an exclusive store only this process holds leases. So these claims are all that the rescuer can find, and an
+//! engine without any does not query the store. The list does not depend on a clock: a process may have been suspended
+//! past the end of its leases, a call of the store may have been slow, a clock may have been set back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redrive_core::{TaskId, Timestamp};
 use redrive_store::{ClaimedTask, Token};
 
-/// The claims that were left behind, each with the end of its lease.
+/// The abandoned claims, each with the end of its lease.
 #[derive(Debug, Default)]
 pub(crate) struct AbandonedLeases {
     claims: Mutex<BTreeMap<Claim, Timestamp>>,
@@ -19,7 +19,7 @@ pub(crate) struct AbandonedLeases {
 /// One claim of a task.
 pub(crate) type Claim = (TaskId, Token);
 
-/// A claim that somebody is working on; dropping it leaves the claim behind, unless it was settled.
+/// A claim with an attempt under way. Dropping the guard marks the claim as abandoned, unless it was settled.
 #[derive(Debug)]
 pub(crate) struct LeaseGuard {
     abandoned_leases: Arc<AbandonedLeases>,
@@ -35,17 +35,18 @@ impl AbandonedLeases {
         LeaseGuard { abandoned_leases: self.clone(), claim, until: claimed.lease.until, is_settled: false }
     }
 
-    /// Whether there is nothing to rescue.
+    /// Whether there is no abandoned claim.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The claims whose lease has run out by `now`: a look into the store that begins after this finds all of them.
+    /// The abandoned claims whose lease has expired by `now`. A query of the store that begins after this call finds
+    /// all of them.
     pub(crate) fn ran_out(&self, now: Timestamp) -> Vec<Claim> {
         self.lock().iter().filter(|(_, until)| **until <= now).map(|(claim, _)| *claim).collect()
     }
 
-    /// Forgets claims that such a look has found and rescued, or has not found any more.
+    /// Forgets claims that such a query has found and rescued, or no longer found.
     pub(crate) fn forget(&self, rescued: &[Claim]) {
         let mut claims = self.lock();
         rescued.iter().for_each(|claim| {
@@ -59,7 +60,7 @@ impl AbandonedLeases {
 }
 
 impl LeaseGuard {
-    /// The claim was settled, by this process or, as the store says, by another.
+    /// Marks the claim as settled: by this process or, according to the store, by another one.
     pub(crate) fn settled(mut self) {
         self.is_settled = true;
     }

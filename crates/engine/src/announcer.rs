@@ -1,15 +1,15 @@
-//! Sees to it that every dead letter raises its alert, at least once, whatever crashes.
+//! Announcer: raises the alert of every dead letter at least once, whatever crashes.
 //!
-//! The store notes a dead letter in the transaction that makes it one. Whoever settles raises the alert at once and hands
-//! the task over to the loop here, which confirms in batches; a confirmation removes the note. A note that stays was left
-//! behind: the process died between the commit and the alert, or the settle's answer was lost. Such notes are looked for,
-//! and their alerts raised:
+//! The store notes a dead letter in the transaction that makes it one. The attempt that settles it raises the alert at
+//! once and hands the task to the loop here. The loop confirms alerts in batches, and a confirmation removes the note.
+//! A note that stays was left behind: the process died between the commit and the alert, or the answer of the settle
+//! was lost. The announcer looks for such notes and raises their alerts:
 //!
-//! - at the start. On an exclusive store this is before anything else runs, so all that is noted was left behind;
-//! - on a shared store again and again, for what other processes left;
-//! - on an exclusive store only after a doubt: an idle engine asks nothing.
+//! - at the start. On an exclusive store this is before anything else runs, so every note was left behind;
+//! - periodically on a shared store, for notes that other processes left;
+//! - on an exclusive store otherwise only after a doubt: an idle engine does not query the store.
 //!
-//! An alert may be raised twice (a crash between alert and confirmation); it is never lost.
+//! An alert may be raised twice (a crash between alert and confirmation). It is never lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,35 +22,36 @@ use tokio::sync::{Notify, mpsc};
 use crate::events::{Event, Events, Report};
 use crate::shared::{Phase, Shared};
 
-/// How long whoever ended a task is given to raise and confirm its alert.
+/// How old a dead letter's note is before another process raises its alert: the time for the process that ended the
+/// task to raise and confirm it.
 const GRACE: Duration = Duration::from_secs(30);
-/// The time between two looks on a shared store, and from a doubt to the look that settles it. Longer than the grace, so
-/// that what was in doubt is old enough to be found.
+/// The time between two looks on a shared store, and between a doubt and the look that resolves it. Longer than
+/// [`GRACE`], so that a dead letter in doubt is old enough to be found.
 const LOOK_AFTER: Duration = Duration::from_secs(60);
-/// The wait before what the store refused is tried again.
+/// The wait before a call that the store refused is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Raises alerts.
 #[derive(Debug)]
 pub(crate) struct Alerts {
     unconfirmed: mpsc::Sender<RaisedAlert>,
-    /// Rings when a dead letter may have been left without its alert.
+    /// Notified when a dead letter may have been left without its alert.
     doubt: Notify,
     raised: AtomicU64,
     events: Events,
 }
 
-/// The alerts that were raised and are to be confirmed.
+/// The raised alerts that are to be confirmed.
 pub(crate) type Unconfirmed = mpsc::Receiver<RaisedAlert>;
 
 impl Alerts {
-    /// With room for this many alerts that wait for their confirmation.
+    /// Makes a channel with room for this many alerts that wait for their confirmation.
     pub(crate) fn new(unconfirmed: usize, events: Events) -> (Self, Unconfirmed) {
         let (sender, receiver) = mpsc::channel(unconfirmed.max(1));
         (Alerts { unconfirmed: sender, doubt: Notify::new(), raised: AtomicU64::new(0), events }, receiver)
     }
 
-    /// Raises the alert of a dead letter, and has it confirmed.
+    /// Raises the alert of a dead letter and queues it for confirmation.
     pub(crate) fn raise(&self, dead_letter: &Task) {
         self.emit(dead_letter);
         if self.unconfirmed.try_send(announced(dead_letter)).is_err() {
@@ -58,7 +59,8 @@ impl Alerts {
         }
     }
 
-    /// Says that a dead letter may have been left without its alert: the store's notes are looked at in a while.
+    /// Notes that a dead letter may have been left without its alert: the store's notes are read again after
+    /// [`LOOK_AFTER`].
     pub(crate) fn doubt(&self) {
         self.doubt.notify_one();
     }
@@ -68,17 +70,17 @@ impl Alerts {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// Raises the alert: whoever confirms it must be told separately.
+    /// Raises the alert without queueing it for confirmation.
     fn emit(&self, task: &Task) {
         self.raised.fetch_add(1, Ordering::Relaxed);
         self.events.emit(Event::DeadLetter(task));
     }
 }
 
-/// Raises the alerts that an earlier process left, before the engine's loops start; the loop here confirms them.
+/// Raises the alerts that an earlier process left, before the engine's loops start. [`run`] confirms them.
 pub(crate) async fn start(shared: &Shared) {
     if !shared.store.is_exclusive() {
-        // Somebody else may be about to raise them: the loop looks, with its grace.
+        // Another process may be about to raise them: the loop looks, with its grace.
         return;
     }
     let most = shared.options.steps.unconfirmed;
@@ -99,7 +101,7 @@ pub(crate) async fn start(shared: &Shared) {
     }
 }
 
-/// Runs until no attempt is left that could raise an alert, and confirms what was raised until then.
+/// Runs until no attempt is left that could raise an alert, and confirms all alerts that were raised until then.
 pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
     let (is_exclusive, step) = (shared.store.is_exclusive(), shared.options.steps.announce);
     let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };
@@ -108,7 +110,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => break,
-            // Before what has just been raised: under a stream of dead letters those that were left would never be seen.
+            // Before new alerts: under a stream of dead letters, those that were left behind would never be read.
             () = sleep_until(&shared, next_look) => {
                 let again = look_again(&shared).await;
                 next_look = again.or((!is_exclusive).then_some(LOOK_AFTER)).map(|wait| shared.clock.elapsed() + wait);
@@ -125,10 +127,10 @@ pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
     confirm(&shared, batch).await;
 }
 
-/// One look at what is old enough; says how soon it has to be tried again if it failed.
+/// Looks once for notes that are old enough. Returns the wait before the next try if it failed.
 async fn look_again(shared: &Shared) -> Option<Duration> {
     let ended_before = match shared.store.is_exclusive() {
-        // Nobody else is about to raise them, and the clock may have been set back since they ended.
+        // No other process is about to raise them, and the clock may have been set back since they ended.
         true => Timestamp::MAX,
         false => shared.clock.now().before(GRACE),
     };
@@ -148,15 +150,15 @@ async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
             shared.events.report(Report::AlertsFound(left.len()));
             confirm(shared, left.iter().map(announced).collect()).await;
         }
-        // Those that could not be confirmed would be found, and raised, again and again.
+        // Alerts that could not be confirmed would be found and raised again and again.
         if is_last || shared.phase() >= Phase::Confirming {
             return Ok(());
         }
     }
 }
 
-/// Confirms, however long the store takes to recover, unless the engine stops: then they are raised again at the next
-/// start.
+/// Confirms alerts, and retries for as long as the store fails. If the engine stops first, they are raised again at the
+/// next start.
 async fn confirm(shared: &Shared, dead_letters: Vec<RaisedAlert>) {
     if dead_letters.is_empty() {
         return;
@@ -175,7 +177,7 @@ fn announced(task: &Task) -> RaisedAlert {
     RaisedAlert { tenant: task.lane.tenant.clone(), id: task.id, run: task.run }
 }
 
-/// Sleeps, for ever if there is nothing to wake up for.
+/// Sleeps until `wake`, or without end if it is `None`.
 async fn sleep_until(shared: &Shared, wake: Option<Duration>) {
     match wake {
         Some(wake) => shared.clock.sleep(wake.saturating_sub(shared.clock.elapsed())).await,

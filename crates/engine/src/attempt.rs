@@ -19,18 +19,19 @@ use crate::settle::{Abandoned, settle_or_abandon};
 use crate::shared::{Phase, Shared};
 use crate::transport::{Outbound, SendError};
 
-/// The longest that a claimed task is held until it is due. One that is not due by then, because the clock on the wall was
-/// set back, goes back to the store.
+/// The longest time that a claimed task is held until it is due. A task that is not due by then, because the wall clock
+/// was set back, goes back to the store.
 const LONGEST_HOLD: Duration = Duration::from_secs(1);
 
-/// The longest that a claimed task waits for a slot. It was claimed to be sent within milliseconds; if its lane has come to a
-/// halt since, it goes back to the store.
+/// The longest time that a claimed task waits for a slot. It was claimed to be sent within milliseconds. If its lane
+/// has stalled since, it goes back to the store.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The wait before a task is given back whose policy could not be read just now.
+/// The wait before a task goes back to the store because its policy could not be read.
 const POLICY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Starts the attempt that `claimed` counts, in its lane's `reservation`. Its policy is read if it is not at hand.
+/// Starts the attempt that `claimed` counts, in its lane's `reservation`. Reads its policy from the store if it is not
+/// cached.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     claimed: ClaimedTask,
@@ -65,8 +66,8 @@ async fn find_policy(
     }
 }
 
-/// Settles a task whose rules cannot be read: nothing is sent and nothing counts. If nobody can make sense of them it ends
-/// as a dead letter, which can be replayed when somebody can.
+/// Settles a task whose policy cannot be read: nothing is sent and no attempt is counted. If the policy is damaged or
+/// gone the task ends as a dead letter. It can be replayed once the policy can be read.
 async fn without_policy(
     shared: &Shared,
     claimed: &ClaimedTask,
@@ -90,7 +91,7 @@ async fn without_policy(
     settle_or_abandon(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
-/// Sees the attempt through, or leaves it to the rescuer.
+/// Runs the attempt to its settlement, or leaves it to the rescuer.
 async fn run(
     shared: &Arc<Shared>,
     claimed: ClaimedTask,
@@ -126,7 +127,7 @@ async fn run(
     settle_or_abandon(shared, &claimed, ended).await
 }
 
-/// Settles an attempt of which no byte left: what the claim counted is taken back.
+/// Settles an attempt of which no byte was sent: the claim's count is taken back.
 async fn give_back(
     shared: &Shared,
     claimed: &ClaimedTask,
@@ -141,23 +142,23 @@ async fn give_back(
     settle_or_abandon(shared, claimed, settlement(claimed, None, next, shared.clock.now())).await
 }
 
-/// What is found just before the send.
+/// The outcome of the checks just before the send.
 enum LastChecks {
-    /// It may go out, and take this long.
+    /// The attempt may be sent, with this timeout.
     Send { timeout: Duration },
-    /// It must not go out; the attempt that the claim counted is taken back.
+    /// The attempt must not be sent; the claim's count is taken back.
     Unsent(Next),
-    /// Another process may hold the task by now.
+    /// The lease has expired: another process may have claimed the task.
     LeaseRanOut,
 }
 
-/// The last moment at which the attempt may begin: if it takes all of its timeout from then on, half of the lease's
-/// margin is left to write its result down. A claim whose answer came late has used up some of its lease already.
+/// The latest moment at which the attempt may begin. If it then uses all of its timeout, half of the lease margin is
+/// left to settle it. A claim whose answer came late has used up a part of its lease already.
 fn latest_send(shared: &Shared, claimed: &ClaimedTask) -> Timestamp {
     claimed.lease.until.before(claimed.task.attempt_timeout).before(shared.options.lease_margin / 2)
 }
 
-/// Holds a task that was claimed shortly before it is due, so that no commit stands between its due time and the send.
+/// Holds a task that was claimed shortly before it is due, so that no commit delays the send past its due time.
 async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, reservation: &mut Reservation, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
     let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
@@ -180,7 +181,7 @@ async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, reservation: &mu
     }
 }
 
-/// Waits until the lane lets it on the wire, until `at_most`: what the lease or the deadline can bear.
+/// Waits until the lane grants a slot, until `at_most` at the latest: the limit that lease and deadline set.
 async fn wait_for_slot(shared: &Shared, reservation: &mut Reservation, at_most: Timestamp, signals: &Signals) {
     if reservation.has_slot() {
         return;
@@ -227,23 +228,23 @@ fn last_checks(
     LastChecks::Send { timeout }
 }
 
-/// The task goes back to where it was in the queue: due when it was.
+/// Returns the task to the queue with the due time that it had.
 fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
     let task = &claimed.task;
     let at = task.next_attempt_at.unwrap_or(now);
     Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
 }
 
-/// What a send came to.
+/// The result of a send.
 enum Sent {
     Answered(Answer),
     Failed(SendError),
-    /// The process stops and waits no longer; what the dependency did with it is unknown.
+    /// The process stops and no longer waits; what the dependency did with the request is unknown.
     GivenUp,
 }
 
 impl Sent {
-    /// Whether it says what a call of this dependency takes: a refused connection says nothing of that.
+    /// Whether its duration is a sample of the dependency's latency. A refused connection is not.
     fn tells_latency(&self) -> bool {
         match self {
             Sent::Answered(_) => true,
@@ -252,7 +253,8 @@ impl Sent {
         }
     }
 
-    /// How the attempt ended, for its lane: a timeout is told by how long it took.
+    /// How the attempt ended, for its lane's measurements. A send that was given up counts as answered: only its
+    /// duration matters.
     fn end(&self) -> AttemptEnd {
         match self {
             Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Answered,
@@ -272,7 +274,7 @@ impl Sent {
         }
     }
 
-    /// Whether nothing left because it was not to leave any more.
+    /// Whether no byte was sent because the attempt was withdrawn.
     fn is_withdrawn(&self, first_byte: &FirstByte) -> bool {
         let is_unsent = first_byte.left_at().is_none();
         match self {
@@ -318,7 +320,7 @@ async fn send(
     }
 }
 
-/// What the send means for the task: the line for the attempt log, and what happens next.
+/// Turns the result of a send into a settlement: the entry for the attempt log, and what happens next.
 fn judge(
     shared: &Shared,
     claimed: &ClaimedTask,
@@ -354,11 +356,11 @@ fn judge(
     };
     let is_unsent = error.as_ref().is_some_and(|error| error.kind == ErrorType::NotSent);
     let decision = match decide::after_attempt(&policy.policy, &standing, &verdict, now, unit) {
-        // Also if it ends the task: an attempt that was never made is not in the log.
+        // Also if it ends the task: an attempt that was never sent is not in the log.
         decision if is_unsent => return settlement(claimed, None, next(claimed, decision, None), now),
-        // The store would see to it as well, but it has no answer to keep for a task that it thinks is to be retried.
+        // The store would cancel it as well, but it keeps no answer for a task that is to be retried.
         Decision::Retry { .. } if signals.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
-        // Nobody was asked anything: no attempt is in the log, and what the claim counted is taken back.
+        // No request was sent: the log gets no attempt, and the claim's count is taken back.
         decision @ Decision::PutOff { .. } => return settlement(claimed, None, next(claimed, decision, None), now),
         decision => decision,
     };
@@ -377,7 +379,7 @@ fn judge(
     settlement(claimed, Some(attempt), next, now)
 }
 
-/// The settlement of an attempt that was cut off, by a crash or by a stop that would wait no longer.
+/// The settlement of an attempt that was interrupted, by a crash or by a stop whose grace is over.
 pub(crate) fn cut_off(
     shared: &Shared,
     claimed: &ClaimedTask,
@@ -403,8 +405,7 @@ pub(crate) fn cut_off(
     settlement(claimed, Some(attempt), next(claimed, decision, None), now)
 }
 
-/// Where the task stands now that the attempt is over. Limits and backoff are those of its run, as if there had been no
-/// other.
+/// The state of the task's current run after this attempt. Limits and backoff count from the start of the run.
 pub(crate) fn standing(shared: &Shared, claimed: &ClaimedTask) -> RunState {
     RunState {
         attempt: claimed.task.attempt_in_run(),
@@ -426,7 +427,7 @@ fn backoff(decision: &Decision) -> Option<Duration> {
 fn next(claimed: &ClaimedTask, decision: Decision, answer: Option<Answer>) -> Next {
     match decision {
         Decision::Retry { at, backoff, dns_failures } => Next::RetryAt { at, backoff: Some(backoff), dns_failures },
-        // The dependency's backoff goes on where it was.
+        // The dependency's backoff stays as it was.
         Decision::PutOff { until } => {
             Next::RetryAt { at: until, backoff: claimed.task.backoff, dns_failures: claimed.task.dns_failures }
         }

@@ -1,4 +1,4 @@
-//! Sleeps until a lane with room has due work, claims it durably, and starts the attempts.
+//! Claimer: sleeps until a lane with room has due work, claims it durably, and starts the attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::lanes::NextLook;
 use crate::outage;
 use crate::shared::{Phase, Shared};
 
-/// The longest sleep before another look at the clock on the wall, which may have jumped meanwhile.
+/// The longest sleep before the wall clock is read again, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// Runs until the engine drains.
@@ -20,7 +20,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             () = shared.reached(Phase::Draining) => return,
             () = wait_for_turn(&shared) => {}
         }
-        // It may have become uncertain during the wait.
+        // The time may have become uncertain during the wait.
         if !shared.clock.is_certain() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Removes ended tasks after their retention, in small steps that never hold writers up.
+//! Cleaner: removes ended tasks after their retention, in small steps so that writers do not wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// One whole pass; says how many tasks went.
+/// Runs one whole pass. Returns how many tasks it removed.
 pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
     let ended_before = shared.clock.now().before(shared.options.retention);
     let mut from = CleanFrom::Start;

@@ -1,4 +1,4 @@
-//! Time, injected: the engine asks this and nothing else what time it is and how to wait.
+//! Time (injected): the engine's only source of the current time and of timers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,25 +9,26 @@ use redrive_core::Timestamp;
 /// A wait that can be kept in a struct and polled on any thread.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What time it is, and how to wait.
+/// A source of time and timers.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment: due times, deadlines and leases are in it. It may jump.
+    /// The current time. Due times, deadlines and leases are measured in it. It may jump.
     fn now(&self) -> Timestamp;
 
-    /// What the machine's clock shows, for reports: it may have been set while the process runs.
+    /// The time that the machine's clock shows, for reports: it may have been set while the process runs.
     fn wall(&self) -> Timestamp {
         self.now()
     }
 
-    /// Time since some fixed point; it never jumps. Durations are differences of this.
+    /// Time since some fixed point. It never jumps; durations are differences of it.
     fn elapsed(&self) -> Duration;
 
     /// Ends after `wait`.
     fn sleep(&self, wait: Duration) -> Sleep;
 }
 
-/// The time that the machine's clock showed at the start, and what has passed since. Setting the clock while the process runs
-/// changes nothing: no task is sent early and none ends before its time. Time in which the machine is suspended counts.
+/// The time that the machine's clock showed at the start, plus the time that has passed since. Setting the machine's
+/// clock while the process runs has no effect: no task is sent early and none ends before its time. Time during which
+/// the machine is suspended counts.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     /// Since the epoch.
@@ -36,7 +37,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// The machine's clock, counting its elapsed time from now.
+    /// Starts a clock from the machine's current time.
     pub fn start() -> Self {
         SystemClock { started: since_epoch(), since_boot: since_boot() }
     }
@@ -70,14 +71,14 @@ fn since_epoch() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time since the machine was started. Not `Instant`, which stands still while the machine is suspended.
+/// The time since the machine booted. Not `Instant`, which stops while the machine is suspended.
 #[cfg(target_os = "linux")]
 pub fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// The time since this was first asked.
+/// The time since this was first called.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
 pub fn since_boot() -> Duration {
@@ -103,7 +104,7 @@ mod tests {
     fn setting_the_machines_clock_changes_nothing() {
         let clock = SystemClock::start();
         let hour = Duration::from_secs(3600);
-        // A process that started when the machine showed another time: the same as one whose machine was set since.
+        // A process that started when the machine showed another time is the same as one whose machine was set since.
         let ahead = SystemClock { started: clock.started + hour, ..clock };
         let (shown, machine) = (ahead.now(), ahead.wall());
         assert!(shown.since(machine) > hour - Duration::from_secs(60));

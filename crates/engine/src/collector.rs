@@ -1,7 +1,7 @@
-//! Deletes stored bodies that no task refers to any more, and what uploads that broke off left behind.
+//! Collector: deletes stored bodies that no task refers to any more, and what uploads that broke off left behind.
 //!
-//! The store decides: what it has condemned no task can refer to ever again, so the object may be deleted however late
-//! that happens (decision 0012).
+//! The store decides: no task can ever refer to a body that it has condemned, so the object may be deleted at any later
+//! time (decision 0012).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
     }
 }
 
-/// One whole pass; says how many bodies went.
+/// Runs one whole pass. Returns how many bodies it deleted.
 async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
     let adopted_before = shared.clock.now().before(shared.options.blob_grace);
     let (mut after, mut deleted) = (None, 0);
@@ -53,7 +53,7 @@ async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
         for blob in step.blobs {
             match bodies.delete(&blob).await {
                 Ok(()) => gone.push(blob),
-                // It stays condemned, and the next pass finds it again.
+                // The body stays condemned, and the next pass finds it again.
                 Err(error) => shared.events.report(Report::BodyNotDeleted(&error)),
             }
         }

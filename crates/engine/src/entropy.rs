@@ -1,6 +1,6 @@
-//! Randomness, injected: the engine draws from this and nothing else.
+//! Randomness (injected): the engine's only source of random numbers.
 
-/// Where random numbers come from.
+/// A source of random numbers.
 pub trait Entropy: Send + Sync + 'static {
     /// 64 random bits.
     fn bits(&self) -> u64;

@@ -1,4 +1,4 @@
-//! The last check of an attempt, made when the connection stands and before the first byte leaves.
+//! The last check of an attempt, made once the connection is established and before the first byte is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::in_flight::Signals;
 use crate::shared::{Phase, Shared};
 use crate::transport::{Gate, Withdrawn};
 
-/// Says whether the first byte may leave, and remembers when it did.
+/// Decides whether the first byte may be sent, and records when it was.
 pub(crate) struct FirstByte {
     shared: Arc<Shared>,
     signals: Arc<Signals>,
@@ -21,13 +21,13 @@ pub(crate) struct FirstByte {
     due_at: Option<Timestamp>,
     deadline_at: Timestamp,
     send_by: Timestamp,
-    /// In epoch milliseconds; zero before.
+    /// In epoch milliseconds; zero until the first byte is sent.
     left_at: AtomicU64,
     is_refused: AtomicBool,
 }
 
 impl FirstByte {
-    /// The check of an attempt of `task` that must begin by `send_by`.
+    /// Makes the check for an attempt of `task` that must begin by `send_by`.
     pub(crate) fn new(shared: &Arc<Shared>, signals: &Arc<Signals>, task: &Task, send_by: Timestamp) -> Arc<Self> {
         Arc::new(FirstByte {
             shared: shared.clone(),
@@ -43,13 +43,13 @@ impl FirstByte {
         })
     }
 
-    /// When the first byte left, if it did.
+    /// When the first byte was sent, if it was.
     pub(crate) fn left_at(&self) -> Option<Timestamp> {
         let millis = self.left_at.load(Ordering::Acquire);
         (millis > 0).then(|| Timestamp::from_millis(millis))
     }
 
-    /// Whether the check was made and the attempt did not pass it.
+    /// Whether the check was made and refused the attempt.
     pub(crate) fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Acquire)
     }
@@ -59,7 +59,7 @@ impl Gate for FirstByte {
     fn open(&self) -> Result<(), Withdrawn> {
         let now = self.shared.clock.now();
         let is_late = now > self.send_by;
-        // The clock on the wall may have been set back while the connection was made.
+        // The wall clock may have been set back while the connection was established.
         let is_early = self.due_at.is_some_and(|due| now < due) && !self.signals.is_released();
         let is_over = now >= self.deadline_at;
         let is_stopping = self.shared.phase() >= Phase::Returning;

@@ -35,35 +35,35 @@ use crate::waiters::Waiters;
 use crate::watched::Watched;
 use crate::{announcer, claimer, cleaner, collector, lane_scan, peers, rescuer};
 
-/// How often somebody who waits for a task's end looks at a store that others write to.
+/// How often a caller that waits for a task's end reads a store that other processes write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 
 /// How long a stop waits for the store once the attempts have been given up.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// What is injected into the engine.
+/// The dependencies that are injected into the engine.
 #[derive(Clone)]
 pub struct Parts {
-    /// Time: of the store below.
+    /// The time of the store below.
     pub clock: Arc<CommonClock>,
-    /// Randomness.
+    /// The source of random numbers.
     pub entropy: Arc<dyn Entropy>,
-    /// How things run beside one another.
+    /// Runs the engine's concurrent work.
     pub spawner: Arc<dyn Spawner>,
-    /// Where tasks are kept.
+    /// The store of tasks.
     pub store: Arc<dyn Store>,
-    /// How they are sent.
+    /// The transport that sends them.
     pub transport: Arc<dyn Transport>,
-    /// Where bodies are kept that are too large for a task; without it, every body is a part of its task.
+    /// Storage of bodies that are too large for a task. Without it, every body is kept with its task.
     pub bodies: Option<Arc<dyn Bodies>>,
-    /// What is told of events, beside the log.
+    /// Receivers of events, beside the log.
     pub sinks: Vec<Arc<dyn Sink>>,
 }
 
 /// Why the engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error(transparent)]
     Option(#[from] InvalidOption),
     /// The store could not be read.
@@ -71,12 +71,13 @@ pub enum StartError {
     Store(#[from] Error),
 }
 
-/// The running engine, for everybody who hands it work. Cheap to clone.
+/// Handle of the running engine, for the parts of the program that give it work. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
     loops: Loops,
-    /// The announcer, and what says that this process lives: they end after the last attempt, the others before.
+    /// The announcer, the clock keeper, the listener and the heartbeat: they outlive the loops that claim, because
+    /// attempts in flight need them.
     announcing: Loops,
     vitals: Vitals,
 }
@@ -134,7 +135,8 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     announcing.start(spawner, "announcer", stops_at(Phase::Confirming), announcer::run(shared.clone(), unconfirmed));
     announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::keeper::run(shared.clone()));
     if shared.store.shared().is_some() {
-        // Until attempts are given up, a cancel that is heard can stop one: it ends after the loops that claim.
+        // Runs until attempts are given up, longer than the loops that claim: a cancel that it receives can still stop
+        // one.
         announcing.start(spawner, "listener", stops_at(Phase::Returning), peers::listen(shared.clone()));
         announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), peers::keep_beating(shared.clone()));
     }
@@ -142,39 +144,40 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
 }
 
 impl Handle {
-    /// What time the engine thinks it is.
+    /// The engine's current time.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }
 
-    /// What there is to say of this process's clocks.
+    /// The state of this process's clocks.
     pub fn clock_state(&self) -> ClockState {
         self.shared.clock.state()
     }
 
-    /// Notes that a call failed because the store did: an outage is logged once, not with every call.
+    /// Notes that a call of the store failed. An outage is logged once, not with every call.
     pub fn store_failed(&self, doing: &'static str, error: &dyn Display) {
         self.shared.store_failed(doing, error);
     }
 
-    /// Notes that a call of this kind worked.
+    /// Notes that a call of this kind succeeded.
     pub fn store_worked(&self, doing: &'static str) {
         self.shared.store_worked(doing);
     }
 
-    /// 128 random bits, for keys that the caller did not give.
+    /// 128 random bits, for idempotency keys that the caller did not give.
     pub fn random_bits(&self) -> u128 {
         u128::from(self.shared.entropy.bits()) << 64 | u128::from(self.shared.entropy.bits())
     }
 
-    /// Accepts tasks in one commit. They are durable once this answers.
+    /// Accepts tasks in one commit. They are durable once this returns.
     pub async fn submit(&self, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
         let shared = self.shared.clone();
         self.see_through(async move { submit::submit(&shared, tasks).await }).await
     }
 
-    /// Takes a task back. Once this has answered CANCELLED, no byte of it leaves any more. A task in flight is answered as
-    /// such, with the cancel requested: what this process has not sent by then it does not send, another process may.
+    /// Cancels a task. Once this has returned CANCELLED, no byte of it is sent any more. For a task in flight it
+    /// returns the task with the cancel requested: this process does not send what it has not sent by then, another
+    /// process may.
     pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<CancelOutcome, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
@@ -198,7 +201,7 @@ impl Handle {
             let brought = shared.store.tasks().bring_one_forward(tenant, id, shared.clock.now()).await?;
             match &brought {
                 BringForwardOutcome::Done(task) => shared.note_due(task),
-                // It is claimed already, and held until it is due.
+                // It is already claimed, and held until it is due.
                 BringForwardOutcome::InFlight(task) if shared.in_flight.release(id) => {
                     return Ok(BringForwardOutcome::Done(task.clone()));
                 }
@@ -209,7 +212,7 @@ impl Handle {
         .await
     }
 
-    /// Puts a dead letter back to work, on the same task and with the same idempotency key: a new run, due now.
+    /// Replays a dead letter: a new run of the same task, with the same idempotency key, due now.
     pub async fn replay(&self, tenant: TenantId, id: TaskId) -> Result<ReplayOutcome, Error> {
         let shared = self.shared.clone();
         self.see_through(async move {
@@ -222,8 +225,8 @@ impl Handle {
         .await
     }
 
-    /// The task as soon as it has ended, or as it is when `within` has passed or the engine gives attempts up; `None` if
-    /// there is no such task.
+    /// Waits for the task's end. Returns the task once it has ended, or as it is when `within` has passed or the engine
+    /// gives attempts up; `None` if there is no such task.
     pub async fn ended(&self, tenant: TenantId, id: TaskId, within: Duration) -> Result<Option<TaskDetail>, Error> {
         let waiter = self.shared.waiters.wait_for(id);
         let mut time_is_up = self.shared.clock.sleep(within);
@@ -235,18 +238,18 @@ impl Handle {
             }
             tokio::select! {
                 biased;
-                // It is told of an end that is only likely, too: then the look at the task decides.
+                // It is also woken for an end that is only likely: the task is read to decide.
                 () = end => {}
                 () = self.shared.reached(Phase::Returning) => break,
                 () = &mut time_is_up => break,
-                // Another process may end it, and nobody here is told.
+                // Another process may end it without a notification here.
                 () = self.shared.clock.sleep(LOOK_AFTER), if !self.shared.store.is_exclusive() => {}
             }
         }
         self.shared.store.reads().task(tenant, id).await
     }
 
-    /// The policies.
+    /// The policies, through their cache.
     pub fn policies(&self) -> &Policies {
         &self.shared.policies
     }
@@ -256,7 +259,7 @@ impl Handle {
         &self.shared.store
     }
 
-    /// Every process over the store that has been heard of and has not left; on a store of its own, this one.
+    /// Every process over the store that has registered and has not left; on an exclusive store, this one.
     pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
         match self.shared.store.shared() {
             Some(peers) => peers.nodes().await,
@@ -264,7 +267,7 @@ impl Handle {
         }
     }
 
-    /// Where large bodies are kept, if they are kept apart.
+    /// Storage of large bodies, if there is one.
     pub fn bodies(&self) -> Option<&Arc<dyn Bodies>> {
         self.shared.bodies.as_ref()
     }
@@ -274,12 +277,12 @@ impl Handle {
         self.shared.phase() != Phase::Running
     }
 
-    /// The loop of the engine that has died, if one has: then the process has to be started again.
+    /// The engine's loop that has died, if one has: the process must be restarted.
     pub fn dead(&self) -> Option<&'static str> {
         self.vitals.dead()
     }
 
-    /// Ends once a loop of the engine, or a part of the store that works by itself, has died; says which.
+    /// Waits until a loop of the engine, or a background thread of the store, has died. Returns which.
     pub async fn died(&self) -> String {
         tokio::select! {
             biased;
@@ -288,35 +291,35 @@ impl Handle {
         }
     }
 
-    /// How many attempts are under way.
+    /// How many attempts are in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.in_flight.count()
     }
 
-    /// Dead letters that this engine has raised the alert for.
+    /// How many dead letters this engine has raised the alert for.
     pub fn dead_letters(&self) -> u64 {
         self.shared.alerts.raised()
     }
 
-    /// Forgets what is due in every lane and has it read from the store again, in the background. The lanes in memory are
-    /// an index that may be lost at any moment; this is for whoever has a reason to doubt it.
+    /// Discards the due times of every lane and has them read from the store again, in the background. The lanes in
+    /// memory are an index over the store; this repairs it if it is in doubt.
     pub fn rebuild_schedule(&self) {
         self.shared.lanes.forget_due();
         self.shared.schedule_lost.notify_one();
     }
 
-    /// Stops claiming; attempts under way go on.
+    /// Stops claiming; attempts in flight continue.
     pub fn drain(&self) {
         self.shared.advance(Phase::Draining);
     }
 
-    /// Stops: claims nothing more, lets attempts under way finish within the grace, then gives the rest up and returns
-    /// them to the store. When this answers, nothing of this engine runs any more, unless the store does not answer: then
-    /// what still waits for it is left behind, and its leases run out.
+    /// Stops the engine: claims nothing more, lets attempts in flight finish within the grace, then gives up the others
+    /// and returns them to the store. When this returns, nothing of this engine runs any more. Exception: calls that
+    /// the store does not answer are abandoned, and their leases expire.
     pub async fn stop(&self) {
         self.drain();
         let mut grace_is_over = self.shared.clock.sleep(self.shared.options.shutdown_grace);
-        // A claim under way may still start attempts: they are waited for only once no loop can start more.
+        // A claim in progress may still start attempts, so wait for them only once no loop can start more.
         let nothing_runs = async {
             self.loops.ended().await;
             self.shared.in_flight.empty().await;
@@ -338,7 +341,7 @@ impl Handle {
         self.in_time("confirming alerts", self.announcing.ended()).await;
     }
 
-    /// Waits for the last calls of the store, for a bounded time.
+    /// Waits for the last calls of the store, for [`LAST_CALLS`] at most.
     async fn in_time(&self, doing: &'static str, work: impl Future<Output = ()>) {
         tokio::select! {
             biased;
@@ -349,8 +352,8 @@ impl Handle {
         }
     }
 
-    /// Runs to the end even if the caller goes away: between a commit and what follows from it in memory nobody may drop
-    /// out, or a task would lie in the store without anybody knowing.
+    /// Runs `work` to its end even if the caller is dropped. Otherwise the steps in memory that follow a commit could
+    /// be skipped, and a task would lie in the store without being scheduled.
     async fn see_through<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,

@@ -1,7 +1,7 @@
-//! The attempts that this process is working on right now.
+//! The attempts that this process is working on.
 //!
-//! Shutdown waits for this to become empty. A cancel finds an attempt here and stops it, up to the moment before its first
-//! byte; bringing a task forward finds one that is held until it is due.
+//! Shutdown waits until there are none. A cancel stops an attempt here, up to the moment before its first byte is sent.
+//! Bringing a task forward releases an attempt that is held until it is due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redrive_core::TaskId;
 use tokio::sync::Notify;
 
-/// The most early cancels that are remembered; each stands for a claim that is committed and not entered yet.
+/// The most early cancels that are remembered. Each is for a claim that is committed and not entered here yet.
 const MAX_EARLY: usize = 10_000;
 
-/// No byte of the attempt has left.
+/// No byte of the attempt has been sent.
 const UNSENT: u8 = 0;
-/// The attempt is on the wire, or about to be: it cannot be stopped any more.
+/// The attempt is on the wire, or about to be: it can no longer be stopped.
 const SENT: u8 = 1;
-/// The attempt was stopped: no byte of it leaves.
+/// The attempt was stopped: no byte of it is sent.
 const STOPPED: u8 = 2;
 
 /// The attempts of this process.
@@ -34,7 +34,7 @@ struct Attempts {
     cancelled_early: BTreeSet<TaskId>,
 }
 
-/// What an attempt is told while it waits, and how far it is.
+/// The signals to one attempt (cancelled, released), and its progress.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     progress: AtomicU8,
@@ -44,7 +44,7 @@ pub(crate) struct Signals {
     changed: Notify,
 }
 
-/// An attempt's entry; dropping it says that the attempt is over, however it ended.
+/// An attempt's entry. Dropping it removes the attempt, however it ended.
 #[derive(Debug)]
 pub(crate) struct Entry {
     in_flight: Arc<InFlight>,
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 }
 
 impl InFlight {
-    /// Enters an attempt.
+    /// Adds an attempt.
     pub(crate) fn enter(self: &Arc<Self>, task: TaskId) -> Entry {
         let signals = Arc::<Signals>::default();
         let mut attempts = self.lock();
@@ -64,7 +64,8 @@ impl InFlight {
         Entry { in_flight: self.clone(), task, signals }
     }
 
-    /// Notes that a cancel of this task in flight has been committed by this process: what is not on the wire stays off it.
+    /// Notes that this process has committed a cancel of this task in flight: an attempt that is not on the wire is
+    /// stopped.
     pub(crate) fn cancel(&self, task: TaskId) {
         let mut attempts = self.lock();
         if let Some(signals) = attempts.by_task.get(&task) {
@@ -76,19 +77,19 @@ impl InFlight {
         }
     }
 
-    /// Notes that another process has committed a cancel of this task, if an attempt of it is here.
+    /// Notes that another process has committed a cancel of this task, if this process has an attempt of it.
     pub(crate) fn cancel_if_here(&self, task: TaskId) {
         if let Some(signals) = self.lock().by_task.get(&task) {
             signals.cancel();
         }
     }
 
-    /// Lets an attempt that is held until its due time go now; says whether there was one.
+    /// Releases an attempt that is held until its due time. Returns whether there was one.
     pub(crate) fn release(&self, task: TaskId) -> bool {
         self.lock().by_task.get(&task).is_some_and(|signals| signals.release())
     }
 
-    /// Whether this task is being worked on.
+    /// Whether this process has an attempt of the task.
     pub(crate) fn has(&self, task: TaskId) -> bool {
         self.lock().by_task.contains_key(&task)
     }
@@ -98,7 +99,7 @@ impl InFlight {
         self.lock().by_task.len()
     }
 
-    /// Ends once there is no attempt.
+    /// Waits until there is no attempt.
     pub(crate) async fn empty(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -115,39 +116,40 @@ impl InFlight {
 }
 
 impl Signals {
-    /// Whether the caller has taken the task back since it was claimed.
+    /// Whether the task has been cancelled since it was claimed.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// Whether a person wants the attempt now, due or not.
+    /// Whether the task was brought forward: it is sent now, due or not.
     pub(crate) fn is_released(&self) -> bool {
         self.is_released.load(Ordering::Acquire)
     }
 
-    /// Says that the attempt is held until its due time, or is not any more.
+    /// Sets whether the attempt is held until its due time.
     pub(crate) fn set_held(&self, is_held: bool) {
         self.is_held.store(is_held, Ordering::Release);
     }
 
-    /// The first byte is about to leave; says whether it may. Either this or a cancel comes first, never both.
+    /// Marks the attempt as sent, just before its first byte. Returns whether it may be sent: either this or a cancel
+    /// comes first, never both.
     pub(crate) fn depart(&self) -> bool {
         match self.progress.compare_exchange(UNSENT, SENT, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
-            // Asked again, because not one byte left on the first connection.
+            // Called again, because not one byte was sent on the first connection.
             Err(SENT) => !self.is_cancelled(),
             Err(_) => false,
         }
     }
 
-    /// Ends when the attempt is told something after this call.
+    /// Waits for a signal to the attempt that comes after this call.
     pub(crate) fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.changed.notified()
     }
 
     fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
-        // If it is sent already, the cancel takes effect when it has ended.
+        // If it is already sent, the cancel takes effect once the attempt has ended.
         self.progress.compare_exchange(UNSENT, STOPPED, Ordering::AcqRel, Ordering::Acquire).ok();
         self.changed.notify_one();
     }
@@ -165,7 +167,7 @@ impl Signals {
 impl Drop for Entry {
     fn drop(&mut self) {
         let by_task = &mut self.in_flight.lock().by_task;
-        // A takeover may have entered the same task again: that entry is not ours to clear.
+        // A takeover may have entered the same task again: that entry stays.
         if by_task.get(&self.task).is_some_and(|current| Arc::ptr_eq(current, &self.signals)) {
             by_task.remove(&self.task);
         }

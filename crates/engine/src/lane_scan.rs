@@ -1,9 +1,9 @@
-//! Fills the lanes from the store.
+//! Lane scan: fills the lanes from the store.
 //!
-//! All of them at the start, and whenever something may have become due that this process does not know of. In between, on a
-//! shared store, a page at a time, round and round: what slipped through everything else is found then. So the cost of a
-//! process with nothing to do hangs on the size of a page, not on how many lanes wait. A page that shows due work that was
-//! not known here is followed by the next one at once: there may be more of it than the others get done.
+//! It reads all lanes at the start, and whenever something may have become due without a notification to this process.
+//! In between, on a shared store, it reads one page at a time, in a cycle, to find work that everything else missed. So
+//! an idle process costs one page per look, however many lanes wait. A page with due work that was unknown here is
+//! followed by the next one at once: there may be more of it than the other processes can handle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,17 @@ use redrive_store::{Error, LaneDue};
 
 use crate::shared::{Phase, Shared};
 
-/// The wait before the lanes are read again that the store would not show.
+/// The wait before lanes are read again that the store failed to return.
 const PAUSE: Duration = Duration::from_millis(250);
-/// For how long after the start all lanes are read: what the process before has sent may still be committed.
+/// For how long after the start all lanes are read: calls of the previous process may still be committed.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Whether something may have become due without this process knowing: the next look is at all lanes.
+/// Whether something may have become due without a notification to this process: if so, the next look reads all lanes.
 #[derive(Debug, Default)]
 pub(crate) struct MissedWork(AtomicBool);
 
 impl MissedWork {
-    /// A call failed: what it was to do may have been done.
+    /// Notes that a call failed: it may have taken effect all the same.
     pub(crate) fn note(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -34,10 +34,11 @@ impl MissedWork {
     }
 }
 
-/// Where the next page begins; the first one if nothing is said.
+/// Where the next page begins; `None` is the first page.
 type Place = Option<(Lane, Class)>;
 
-/// Looks until the engine drains: at the start and whenever the lanes were lost; on a shared store for ever, at a slow pace.
+/// Runs until the engine drains. Reads the lanes at the start and whenever the index was lost; on a shared store also
+/// periodically, at a slow pace.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let (mut place, mut is_whole) = (None, true);
     let begun = shared.clock.elapsed();
@@ -63,14 +64,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Takes one look. `is_whole` says that it has to be at everything, and goes on to say so until such a look has worked.
+/// Takes one look. `is_whole` requests a look at all lanes; it stays set until such a look has succeeded.
 async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
     if let Some(peers) = shared.store.shared() {
-        // Asked before the look: what is missed during it is found by the next one.
+        // Read before the look: what is missed during it is found by the next one.
         *is_whole |= shared.missed_work.take();
         *is_whole |= match peers.may_have_missed(shared.clock.now()).await {
             Ok(has_missed) => has_missed,
-            // Nothing is known, so everything is read.
+            // Whether something was missed is unknown, so everything is read.
             Err(error) => {
                 shared.store_failed("asking what was missed", &error);
                 true
@@ -89,8 +90,8 @@ async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result
     Ok(())
 }
 
-/// Notes what a page shows, and moves on to the next one, or to the first behind the last. Says whether it showed due work
-/// that was not known here.
+/// Notes the due times of one page, and moves on to the next one; after the last page to the first. Returns whether the
+/// page had due work that was unknown here.
 async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error> {
     let step = shared.options.steps.rebuild;
     let lanes = shared.store.upkeep().pending_lanes(place.clone(), step).await?;
@@ -106,7 +107,7 @@ async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error>
     Ok(has_found)
 }
 
-/// Sleeps, for ever if there is nothing to wake up for.
+/// Sleeps for `wait`, or without end if it is `None`.
 async fn sleep_for(shared: &Shared, wait: Option<Duration>) {
     match wait {
         Some(wait) => shared.clock.sleep(wait).await,

@@ -1,31 +1,32 @@
-//! The loops that see tasks through: claiming, sending, settling, rescuing, announcing, cleaning.
+//! The engine: the loops that deliver tasks by claiming, sending, settling, rescuing, announcing and cleaning.
 //!
 //! Everything that a simulator must replace is injected: [`clock::Clock`], [`entropy::Entropy`], [`spawner::Spawner`],
-//! [`redrive_store::Store`], [`transport::Transport`] and [`bodies::Bodies`]. What the engine decides, it decides in `redrive-core`.
+//! [`redrive_store::Store`], [`transport::Transport`] and [`bodies::Bodies`]. The decisions are pure functions in
+//! `redrive-core`.
 //!
 //! | file | its job |
 //! | --- | --- |
 //! | `submit` | accepts tasks; one that is due now and whose lane has room is claimed in the same commit |
-//! | `lanes` | where schedule, admission and slots meet: what the claimer, the submits and the attempts call |
-//! | `schedule` | which lane has work due when, and whose turn it is |
-//! | `admission` | how much of the capacity a lane may have now, and why not more |
-//! | `slots` | what is on the wire, and who waits for a slot |
+//! | `lanes` | combines schedule, admission and slots: what the claimer, the submits and the attempts call |
+//! | `schedule` | which lane has work due when, and which lane claims next |
+//! | `admission` | how much of the capacity a lane may use now, and the reason for the limit |
+//! | `slots` | what is on the wire, and which lanes wait for a slot |
 //! | `claimer` | sleeps until a lane with room has due work, claims it, starts the attempts |
 //! | `attempt` | one attempt: the hold until it is due, the slot, the last checks, the send, the verdict, the settlement |
-//! | `first_byte` | the very last check, when the connection stands |
-//! | `in_flight` | the attempts of this process, and what they are told: cancelled, wanted now |
+//! | `first_byte` | the last check, once the connection is established |
+//! | `in_flight` | the attempts of this process, and the signals to them: cancelled, released |
 //! | `overdue` | ends tasks that waited past their deadline |
-//! | `settle` | writes an attempt's end down, and what follows from it in memory |
-//! | `events` | what happened, typed: the log is made from it |
+//! | `settle` | stores an attempt's end, and updates what depends on it in memory |
+//! | `events` | typed events: the log is written from them |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
-//! | `rescuer` | takes over attempts whose lease ran out |
-//! | `abandoned_leases` | the claims of this process that nobody settles any more |
+//! | `rescuer` | takes over attempts whose lease expired |
+//! | `abandoned_leases` | the claims of this process that no attempt will settle any more |
 //! | `cleaner` | removes ended tasks after their retention |
-//! | `outage` | how long to leave a store alone that fails |
+//! | `outage` | the wait between calls of a store that fails |
 //! | `store_outage` | one outage of the store, reported once however many calls fail in it |
-//! | `throttled_report` | what goes wrong for many tasks at once, counted so that the log says it now and then |
+//! | `throttled_report` | a failure that affects many tasks at once: counted, and reported at most every 10 s |
 //! | `collector` | deletes stored bodies that no task refers to |
-//! | `peers` | other processes over a shared store: hears them, and lets them know of this one |
+//! | `peers` | other processes over a shared store: receives their notifications, and sends heartbeats |
 //! | `common_clock` | the time that all processes over one store agree on |
 //! | `policies` | policy versions, cached and resolved |
 //! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |

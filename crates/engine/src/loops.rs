@@ -1,4 +1,4 @@
-//! The engine's loops: each has a name, stopping waits until the last one has ended, and one that fails is reported.
+//! The engine's loops. Each has a name; a stop waits until the last one has ended; one that fails is reported.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::events::{Event, Events};
 use crate::spawner::Spawner;
 use crate::watched::Watched;
 
-/// The loops that run.
+/// The running loops.
 #[derive(Debug, Clone)]
 pub(crate) struct Loops {
     running: Arc<Watched<usize>>,
@@ -17,16 +17,16 @@ pub(crate) struct Loops {
     events: Events,
 }
 
-/// One loop; dropping it says that the loop is over, however it ended.
+/// One running loop. Dropping it counts the loop as ended, however it ended.
 struct Running(Arc<Watched<usize>>);
 
 impl Loops {
-    /// No loop yet. One that dies is told in `vitals`.
+    /// Starts with no loop. A loop that dies is recorded in `vitals`.
     pub(crate) fn new(vitals: &Vitals, events: &Events) -> Self {
         Loops { running: Arc::new(Watched::new(0)), vitals: vitals.clone(), events: events.clone() }
     }
 
-    /// Starts a loop, which must not end before `may_end` says so.
+    /// Starts a loop, which must not end before `may_end` returns true.
     pub(crate) fn start(
         &self,
         spawner: &dyn Spawner,
@@ -46,7 +46,7 @@ impl Loops {
         }));
     }
 
-    /// Ends once no loop runs.
+    /// Waits until no loop runs.
     pub(crate) async fn ended(&self) {
         self.running.until(|running| running == 0).await;
     }

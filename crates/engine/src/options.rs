@@ -5,66 +5,66 @@ use std::time::Duration;
 /// The engine's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most attempts at once for one lane: what a dependency has to bear from one tenant.
+    /// The most attempts at once for one lane: the load on a dependency from one tenant.
     pub lane_concurrency: usize,
     /// The most attempts at once in all.
     pub max_in_flight: usize,
-    /// The most bytes of bodies in memory, of tasks that are claimed.
+    /// The most bytes of bodies in memory, of all claimed tasks.
     pub max_body_bytes: usize,
-    /// How much longer than the attempt's timeout a lease lasts: the time to write the result down.
+    /// How much longer than the attempt's timeout a lease lasts: the time to settle the attempt.
     pub lease_margin: Duration,
-    /// How long attempts under way may take to finish when the process stops.
+    /// How long attempts in flight may take to finish when the process stops.
     pub shutdown_grace: Duration,
     /// How long an ended task is kept; its idempotency key is remembered as long.
     pub retention: Duration,
-    /// How often ended tasks are cleaned away, and stored bodies that nobody needs any more.
+    /// How often ended tasks are removed, and stored bodies that no task refers to.
     pub clean_every: Duration,
-    /// How long a stored body is kept that no task refers to: the time from an upload to the submission that needs it.
+    /// How long a stored body is kept that no task refers to: the time from an upload to the submission that uses it.
     pub blob_grace: Duration,
-    /// How often leases that ran out are looked for.
+    /// How often expired leases are looked for.
     pub rescue_every: Duration,
-    /// How often a shared store is asked for work that other processes left there. Not used on an exclusive store.
+    /// How often a shared store is read for work that other processes left. Not used on an exclusive store.
     pub look_around_every: Duration,
-    /// How often other processes over a shared store are told that this one lives. Not used on an exclusive store.
+    /// How often this process sends a heartbeat to the others over a shared store. Not used on an exclusive store.
     pub beat_every: Duration,
-    /// What they are told of it.
+    /// What the heartbeat contains about this process.
     pub presence: Presence,
     /// How much each loop takes in one step.
     pub steps: Steps,
 }
 
-/// What other processes over a shared store are told of this one, for people to read.
+/// What a heartbeat contains about this process, for people to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presence {
     /// The program's version.
     pub version: String,
-    /// Where its API listens.
+    /// The address of its API.
     pub address: String,
 }
 
-/// How much each loop takes in one step: bounds on memory and on how long a single call takes, not a matter of taste.
-/// They are settings so that a simulation can make them small and meet the second page of everything.
+/// How much each loop takes in one step. These are bounds on memory and on the duration of a single call, not tuning
+/// parameters. They are settings so that a simulation can make them small and reach the second page of everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     /// The most tasks that a lane gets in one turn.
     pub turn: usize,
     /// The most tasks that one claim takes.
     pub claim: usize,
-    /// The most lanes that take their turn in one claim: each costs a look into the store's index, whatever it finds.
+    /// The most lanes in one claim. Each costs a read of the store's index, whatever it finds.
     pub lanes_per_claim: usize,
     /// The most tasks of a lane that are claimed ahead of a slot.
     pub ahead: usize,
     /// The most tasks past their deadline that are ended at once.
     pub overdue: usize,
-    /// The most leases that the rescuer reads at once, beside those that its own process is still working under.
+    /// The most leases that the rescuer reads at once, beside those of attempts that its own process still works on.
     pub rescue: usize,
     /// The most lanes that a rebuild of the schedule reads at once.
     pub rebuild: usize,
-    /// The most rows that the cleaner looks at in one step.
+    /// The most rows that the cleaner reads in one step.
     pub clean: usize,
     /// The most alerts that are confirmed, or looked for, at once.
     pub announce: usize,
-    /// The most alerts that wait for their confirmation; what does not fit is found by the next look.
+    /// The most alerts that wait for their confirmation. An alert that does not fit is found by the next look.
     pub unconfirmed: usize,
 }
 
@@ -105,25 +105,25 @@ impl Default for Options {
     }
 }
 
-/// A setting that makes no sense.
+/// A setting that is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} {problem}")]
 pub struct InvalidOption {
     /// The field of [`Options`].
     pub name: &'static str,
-    /// What is wrong with it and what would be right.
+    /// What is wrong with it and what would be valid.
     pub problem: String,
 }
 
 impl Options {
-    /// The least memory for bodies: the largest one that a task may hold, in each of the pools that lanes share.
+    /// The least memory for bodies: the largest body that a task may have, in each of the pools that lanes share.
     pub const MIN_BODY_BYTES: usize = 16 * 1024 * 1024;
-    /// The shortest lease margin: a settle that waits for a slow disk must not lose its lease.
+    /// The shortest lease margin: a settle on a slow disk must not lose its lease.
     pub const MIN_LEASE_MARGIN: Duration = Duration::from_secs(1);
-    /// The shortest retention: keys are to be remembered for a day at least (rule R-6).
+    /// The shortest retention: idempotency keys must be remembered for a day at least (rule R-6).
     pub const MIN_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
-    /// Every setting that makes no sense.
+    /// Every invalid setting.
     pub fn problems(&self) -> Vec<InvalidOption> {
         let mut problems = Vec::new();
         let mut refuse = |name, problem: String| problems.push(InvalidOption { name, problem });
@@ -174,7 +174,7 @@ impl Options {
         problems
     }
 
-    /// The first setting that makes no sense, as an error.
+    /// Returns the first invalid setting as an error.
     pub fn validate(&self) -> Result<(), InvalidOption> {
         self.problems().into_iter().next().map_or(Ok(()), Err)
     }

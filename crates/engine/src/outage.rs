@@ -1,17 +1,17 @@
-//! How long to leave a store alone that fails.
+//! The wait between calls of a store that fails.
 
 use std::time::Duration;
 
 use redrive_core::backoff::Backoff;
 use redrive_core::jitter::Jitter;
 
-/// The first wait, about; each one is twice as long.
+/// The first wait, approximately; each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(200);
-/// The longest wait, about.
+/// The longest wait, approximately.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The wait after the `times`th failure in a row, counted from zero. Thousands of attempts may wait for one store to come back:
-/// they do not all ask at one moment.
+/// The wait after the `times`th failure in a row, counted from zero. It has jitter: thousands of attempts may wait for
+/// the store to recover, and they must not all call it at one moment.
 pub(crate) fn wait(times: u32, unit: f64) -> Duration {
     let backoff = Backoff::Exponential { initial: FIRST, multiplier: 2.0, max: LONGEST };
     Jitter::Equal.draw(&backoff, times.saturating_add(1), None, unit)

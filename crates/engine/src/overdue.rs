@@ -1,7 +1,7 @@
 //! Ends tasks that waited past their deadline, whether or not their lane ever has room for them.
 //!
-//! On an exclusive store this process knows the deadline of everything that it lets wait, so that it asks only when one has
-//! passed. On a shared store others let tasks wait as well, and it asks every few seconds.
+//! On an exclusive store this process knows the deadline of every waiting task, so it queries the store only when one
+//! has passed. On a shared store other processes queue tasks as well, so it queries every few seconds.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use crate::shared::{Phase, Shared};
 const LOOK_EVERY: Duration = Duration::from_secs(4);
 /// The shortest time between two looks, and the wait after one that failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest sleep before another look at the clock on the wall, which may have jumped meanwhile.
+/// The longest sleep before the wall clock is read again, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
-/// The earliest deadline of the tasks that wait, as far as this process knows.
+/// The earliest deadline of the waiting tasks, as far as this process knows.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     earliest: Mutex<Option<Timestamp>>,
-    /// Rings when there is an earlier one.
+    /// Notified when there is an earlier deadline.
     changed: Notify,
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Waits for `wait`, or until there is an earlier deadline, whichever comes first, but for the shortest pause at least.
+/// Waits for `wait` or until there is an earlier deadline, whichever comes first, but at least for [`PAUSE`].
 async fn look_again(shared: &Shared, wait: Option<Duration>) {
     shared.clock.sleep(PAUSE).await;
     let mut left = wait.map(|wait| wait.saturating_sub(PAUSE));
@@ -93,7 +93,7 @@ async fn look_again(shared: &Shared, wait: Option<Duration>) {
     }
 }
 
-/// How long until something can be overdue; `None` if nothing waits.
+/// The time until a task can be overdue; `None` if no task waits.
 fn next_look(shared: &Shared) -> Option<Duration> {
     let now = shared.clock.now();
     let earliest = shared.deadlines.lock().map(|deadline| deadline.since(now).min(LONGEST_NAP));
@@ -103,22 +103,22 @@ fn next_look(shared: &Shared) -> Option<Duration> {
     }
 }
 
-/// Ends everything that is overdue by now; says how many tasks that were, or nothing if it did not look.
+/// Ends every task that is overdue now. Returns how many there were, or `None` if it did not look.
 async fn end_overdue(shared: &Shared) -> Result<Option<usize>, Error> {
-    // What seems overdue may not be. The next look comes soon enough.
+    // While the time is uncertain, a task may only seem overdue. The next look comes soon enough.
     if !shared.clock.is_certain() {
         return Ok(None);
     }
     let mut count = 0;
     loop {
         let step = shared.options.steps.overdue;
-        // What is noted during the call may be in the answer or not: the earlier of both is safe.
+        // A deadline noted during the call may be in the answer or not: the earlier of both is safe.
         *shared.deadlines.lock() = None;
         let outcome = shared.store.upkeep().end_overdue(shared.clock.now(), step).await;
         let Overdue { ended, next_deadline } = match outcome {
             Ok(overdue) => overdue,
             Err(error) => {
-                // It may have happened, and its answer been lost.
+                // The call may have taken effect, and its answer been lost.
                 shared.alerts.doubt();
                 shared.deadlines.note(shared.clock.now());
                 return Err(error);

@@ -1,6 +1,6 @@
-//! The other processes over a shared store: hearing what they say, and letting them know of this one.
+//! The other processes over a shared store: receives their notifications, and sends this process's heartbeats.
 //!
-//! What is heard here only saves time. A process that may have missed something looks at the store (`lane_scan`).
+//! Notifications only save time. A process that may have missed one reads the store (`lane_scan`).
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, Shared as SharedStor
 use crate::events::{Events, Report};
 use crate::shared::{Phase, Shared};
 
-/// Notes what other processes announce: what has become due, and which tasks were cancelled. Until the engine gives up the
-/// attempts under way: a cancel may still stop one of them while it drains.
+/// Receives notifications of other processes: lanes with due work, and cancelled tasks. Runs until the engine gives up
+/// the attempts in flight, because a cancel can still stop one of them while it drains.
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let Some(peers) = shared.store.shared() else { return };
     loop {
@@ -31,7 +31,7 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
     }
 }
 
-/// Says that this process lives, until nothing of it is under way any more; then that it has left.
+/// Sends heartbeats until nothing of this process is in flight any more, then a message that it has left.
 pub(crate) async fn keep_beating(shared: Arc<Shared>) {
     let Some(peers) = shared.store.shared() else { return };
     loop {
@@ -44,14 +44,14 @@ pub(crate) async fn keep_beating(shared: Arc<Shared>) {
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => return leave(peers, &shared.events).await,
-            // At once: from now on the others have to claim what only this process knew.
+            // At once: from now on the other processes have to claim what was scheduled only here.
             () = shared.reached(Phase::Draining), if is_running => {}
             () = shared.clock.sleep(shared.options.beat_every) => {}
         }
     }
 }
 
-/// What this process says of itself.
+/// The heartbeat of this process.
 fn beat(shared: &Shared) -> Heartbeat {
     Heartbeat {
         started_at: shared.started_at,
@@ -65,7 +65,7 @@ fn beat(shared: &Shared) -> Heartbeat {
     }
 }
 
-/// The only process over its store.
+/// The node list of an exclusive store: this process only.
 pub(crate) fn alone(shared: &Shared) -> Node {
     let beat = beat(shared);
     Node { id: NodeId::this(), seen_at: shared.clock.now(), leases: beat.in_flight, beat }

@@ -1,7 +1,7 @@
 //! Policy versions, cached and resolved.
 //!
-//! A version never changes, so once read it is right for ever. Which version is current does change: by this process,
-//! which then forgets what it knew, or by another one, which is noticed within [`CURRENT_FOR`].
+//! A version never changes, so a cached version stays valid. The current version of a policy can change: by this
+//! process, which then drops its cached entry, or by another one, which is noticed within [`CURRENT_FOR`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use redrive_store::{ClaimedTask, DeletePolicy, Error, Expected, PolicyVersion, P
 
 use crate::clock::Clock;
 
-/// How long another process's change of a policy may go unnoticed.
+/// How long a policy change by another process may go unnoticed.
 const CURRENT_FOR: Duration = Duration::from_secs(1);
-/// The most policy versions and current policies that are remembered.
+/// The most policy versions and current policies in the cache.
 const REMEMBERED: usize = 10_000;
 
 /// A policy version, complete and ready to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Which version it is, or is based on.
+    /// The version that this is, or is based on.
     pub reference: PolicyRef,
     /// Its fields as they were given, a task's overrides included.
     pub spec: Spec,
-    /// The rules.
+    /// The rules in their resolved form.
     pub policy: Policy,
 }
 
@@ -36,7 +36,7 @@ impl Resolved {
         Ok(Resolved { reference, spec: version.spec.clone(), policy: Policy::resolve(&version.spec)? })
     }
 
-    /// These rules with single fields changed for one task.
+    /// Returns these rules with single fields overridden for one task.
     pub fn with_overrides(&self, overrides: &Spec) -> Result<Resolved, Invalid> {
         let spec = self.spec.overridden_by(overrides);
         let policy = Policy::resolve(&spec)?;
@@ -53,7 +53,7 @@ pub struct Policies {
 
 #[derive(Default)]
 struct Cache {
-    /// Counts this process's changes: what was read before one must not be remembered after it.
+    /// Counts this process's changes: a value that was read before a change must not be cached after it.
     changes: u64,
     current: BTreeMap<(TenantId, PolicyId), (Arc<Resolved>, Duration)>,
     versions: BTreeMap<(TenantId, PolicyRef), Arc<Resolved>>,
@@ -102,7 +102,7 @@ impl Policies {
         Ok(resolved)
     }
 
-    /// The rules that a claimed task pins, with its own overrides. [`Error::Corrupt`] says that nobody can make sense of them.
+    /// The rules that a claimed task pins, with its own overrides. [`Error::Corrupt`] if they are damaged.
     pub(crate) async fn of(&self, claimed: &ClaimedTask) -> Result<Arc<Resolved>, Error> {
         let pinned = self.version(&claimed.task.lane.tenant, &claimed.task.policy).await?;
         match &claimed.request.overrides {
@@ -114,7 +114,7 @@ impl Policies {
         }
     }
 
-    /// Keeps a policy; a change makes a new version.
+    /// Stores a policy; a change creates a new version.
     pub async fn put(
         &self,
         tenant: TenantId,
@@ -127,7 +127,7 @@ impl Policies {
         put
     }
 
-    /// Removes a policy, unless a task that has not ended pins it.
+    /// Deletes a policy, unless a task that has not ended pins it.
     pub async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
         let deleted = self.store.policies().delete(tenant.clone(), id.clone(), expected).await;
         self.forget_current(tenant, id);
@@ -150,7 +150,7 @@ fn resolve_stored(version: &PolicyVersion) -> Result<Resolved, Error> {
         .map_err(|invalid| Error::Corrupt(format!("policy {} version {}: {invalid}", version.id, version.version)))
 }
 
-/// A cache that is full starts again: it fills up from the store in no time.
+/// Empties a full cache: it is quickly refilled from the store.
 fn make_room<K: Ord, V>(map: &mut BTreeMap<K, V>) {
     if map.len() >= REMEMBERED {
         map.clear();

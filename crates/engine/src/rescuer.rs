@@ -1,7 +1,7 @@
-//! Takes over attempts whose lease ran out: their worker died, or lost touch with the store.
+//! Rescuer: takes over attempts whose lease expired because their worker died or lost its connection to the store.
 //!
-//! The attempt counts, and its outcome is "unknown". The rescuer settles with the token that it found, so if the worker
-//! comes back after all, whichever of the two settles first wins and the other changes nothing.
+//! The attempt counts, and its outcome is "unknown". The rescuer settles with the token that it found. If the worker
+//! comes back, the first of the two to settle wins and the other changes nothing.
 
 use std::sync::Arc;
 
@@ -37,19 +37,19 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// On an exclusive store nobody but this process holds leases: if it left none behind there is nothing to find, and an
-/// idle engine asks nothing.
+/// Whether an expired lease is possible. On an exclusive store only this process holds leases: if it abandoned none,
+/// there is nothing to find, and an idle engine does not query the store.
 fn may_find_something(shared: &Shared) -> bool {
     !shared.store.is_exclusive() || !shared.abandoned_leases.is_empty()
 }
 
-/// Settles everything whose lease has run out by now. One that cannot be settled holds up none of those read with it.
+/// Settles every attempt whose lease has expired. One that cannot be settled does not delay the others of its page.
 pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     let is_exclusive = shared.store.is_exclusive();
     loop {
         let now = shared.clock.now();
         let ran_out = shared.abandoned_leases.ran_out(now);
-        // What this process is still working on, on a store of its own, it settles itself, whatever the clock says.
+        // On an exclusive store, this process settles the attempts that it still works on, whatever the clock shows.
         let is_mine = |claimed: &ClaimedTask| is_exclusive && shared.in_flight.has(claimed.task.id);
         let step = shared.options.steps.rescue + if is_exclusive { shared.in_flight.count() } else { 0 };
         let mut expired = shared.store.upkeep().expired_leases(now, step).await?;

@@ -1,8 +1,8 @@
-//! The schedule: which lane has work due when, and whose turn it is to claim.
+//! The schedule: which lane has work due when, and which lane claims next.
 //!
 //! It holds the earliest due time of each class of a lane, never the backlog. It is an index over the store and can be
-//! rebuilt from it at any moment. A lane whose work lies in the future waits by time; one whose work is due and that has
-//! room stands in a queue, so that lanes take turns; one that has no room stands nowhere and costs nothing.
+//! rebuilt from it at any time. A lane whose work is due later waits by time. A lane with due work and room is in a
+//! queue, so that lanes take turns. A lane without room is in neither, and costs nothing.
 //!
 //! Not here: how much room a lane has (`admission`, `slots`).
 
@@ -10,10 +10,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use redrive_core::{Class, Timestamp};
 
-/// A lane's number while it is in memory. Numbers of forgotten lanes are used again.
+/// A lane's number while it is in memory. Numbers of forgotten lanes are reused.
 pub(crate) type LaneId = usize;
 
-/// What is due when, lane by lane.
+/// The due times of every lane.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     lanes: Vec<LaneSchedule>,
@@ -27,29 +27,29 @@ struct LaneSchedule {
     position: Position,
 }
 
-/// Where a lane stands.
+/// Where a lane is in the schedule.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Position {
-    /// Nowhere: it has no work, or no room for it.
+    /// In neither: it has no work, or no room for it.
     #[default]
     Aside,
     /// In `by_time`, under this time.
     Later(Timestamp),
     /// In `ready`.
     Ready,
-    /// A claim for it is under way; its due times are what was noted since.
+    /// A claim for it is in progress; its due times are those noted since the claim began.
     Claiming,
 }
 
 impl Schedule {
-    /// Makes sure that there is a lane with this number.
+    /// Adds a lane with this number, if there is none.
     pub(crate) fn add(&mut self, lane: LaneId) {
         if self.lanes.len() <= lane {
             self.lanes.resize_with(lane + 1, LaneSchedule::default);
         }
     }
 
-    /// Notes that a task of this class is due at `due`; says whether that is news.
+    /// Notes that a task of this class is due at `due`. Returns whether that is earlier than what was known.
     pub(crate) fn note(&mut self, lane: LaneId, class: Class, due: Timestamp) -> bool {
         let known = &mut self.lanes[lane].due[class as usize];
         let is_news = known.is_none_or(|known| due < known);
@@ -69,7 +69,7 @@ impl Schedule {
         self.lanes[lane].due.into_iter().flatten().min()
     }
 
-    /// Forgets what is due in every lane, except for what a claim under way will tell.
+    /// Discards the due times of every lane, except those that a claim in progress will return.
     pub(crate) fn forget(&mut self) {
         self.by_time.clear();
         self.ready.clear();
@@ -81,7 +81,7 @@ impl Schedule {
         }
     }
 
-    /// Lets the lane wait until its first task is due, or nowhere if it has none.
+    /// Lets the lane wait until its first task is due; takes it out of the schedule if it has none.
     pub(crate) fn wait(&mut self, lane: LaneId) {
         let position = self.lanes[lane].position;
         let first = self.first_due(lane);
@@ -107,14 +107,14 @@ impl Schedule {
         }
     }
 
-    /// Sets the lane aside until it has room again.
+    /// Takes the lane out of the schedule until it has room again.
     pub(crate) fn set_aside(&mut self, lane: LaneId) {
         if self.lanes[lane].position != Position::Claiming {
             self.leave(lane);
         }
     }
 
-    /// The next lane whose first task is due by `by`: it is its turn, and it stands in no queue any more.
+    /// Takes the next lane whose first task is due by `by` out of the schedule: it is its turn.
     pub(crate) fn next(&mut self, by: Timestamp) -> Option<LaneId> {
         loop {
             while let Some((due, lane)) = self.by_time.first().copied()
@@ -123,7 +123,7 @@ impl Schedule {
                 self.queue(lane);
             }
             let lane = self.ready.pop_front()?;
-            // A lane that was set aside meanwhile is still in the queue.
+            // A lane that was set aside meanwhile is still in this queue.
             if self.lanes[lane].position == Position::Ready {
                 self.lanes[lane].position = Position::Aside;
                 return Some(lane);
@@ -131,7 +131,7 @@ impl Schedule {
         }
     }
 
-    /// Begins a claim of this class: what is due in it is what will be noted from now on.
+    /// Begins a claim of this class: its due time is from now on what is noted during the claim.
     pub(crate) fn claiming(&mut self, lane: LaneId, class: Class) {
         self.lanes[lane].due[class as usize] = None;
         self.lanes[lane].position = Position::Claiming;
@@ -149,12 +149,12 @@ impl Schedule {
         !self.ready.is_empty()
     }
 
-    /// When the first of the lanes is due that wait for a time.
+    /// When the first of the lanes that wait by time is due.
     pub(crate) fn next_time(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(due, _)| *due)
     }
 
-    /// Whether nothing is known to be due in this lane, and no claim for it is under way.
+    /// Whether no due time of this lane is known, and no claim for it is in progress.
     pub(crate) fn is_idle(&self, lane: LaneId) -> bool {
         self.first_due(lane).is_none() && self.lanes[lane].position == Position::Aside
     }

@@ -1,4 +1,4 @@
-//! Writing an attempt's end down, and what follows from it in memory.
+//! Settling: stores an attempt's end, and updates what depends on it in memory.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use crate::events::{EndedBy, Event, Report};
 use crate::outage;
 use crate::shared::{Phase, Shared};
 
-/// An attempt that this process can do nothing more about: its lease runs out, and the rescuer takes it over.
+/// An attempt that this process gave up: its lease expires, and the rescuer takes it over.
 pub(crate) struct Abandoned;
 
-/// Settles an attempt of this process; if that cannot be done while the lease lasts, it is left to the rescuer.
+/// Settles an attempt of this process. If that fails for as long as the lease lasts, the attempt is left to the
+/// rescuer.
 pub(crate) async fn settle_or_abandon(
     shared: &Shared,
     claimed: &ClaimedTask,
@@ -27,36 +28,36 @@ pub(crate) async fn settle_or_abandon(
     })
 }
 
-/// A bound on how many attempts that took long are settled at a time.
+/// A limit on how many attempts that took long are settled at a time.
 ///
-/// Slow lanes that began together end together: thousands of settlements at one moment, and whatever healthy lanes have to
-/// write would wait behind all of them. Who has waited for seconds can wait for a few milliseconds more.
+/// Slow lanes that began together end together: thousands of settlements at one moment, and those of healthy lanes
+/// would wait behind all of them. An attempt that took seconds can wait for a few milliseconds more.
 pub(crate) struct SlowSettles(Semaphore);
 
 impl SlowSettles {
-    /// How many at a time: as many as share one short commit.
+    /// How many at a time: as many as fit into one short commit.
     const MOST: usize = 64;
-    /// An attempt took long if it took this long.
+    /// An attempt took long from this duration on.
     const LONG: Duration = Duration::from_secs(1);
 
     pub(crate) fn new() -> Self {
         SlowSettles(Semaphore::new(Self::MOST))
     }
 
-    /// Waits for its turn, if it has to.
+    /// Waits for a permit, if the attempt took long.
     async fn turn(&self, settlement: &Settlement) -> Option<SemaphorePermit<'_>> {
         let took = settlement.attempt.as_ref().and_then(|attempt| attempt.duration)?;
         match took >= Self::LONG {
-            // It is never closed.
+            // The semaphore is never closed.
             true => self.0.acquire().await.ok(),
             false => None,
         }
     }
 }
 
-/// Settles, however long the store takes to recover, as long as the lease lasts and the process does not end. Wakes the
-/// callers that wait for the end, and notes when the next attempt is due. A lost lease is not an error: another process, or
-/// the rescuer, settles the task.
+/// Settles, and retries for as long as the store fails, the lease lasts and the process does not end. Wakes the callers
+/// that wait for the end, and notes when the next attempt is due. A lost lease is not an error: another process, or the
+/// rescuer, settles the task.
 pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
@@ -110,8 +111,9 @@ fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement:
     }
 }
 
-/// What would follow if the settlement has taken effect after all. Each step is harmless if it has not: the lane is asked
-/// for what is not there, whoever waits looks and waits on, and the store knows which dead letters have no alert yet.
+/// Does the follow-up of a settlement that may have taken effect although its call failed. Each step is harmless if it
+/// has not: the lane is read without result, callers that were woken read the task and wait again, and the store notes
+/// which dead letters have no alert yet.
 fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settlement) {
     shared.missed_work.note();
     match &settlement.next {
@@ -123,20 +125,20 @@ fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settl
     shared.waiters.ended(claimed.task.id);
 }
 
-/// The task is pending again, due at `at`.
+/// Schedules the task, which is pending again and due at `at`.
 fn waits_again(shared: &Shared, task: &Task, settlement: &Settlement, at: Timestamp) {
     let class = after_settlement(task, settlement).class();
     shared.lanes.note_due(&task.lane, class, at);
     shared.deadlines.note(task.deadline_at);
 }
 
-/// The task with the attempts that count once it is settled.
+/// The task with the number of attempts that counts once it is settled.
 fn after_settlement(task: &Task, settlement: &Settlement) -> Task {
     let attempt_number = rules::attempts_after(task.attempt_number, settlement.attempt.is_some());
     Task { attempt_number, ..task.clone() }
 }
 
-/// The task as the settlement left it.
+/// The task after the settlement.
 fn dead_letter(task: &Task, status: Status, settlement: &Settlement) -> Task {
     let reason = match &settlement.next {
         Next::End { reason, .. } => *reason,

@@ -1,4 +1,4 @@
-//! What the engine's loops share.
+//! State that the engine's loops share.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -30,7 +30,7 @@ use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watched::Watched;
 
-/// What the engine's loops share.
+/// State that the engine's loops share.
 pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) clock: Arc<CommonClock>,
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) ids: TaskIds,
     pub(crate) phase: Watched<Phase>,
     pub(crate) started_at: Timestamp,
-    /// Rings when the lanes have been forgotten and must be read from the store again.
+    /// Notified when the due times were discarded and must be read from the store again.
     pub(crate) schedule_lost: Notify,
     pub(crate) missed_work: MissedWork,
     pub(crate) abandoned_leases: Arc<AbandonedLeases>,
@@ -58,16 +58,16 @@ pub(crate) struct Shared {
     pub(crate) slow_settles: SlowSettles,
 }
 
-/// How far the engine is in stopping.
+/// How far the engine's shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It is not.
+    /// The engine is not stopping.
     Running,
-    /// Nothing new is claimed; attempts under way finish.
+    /// Nothing new is claimed; attempts in flight finish.
     Draining,
-    /// Attempts under way are given up and returned.
+    /// Attempts in flight are given up and returned to the store.
     Returning,
-    /// No attempt is left; what is still to be done is to confirm the alerts that they raised.
+    /// No attempt is left; only the alerts that they raised are still to be confirmed.
     Confirming,
 }
 
@@ -76,7 +76,7 @@ impl Shared {
         LeaseTerms { margin: self.options.lease_margin }
     }
 
-    /// Notes a task that is pending.
+    /// Schedules a pending task.
     pub(crate) fn note_due(&self, task: &Task) {
         if let Some(due) = task.next_attempt_at {
             self.lanes.note_due(&task.lane, task.class(), due);
@@ -84,7 +84,8 @@ impl Shared {
         }
     }
 
-    /// Logs that a call of the store failed, unless that is known: an outage is reported once, and then once a minute.
+    /// Logs that a call of the store failed, unless an outage is already reported: it is logged once, and then once a
+    /// minute.
     pub(crate) fn store_failed(&self, doing: &'static str, error: &dyn Display) {
         self.events.report(Report::StoreCallFailed(doing, error));
         self.missed_work.note();
@@ -95,15 +96,15 @@ impl Shared {
         }
     }
 
-    /// Notes that a call of the store worked: it may be the end of an outage.
+    /// Notes that a call of the store succeeded: it may be the end of an outage.
     pub(crate) fn store_worked(&self, doing: &'static str) {
         if let Some(Outage::Ended(times, lasted)) = self.store_outage.worked(doing, self.clock.elapsed()) {
             self.events.report(Report::StoreOutageEnded(times, lasted));
         }
     }
 
-    /// Does what follows when a task has ended: raises the alert of a dead letter, and wakes the callers that wait for the
-    /// end. `as_ended` is the task in its final state, which is needed only for an alert.
+    /// Handles the end of a task: raises the alert of a dead letter, and wakes the callers that wait for the end.
+    /// `as_ended` is the task in its final state, which is needed only for an alert.
     pub(crate) fn task_ended<'a>(
         &self,
         task: &Task,
@@ -122,17 +123,17 @@ impl Shared {
         self.phase.get()
     }
 
-    /// Goes on to this phase, unless the engine is there or further.
+    /// Advances to this phase, unless the engine is there or further.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.change(|now| *now = (*now).max(phase));
     }
 
-    /// Ends once the engine is at least this far in stopping.
+    /// Waits until the engine's shutdown has come at least this far.
     pub(crate) async fn reached(&self, phase: Phase) {
         self.phase.until(|now| now >= phase).await;
     }
 
-    /// What a call of this task's dependency has been taking lately.
+    /// The recent latency of calls to this task's dependency.
     pub(crate) fn estimate(&self, claimed: &ClaimedTask) -> Duration {
         self.lanes.estimate(&claimed.task.lane)
     }

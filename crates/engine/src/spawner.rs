@@ -1,20 +1,21 @@
-//! Running things beside one another, injected: the engine starts work through this and nothing else.
+//! Concurrency (injected): the engine's only way to start concurrent work.
 //!
-//! A simulator that spawns can also kill: it drops what one process was doing, in the middle, and lets another go on.
+//! A simulator that spawns can also kill: it drops the work of one process at any await and lets another process
+//! continue.
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// Work that runs by itself.
+/// Work that runs concurrently.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs work beside whoever started it.
+/// Runs work concurrently with its caller.
 pub trait Spawner: Send + Sync + 'static {
-    /// Starts `work`; it runs to its end, whatever becomes of the caller.
+    /// Starts `work`. It runs to its end even if the caller ends first.
     fn spawn(&self, work: Work);
 }
 
-/// Work runs on the tokio runtime of whoever starts it.
+/// Runs work on the tokio runtime of the caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioSpawner;
 

@@ -1,8 +1,8 @@
-//! One outage of the store is one thing to report, however many calls fail in it: a line when it begins, one a minute with the
+//! Reports one outage of the store once, however many calls fail in it: a line when it begins, one a minute with the
 //! number of failures, and one when it ends.
 //!
-//! A store may take reads and refuse writes (a full disk), so an outage lasts until every kind of call that failed has worked
-//! again, and nothing has failed for a few seconds.
+//! A store may take reads and refuse writes (a full disk). So an outage lasts until every kind of call that failed has
+//! succeeded again, and nothing has failed for a few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,26 +11,26 @@ use std::time::Duration;
 
 /// How often an outage is reported while it lasts.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// How long nothing may fail before an outage is over.
+/// How long no call may fail before an outage is over.
 const QUIET_FOR: Duration = Duration::from_secs(5);
-/// A kind of call that has not failed for this long is not waited for: it may never be made again.
+/// After this time without a failure, a kind of call no longer prolongs the outage: it may never be made again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// What is to be logged.
+/// A line for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The first failure.
+    /// The outage began with this failure.
     Began,
-    /// So many since the last report.
+    /// The outage goes on, with this many failures since the last report.
     GoesOn(u64),
-    /// So many in all, within this time.
+    /// The outage ended, with this many failures in all and this duration.
     Ended(u64, Duration),
 }
 
-/// The outage that is going on, if there is one.
+/// The outage in progress, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct StoreOutage {
-    /// For the calls that work, which are most: whether there is anything to look at.
+    /// Whether an outage is in progress: spares calls that succeed, which are most, the lock.
     is_going_on: AtomicBool,
     state: Mutex<Option<Outage>>,
 }
@@ -42,12 +42,12 @@ struct Outage {
     last_failure: Duration,
     unreported: u64,
     failures: u64,
-    /// The kinds of calls that failed, and when each last did.
+    /// The kinds of calls that failed, each with the time of its last failure.
     failing: BTreeMap<&'static str, Duration>,
 }
 
 impl StoreOutage {
-    /// A call of this kind failed.
+    /// Notes that a call of this kind failed.
     pub(crate) fn failed(&self, doing: &'static str, at: Duration) -> Option<Report> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(outage) = &mut *state else {
@@ -68,7 +68,7 @@ impl StoreOutage {
         Some(Report::GoesOn(std::mem::take(&mut outage.unreported)))
     }
 
-    /// A call of this kind worked.
+    /// Notes that a call of this kind succeeded.
     pub(crate) fn worked(&self, doing: &'static str, at: Duration) -> Option<Report> {
         if !self.is_going_on.load(Ordering::Acquire) {
             return None;

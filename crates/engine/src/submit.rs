@@ -1,4 +1,4 @@
-//! Accepting tasks: one durable commit for all of a call, and the first claim with it where a lane has room.
+//! Accepting tasks: one durable commit for all tasks of a call, with the first claim in it where a lane has room.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::lanes::Reservation;
 use crate::policies::Resolved;
 use crate::shared::{Phase, Shared};
 
-/// A submission that was validated, with its policy resolved: all that a new task is made from.
+/// A submission that was validated, with its policy resolved: everything that a new task is made from.
 #[derive(Debug, Clone)]
 pub struct ValidatedTask {
     /// The tenant and the dependency.
@@ -21,15 +21,15 @@ pub struct ValidatedTask {
     pub idempotency_key: IdempotencyKey,
     /// The policy version that the task pins, its own overrides included.
     pub policy: Arc<Resolved>,
-    /// What it sends.
+    /// The request that the task sends.
     pub request: Arc<Request>,
-    /// What makes two submissions the same request.
+    /// The hash of the request: two submissions with the same key must have the same.
     pub fingerprint: Fingerprint,
     /// When the first attempt may begin, if not now.
     pub not_before: Option<Timestamp>,
 }
 
-/// Stores new tasks, in one commit, and starts those that were claimed with it.
+/// Stores new tasks in one commit, and starts those that were claimed with it.
 pub(crate) async fn submit(shared: &Arc<Shared>, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
     let now = shared.clock.now();
     let (new, first_attempts): (Vec<_>, Vec<_>) = tasks.into_iter().map(|valid| prepare(shared, valid, now)).unzip();
@@ -53,7 +53,7 @@ fn prepare(shared: &Arc<Shared>, valid: ValidatedTask, now: Timestamp) -> (NewTa
     (NewTask { task, request: request.clone(), fingerprint, start }, FirstAttempt { request, policy, reservation })
 }
 
-/// What is kept of a new task while its commit is under way.
+/// What is kept in memory of a new task during its commit.
 struct FirstAttempt {
     request: Arc<Request>,
     policy: Arc<Resolved>,
@@ -61,7 +61,7 @@ struct FirstAttempt {
 }
 
 impl FirstAttempt {
-    /// Starts the attempt that was claimed with the commit, or tells the lane of a task that waits.
+    /// Starts the attempt that was claimed with the commit, or schedules a task that waits.
     fn follow(self, shared: &Arc<Shared>, submitted: &Submitted) {
         if let Submitted::Created(task, _) = submitted {
             shared.events.emit(Event::Accepted(task));
@@ -72,7 +72,7 @@ impl FirstAttempt {
                 attempt::start(shared, claimed, Some(self.policy), reservation);
             }
             (Submitted::Created(task, _), _) => shared.note_due(task),
-            // The call that stored it may have failed before its lane was told.
+            // The call that stored it may have failed before the task was scheduled.
             (Submitted::Replayed(task), _) if task.status == Status::Pending => shared.note_due(task),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Hands out task ids that only ever grow, whatever the clock does.
+//! Generates task ids that always increase, whatever the clock shows.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,12 +11,12 @@ pub(crate) struct TaskIds {
 }
 
 impl TaskIds {
-    /// Ids above `newest`, the newest one that the store knows.
+    /// Starts above `newest`, the newest id in the store.
     pub(crate) fn above(newest: Option<TaskId>) -> Self {
         TaskIds { last_sequence: Mutex::new(newest.map_or(0, TaskId::sequence)) }
     }
 
-    /// The next id: of the millisecond `now`, or just above the last one if the clock stands or went back.
+    /// The next id: from the millisecond `now`, or just above the last one if the clock has not advanced.
     pub(crate) fn next(&self, now: Timestamp, random: u64) -> TaskId {
         let mut last = self.last_sequence.lock().unwrap_or_else(PoisonError::into_inner);
         *last = TaskId::first_sequence(now).max(*last + 1);

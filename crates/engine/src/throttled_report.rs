@@ -1,13 +1,13 @@
-//! What goes wrong for many tasks at once (a body that cannot be read, a result that cannot be written down): said now and
-//! then, with its number, instead of once for each task.
+//! Reports a failure that affects many tasks at once (a body that cannot be read, a result that cannot be stored) at
+//! most every 10 s, with a count, instead of once per task.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long nothing more is said after something was.
+/// The shortest time between two reports.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// How often it happened, and when it was last said.
+/// How often it happened, and when it was last reported.
 #[derive(Debug, Default)]
 pub(crate) struct ThrottledReport(Mutex<Count>);
 
@@ -18,7 +18,7 @@ struct Count {
 }
 
 impl ThrottledReport {
-    /// Counts one. If it is time to say so, answers how many there were since that was last done.
+    /// Counts one failure. If a report is due, returns the number of failures since the last one.
     pub(crate) fn count(&self, elapsed: Duration) -> Option<u64> {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         count.unreported += 1;

@@ -1,4 +1,4 @@
-//! Sending, injected: one call is one send on the wire, never more.
+//! Sending (injected): one call is one send on the wire, never more.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,22 +10,22 @@ use redrive_core::{Answer, ErrorType, IdempotencyKey, Lane, Request, TaskId};
 /// The answer to a send, or why there is none.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Answer, SendError>> + Send>>;
 
-/// Puts requests on the wire.
+/// Sends requests.
 pub trait Transport: Send + Sync + 'static {
     /// Sends once: no redirect is followed and nothing is sent a second time. Dropping the future abandons the attempt
     /// and its connection.
     fn send(&self, outbound: Outbound) -> Sending;
 }
 
-/// The last check before a request goes out.
+/// The last check before a request is sent.
 pub trait Gate: Send + Sync + std::fmt::Debug {
-    /// Called when the connection stands, immediately before the first byte is written. On [`Withdrawn`] nothing is written,
-    /// and the send ends with [`ErrorType::NotSent`]. A transport that has to write the request to another connection,
-    /// because not one byte of it left on the first, asks again.
+    /// Called once the connection is established, immediately before the first byte is written. On [`Withdrawn`]
+    /// nothing is written, and the send ends with [`ErrorType::NotSent`]. A transport that has to write the request to
+    /// another connection, because not one byte of it was sent on the first, calls this again.
     fn open(&self) -> Result<(), Withdrawn>;
 }
 
-/// The request must not go out any more.
+/// The request must not be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the send was withdrawn before its first byte")]
 pub struct Withdrawn;
@@ -43,25 +43,25 @@ impl Gate for AlwaysOpen {
 /// One attempt, ready to send.
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    /// Whose work for whom: connections are kept by tenant and origin.
+    /// The task's lane: connections are pooled by tenant and origin.
     pub lane: Lane,
     /// What to send.
     pub request: Arc<Request>,
-    /// Goes out as `Idempotency-Key`.
+    /// Sent as `Idempotency-Key`.
     pub idempotency_key: IdempotencyKey,
-    /// Goes out as `Redrive-Task-Id`.
+    /// Sent as `Redrive-Task-Id`.
     pub task: TaskId,
-    /// Goes out as `Redrive-Attempt`.
+    /// Sent as `Redrive-Attempt`.
     pub attempt: u32,
-    /// How long it may take to connect: name resolution, TCP and TLS.
+    /// The timeout for connecting: name resolution, TCP and TLS.
     pub connect_timeout: Duration,
-    /// How long it may take in all, from the call to the last byte that is read.
+    /// The timeout of the whole attempt, from the call to the last byte read.
     pub attempt_timeout: Duration,
-    /// Asked immediately before the first byte.
+    /// Called immediately before the first byte.
     pub gate: Arc<dyn Gate>,
 }
 
-/// Why a send brought no answer.
+/// Why a send got no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SendError {

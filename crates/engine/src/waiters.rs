@@ -1,4 +1,4 @@
-//! Lets callers wait for a task's end without asking the store again and again.
+//! Lets callers wait for a task's end without polling the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redrive_core::TaskId;
 use tokio::sync::Notify;
 
-/// Who waits for which task.
+/// The callers that wait, by task.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     by_task: Mutex<BTreeMap<TaskId, Entry>>,
@@ -18,7 +18,7 @@ struct Entry {
     ended: Arc<Notify>,
 }
 
-/// One caller's wait; dropping it gives it up.
+/// One caller's wait; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Waiter<'a> {
     waiters: &'a Waiters,
@@ -27,7 +27,7 @@ pub(crate) struct Waiter<'a> {
 }
 
 impl Waiters {
-    /// Begins to wait. Look at the task once *after* this: it may have ended before.
+    /// Begins to wait. Read the task once *after* this: it may have ended before.
     pub(crate) fn wait_for(&self, task: TaskId) -> Waiter<'_> {
         let mut by_task = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = by_task.entry(task).or_insert_with(|| Entry { waiting: 0, ended: Arc::default() });
@@ -35,8 +35,8 @@ impl Waiters {
         Waiter { waiters: self, task, ended: entry.ended.clone() }
     }
 
-    /// Tells everybody who waits for this task that it has ended; they look for themselves, so that it does no harm if it
-    /// has not.
+    /// Wakes every caller that waits for this task because it has ended. Callers read the task themselves, so a wrong
+    /// wake-up does no harm.
     pub(crate) fn ended(&self, task: TaskId) {
         let by_task = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = by_task.get(&task) {
@@ -46,7 +46,8 @@ impl Waiters {
 }
 
 impl Waiter<'_> {
-    /// A future of the end. Only ends that are told after this call are seen: make it before the last look at the task.
+    /// A future of the task's end. It misses ends that are signalled before this call: make it before the last read of
+    /// the task.
     pub(crate) fn end(&self) -> tokio::sync::futures::OwnedNotified {
         self.ended.clone().notified_owned()
     }

@@ -1,7 +1,7 @@
 //! A value that can be waited for.
 //!
 //! Why not tokio's `watch`: it spreads its waiters over several lists at random and wakes list after list, so a seed
-//! would not decide who goes on first. Here they are woken in the order in which they came.
+//! would not decide which waiter runs first. Here they are woken in the order in which they began to wait.
 
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
@@ -24,17 +24,17 @@ impl<T: Copy> Watched<T> {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the value and wakes everybody who waits.
+    /// Changes the value and wakes every waiter.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_waiters();
     }
 
-    /// Ends once `holds` is true of the value.
+    /// Waits until `holds` is true of the value.
     pub(crate) async fn until(&self, holds: impl Fn(T) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // In line before the last look: a change in between is not missed.
+            // Registered before the last check: a change in between is not missed.
             changed.as_mut().enable();
             if holds(self.get()) {
                 return;

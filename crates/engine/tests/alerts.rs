@@ -12,7 +12,7 @@ use redrive_engine::clock::Clock;
 use redrive_store::{ClaimRequest, LaneRoom, LeaseTerms, Next, Settlement, Store};
 use world::{Log, Reply, World, attempts, claim_as_another, lane, tenant, world_with_a_task_in_the_store};
 
-/// How many dead letters nobody has confirmed the alert of.
+/// How many dead letters have an alert that is not confirmed.
 async fn unconfirmed(world: &World) -> usize {
     world.store.upkeep().pending_alerts(Timestamp::MAX, 100_000).await.unwrap().len()
 }
@@ -59,7 +59,7 @@ async fn a_dead_letter_raises_one_alert_with_all_its_fields_and_confirms_it() {
 async fn an_alert_that_a_crash_cut_off_is_raised_at_the_next_start() {
     let (log, world) = (Log::watch(), World::new().await);
     world.dependency.script("dependency", [Reply::Status(400)]);
-    // The commit happens, and the process that waits for it never goes on.
+    // The commit happens, and the process that waits for it never continues.
     let hold = world.store.hold_answer("settle");
     let task = world.submit("k", Spec::default()).await;
     hold.reached().await;

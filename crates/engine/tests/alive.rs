@@ -1,4 +1,4 @@
-//! Nothing dies in silence and nothing waits for ever: loops that panic, policies that are lost, a store that is away.
+//! No failure is silent and no wait is endless: loops that panic, policies that are lost, a store that is unavailable.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
@@ -27,7 +27,7 @@ async fn a_loop_that_panics_is_told_by_its_name() {
     ] {
         let world = World::new().await;
         assert_eq!(world.engine.dead(), None);
-        // Over a shared store every loop looks around by itself.
+        // On a shared store every loop queries it by itself.
         world.store.share();
         world.store.panic_in(method);
         world.engine.rebuild_schedule();
@@ -91,7 +91,7 @@ async fn many_lost_policies_at_the_head_do_not_stop_the_rescuer() {
     }
     world.dependency.arrived(500 + 301).await;
     world.store.damage("version", 300);
-    // A second engine: the first one is as good as dead, because its attempts outlive their leases.
+    // A second engine: the first one counts as dead, because its attempts outlive their leases.
     world.store.share();
     let other = world.restarted().await;
     let (mut lost, mut succeeded) = (0, 0);
@@ -121,7 +121,7 @@ async fn a_stop_ends_soon_after_its_grace_though_the_store_is_away() {
         let took = world.clock.elapsed() - begun;
         assert!(took <= 16 * SECOND, "it took {took:?}, hanging: {is_hanging}");
         world.store.fail("settle", 0);
-        // As a store does whose other owner is gone: it lets leases run out.
+        // As a store does whose other owner is gone: it lets leases expire.
         world.store.share();
         let world = world.restarted().await;
         assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded, "and nothing was lost");

@@ -12,7 +12,7 @@ fn unavailable(times: usize) -> Vec<Reply> {
     vec![Reply::Error(ErrorType::BodyUnavailable); times]
 }
 
-/// When the transport was asked to send, in milliseconds, and as which attempt.
+/// When the transport was called, in milliseconds, and with which attempt number.
 fn asked(world: &World) -> Vec<(u64, u32)> {
     world.dependency.sends().iter().map(|send| (world.millis(send.at), send.outbound.attempt)).collect()
 }

@@ -33,14 +33,14 @@ async fn node(store: &Arc<FailingStore>, off_ms: i64) -> World {
     World::over(store.clone(), clock, Options::default()).await
 }
 
-/// A task that is due in a while, by the time of the node.
+/// A task that is due after `wait`, by the node's time.
 async fn submit_in(world: &World, wait: Duration, key: &str, spec: Spec) -> Task {
     let mut draft = world.draft(key, spec).await;
     draft.not_before = Some(world.engine.now().after(wait));
     world.submit_draft(draft).await
 }
 
-/// Overrides with one attempt and this much time in all.
+/// Overrides with one attempt and this time budget.
 fn within(budget: Duration) -> Spec {
     Spec { max_attempts: Some(1), total_budget_ms: Some(budget.as_millis() as u64), ..Spec::default() }
 }
@@ -114,7 +114,7 @@ async fn a_store_whose_clock_steps_is_not_followed_until_the_machines_clock_agre
     // The store was wrong, and is right again.
     peers.set_ahead(0);
     assert_eq!(world.ended(waits.id).await.task.status, Status::Succeeded);
-    // Or it was right, and the machine's clock is set right as well.
+    // Or the store was right, and the machine's clock is set right as well.
     peers.set_ahead(HOUR);
     world.clock.sleep(secs(10)).await;
     let waits = world.submit("waits-too", within(secs(86_400))).await;
@@ -128,11 +128,11 @@ async fn without_the_stores_time_a_node_goes_on_with_what_it_knows_and_then_clai
     let (store, peers) = store();
     let world = node(&store, HOUR).await;
     peers.fail(true);
-    // For a while its own clock does.
+    // For a while the reading of the store's clock is recent enough.
     world.clock.sleep(secs(600)).await;
     let task = world.submit("k", within(secs(60))).await;
     assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
-    // Then it does not any more.
+    // Then it is too old.
     world.clock.sleep(secs(7_200)).await;
     assert!(!world.engine.clock_state().is_certain);
     let task = world.submit("later", within(secs(600))).await;

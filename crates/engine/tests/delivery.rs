@@ -1,4 +1,4 @@
-//! A task's life through the engine, from submit to its one end.
+//! The life of a task in the engine, from its submission to its end.
 
 #![allow(clippy::disallowed_methods, reason = "a test is its own caller, on a task of its own")]
 
@@ -288,7 +288,7 @@ async fn waiting_for_an_end_gives_up_when_time_is_up() {
     assert!(world.engine.ended(tenant(), stranger, ms(5_000)).await.unwrap().is_none());
 }
 
-/// Replays a dead letter; the task as it is right after.
+/// Replays a dead letter. Returns the task as it is right after.
 async fn replay(world: &World, id: redrive_core::TaskId) -> redrive_core::Task {
     match world.engine.replay(tenant(), id).await {
         Ok(ReplayOutcome::Done(task)) => *task,

@@ -1,4 +1,4 @@
-//! What the engine says that happened, event by event.
+//! The events that the engine emits.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 

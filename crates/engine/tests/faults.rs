@@ -1,4 +1,4 @@
-//! Crashes, lost leases, failing stores and stops: what the engine promises when things go wrong.
+//! Crashes, lost leases, failing stores and stops: the engine's guarantees under faults.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
@@ -247,7 +247,7 @@ async fn a_caller_that_goes_away_does_not_strand_its_task() {
     let draft = world.draft("k", Spec::default()).await;
     {
         let mut submitting = std::pin::pin!(world.engine.submit(vec![draft.clone()]));
-        // Polled once, so it is on its way, then dropped.
+        // Polled once, so the call is under way, then dropped.
         assert!(
             std::future::poll_fn(|context| std::task::Poll::Ready(submitting.as_mut().poll(context)))
                 .await
@@ -305,7 +305,7 @@ async fn a_takeover_whose_settle_lost_its_answer_is_followed_up() {
     let lost = claim_as_another(&world.store, world::START).await;
     world.clock.sleep(lost.lease.until.since(world::START)).await;
     world.store.lose_answers("settle", 1);
-    // Alone: nobody looks around for what was forgotten.
+    // On an exclusive store no periodic look finds what was missed.
     world.store.own();
     let world = world.restarted().await;
     assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
@@ -326,7 +326,7 @@ async fn a_replay_of_a_dead_letter_survives_a_restart() {
     assert_eq!((ended.status, ended.run, ended.attempt_number), (Status::Succeeded, 2, 2));
 }
 
-/// A task that the store has claimed, a second from now, and whose claim has not been answered yet.
+/// A task that is due in 1 s and that the store has claimed; the answer to the claim is held back.
 async fn claim_held_back(world: &World, spec: Spec) -> (Task, Arc<Hold>) {
     let mut draft = world.draft("held-back", spec).await;
     draft.not_before = Some(world.engine.now().after(Duration::from_secs(1)));
@@ -338,8 +338,8 @@ async fn claim_held_back(world: &World, spec: Spec) -> (Task, Arc<Hold>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_answer_came_late_is_given_back_if_its_lease_could_run_out_during_the_attempt() {
-    // Claimed 3 ms before it was due at 1 s. The margin is 15 s from there; half of it is for writing the result down.
-    // Seconds late, when it was sent.
+    // Claimed 3 ms before it was due at 1 s. The margin is 15 s from there; half of it is for the settlement. The cases
+    // are: seconds of delay, when it was sent.
     for (late, sent_at) in [(7, 7_997), (8, 8_997)] {
         let world = World::new().await;
         let (task, hold) = claim_held_back(&world, attempts(1)).await;
@@ -391,7 +391,7 @@ async fn an_embedded_store_takes_over_what_was_left_and_nothing_that_is_still_be
     let under_way = world.submit("under-way", attempts(2)).await;
     world.dependency.arrived(1).await;
     let (left, hold) = claim_held_back(&world, attempts(1)).await;
-    // Both leases have run out, as far as the clock on the wall can tell.
+    // Both leases have expired by the wall clock.
     world.clock.set_ahead(Duration::from_secs(3_600));
     hold.release();
     assert_eq!(world.ended(left.id).await.task.reason, Some(Reason::OutcomeUnknown));

@@ -1,4 +1,4 @@
-//! No dependency holds up another: many slow, silent or refusing lanes beside a healthy one, as counts on simulated time.
+//! No dependency delays another: many slow, silent or refusing lanes beside a healthy one, as counts on simulated time.
 
 #![allow(clippy::disallowed_methods, reason = "a test is its own caller, on a task of its own")]
 #![allow(clippy::unwrap_used, reason = "what cannot be set up is a failed test")]
@@ -18,7 +18,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Gives each of `lanes` dependencies a backlog of `tasks`; each of their calls ends as `reply` says.
+/// Gives each of `lanes` dependencies a backlog of `tasks`; `reply` is the result of each of their calls.
 async fn burden(world: &World, lanes: usize, tasks: usize, reply: &Reply) {
     for lane in 0..lanes {
         let name = format!("bad-{lane}");
@@ -40,12 +40,12 @@ async fn burden_scripted(world: &World, lanes: usize, tasks: usize) {
     }
 }
 
-/// The sends to bad dependencies by now.
+/// The number of sends to bad dependencies so far.
 fn bad_sends(world: &World) -> usize {
     world.dependency.sends().iter().filter(|send| send.outbound.lane.dependency.as_str().starts_with("bad")).count()
 }
 
-/// Submits `count` tasks to `dependency`, each when the one before has ended; answers the longest time that one took.
+/// Submits `count` tasks to `dependency`, each when the one before has ended. Returns the longest time that one took.
 async fn one_by_one(world: &World, dependency: &str, count: usize) -> Duration {
     let mut longest = Duration::ZERO;
     for number in 0..count {

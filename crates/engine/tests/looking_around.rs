@@ -1,4 +1,4 @@
-//! What a node over a shared store reads to find work that it was not told of.
+//! What a node over a shared store reads to find work for which it got no notification.
 
 #![allow(clippy::disallowed_methods, reason = "a test is its own caller, on a task of its own")]
 
@@ -33,12 +33,12 @@ async fn waiting_node() -> (World, World, Arc<Peers>) {
         write(&writer, number, DAY).await;
     }
     let node = World::over(store, PausedClock::start(), options()).await;
-    // For its first minute it looks at everything.
+    // During its first minute the node reads all lanes.
     pass(13).await;
     (node, writer, peers)
 }
 
-/// A task in this lane that is due in a while, without news of it.
+/// A task in this lane that is due after `wait`, without a notification of it.
 async fn write(writer: &World, number: usize, wait: Duration) -> TaskId {
     let mut draft = writer.draft(&format!("{number}-{}", wait.as_secs()), Spec::default()).await;
     draft.lane = lane(&format!("lane-{number:02}"));
@@ -46,7 +46,7 @@ async fn write(writer: &World, number: usize, wait: Duration) -> TaskId {
     writer.submit_draft(draft).await.id
 }
 
-/// Lets the node look around so often.
+/// Passes the time of this many looks.
 async fn pass(looks: u32) {
     tokio::time::sleep(options().look_around_every * looks + Duration::from_millis(10)).await;
 }
@@ -78,7 +78,7 @@ async fn a_call_that_failed_may_have_done_something_so_all_lanes_are_looked_at()
     // On the first page, which was just read.
     let id = write(&writer, 0, Duration::ZERO).await;
     node.store.fail("expired_leases", 1);
-    // The rescuer fails, and the look behind that is at everything.
+    // The rescuer fails, and the look after that reads all lanes.
     pass(2).await;
     assert_eq!((status(&node, id).await, node.store.failures_left("expired_leases")), (Status::Succeeded, 0));
 }
@@ -122,7 +122,7 @@ async fn a_page_with_due_work_is_followed_by_the_next_at_once() {
         ids.push(write(&writer, number, Duration::ZERO).await);
     }
     let before = node.store.calls("pending_lanes");
-    // From wherever the next page begins to the end, and then from the beginning.
+    // From the beginning of the next page to the end, and then from the first page.
     pass(2).await;
     assert!(node.store.calls("pending_lanes") - before <= 5, "{}", node.store.calls("pending_lanes") - before);
     for id in ids {

@@ -15,7 +15,7 @@ async fn an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends() {
     let log = Log::watch();
     let world = World::new().await;
     world.store.share();
-    // What other processes could have left makes every loop ask again and again.
+    // On a shared store every loop queries again and again.
     for method in ["claim", "submit", "settle", "expired_leases", "end_overdue", "pending_lanes"] {
         world.store.fail(method, usize::MAX);
     }

@@ -1,4 +1,5 @@
-//! On time: claimed before it is due, sent when it is; a cancel is final up to the first byte; deadlines end what waits.
+//! Timing: a task is claimed before it is due and sent when it is; a cancel is final up to the first byte; deadlines
+//! end tasks that wait.
 
 #![allow(clippy::disallowed_methods, reason = "a test is its own caller, on a task of its own")]
 
@@ -21,7 +22,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Milliseconds since the start at which something was sent.
+/// The times of the sends, in milliseconds since the start.
 fn sent(world: &World) -> Vec<u64> {
     world.dependency.sends().iter().map(|send| world.millis(send.at)).collect()
 }

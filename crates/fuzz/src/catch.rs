@@ -1,7 +1,7 @@
-//! Runs a target once and tells whether anything panicked, on any thread.
+//! Runs a target once and returns whether anything panicked, on any thread.
 //!
-//! Servers, stores and runtimes catch panics of their own work and go on. Here each of them counts: a panic hook hears of
-//! every panic of the process before anyone can catch it.
+//! Servers, stores and runtimes catch panics of their own work and continue. Here each of them counts: a panic hook
+//! sees every panic of the process before it can be caught.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,21 +9,21 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use crate::target::Target;
 
-/// The property that an input broke.
+/// A broken property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// What the panic said.
+    /// The panic's message.
     pub message: String,
-    /// Where it was.
+    /// The panic's location.
     pub place: String,
 }
 
 static HEARD: Mutex<Vec<Broken>> = Mutex::new(Vec::new());
-/// One input at a time, so that every panic is that input's.
+/// One input at a time, so that every panic belongs to that input.
 static RUNNING: Mutex<()> = Mutex::new(());
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Feeds `target` with `input`; an error if anything panicked.
+/// Runs `target` with `input`; an error if anything panicked.
 pub fn run(target: &Target, input: &[u8]) -> Result<(), Broken> {
     static HOOK: Once = Once::new();
     HOOK.call_once(listen);
@@ -40,7 +40,7 @@ pub fn run(target: &Target, input: &[u8]) -> Result<(), Broken> {
     }
 }
 
-/// Hears of panics while an input is run; others are printed as ever.
+/// Collects panics while an input runs; others are printed as usual.
 fn listen() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| if IS_RUNNING.load(Ordering::SeqCst) { hear(panic) } else { print(panic) }));

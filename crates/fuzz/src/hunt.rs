@@ -1,4 +1,4 @@
-//! Runs a target again and again, and saves what broke it.
+//! Runs a target repeatedly, and saves an input that broke it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use crate::mutate;
 use crate::shrink::shrink;
 use crate::target::Target;
 
-/// An input that takes longer than this has broken a property: everything has a bound.
+/// The longest time for one input. One that takes longer has broken a property: everything has a bound.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How much of an input is printed.
+/// The most bytes of an input that are printed.
 const SHOWN: usize = 2_000;
 
-/// How long to look, and where to save what is found.
+/// How long to run, and where to save an input that breaks a property.
 #[derive(Debug, Clone)]
 pub struct Hunt {
-    /// Every input is made from this and its number.
+    /// The seed: every input is made from it and the input's number.
     pub seed: u64,
     /// The number of the first input.
     pub first: u64,
@@ -31,7 +31,7 @@ pub struct Hunt {
     pub directory: PathBuf,
 }
 
-/// What came of it.
+/// The result of a hunt.
 #[derive(Debug)]
 pub struct Outcome {
     /// How many inputs were tried.
@@ -40,11 +40,11 @@ pub struct Outcome {
     pub took: Duration,
     /// The longest that one input took.
     pub slowest: Duration,
-    /// What was broken, in words, with the input and how to replay it.
+    /// The broken property, with the input and how to replay it.
     pub broken: Option<String>,
 }
 
-/// Feeds `target` until a property is broken, or the time or the number of inputs is used up.
+/// Runs `target` until a property is broken, or the time or the number of inputs is used up.
 pub fn hunt(target: &Target, hunt: &Hunt) -> Result<Outcome> {
     let samples = (target.samples)();
     let watchdog = Watchdog::start(target, hunt);
@@ -61,7 +61,7 @@ pub fn hunt(target: &Target, hunt: &Hunt) -> Result<Outcome> {
         outcome.executions += 1;
         if let Err(broken) = ran {
             let input = shrink(target, &input);
-            // The smaller one may break another property, and it is the one that is saved.
+            // The smaller input may break another property, and it is the one that is saved.
             let broken = run(target, &input).err().unwrap_or(broken);
             outcome.broken = Some(report(target, hunt, number, &broken, &input)?);
             break;
@@ -71,7 +71,7 @@ pub fn hunt(target: &Target, hunt: &Hunt) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Saves the input and says all that there is to say.
+/// Saves the input and returns the full report.
 fn report(target: &Target, hunt: &Hunt, number: u64, broken: &Broken, input: &[u8]) -> Result<String> {
     let name = target.name;
     let file = save(name, hunt, number, input)?;
@@ -95,10 +95,10 @@ fn save(name: &str, hunt: &Hunt, number: u64, input: &[u8]) -> Result<String> {
     Ok(file.display().to_string())
 }
 
-/// Ends the process when one input takes too long: nothing else can end a loop that does not end.
+/// Ends the process when one input takes too long: nothing else can end an endless loop.
 struct Watchdog(Arc<Mutex<Option<UnderWay>>>);
 
-/// When an input was begun, its number, and the input.
+/// When an input began, its number, and the input.
 type UnderWay = (Instant, u64, Vec<u8>);
 
 impl Watchdog {

@@ -1,7 +1,7 @@
 //! `redrive-fuzz`: the driver as a program. `cargo xtask fuzz` builds it and runs it.
 
 #![forbid(unsafe_code)]
-// This is a command for people: what it finds out goes to standard output.
+// This is a command for people: its results go to standard output.
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use redrive_fuzz::{Hunt, TARGETS, Target, find, hunt, run};
 
-/// Feed everything that takes bytes from outside with bytes that make no sense
+/// Feed malformed bytes to everything that takes bytes from outside
 ///
 /// Examples:
 ///   cargo xtask fuzz
@@ -21,13 +21,13 @@ use redrive_fuzz::{Hunt, TARGETS, Target, find, hunt, run};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask fuzz", verbatim_doc_comment)]
 struct Arguments {
-    /// How long to feed each target
+    /// How long to run each target
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// Only this target; may be repeated
     #[arg(long)]
     target: Vec<String>,
-    /// Makes the same inputs again; drawn anew and printed if left out
+    /// The seed of the inputs, to repeat a run; drawn at random and printed if left out
     #[arg(long)]
     seed: Option<u64>,
     /// The number of the first input of the seed
@@ -36,13 +36,13 @@ struct Arguments {
     /// The most inputs per target
     #[arg(long, default_value_t = u64::MAX)]
     executions: u64,
-    /// Feed the one target with this file, and nothing else
+    /// Run the one target with this file only
     #[arg(long)]
     input: Option<PathBuf>,
     /// Where an input that breaks a property is saved
     #[arg(long, default_value = "target/fuzz")]
     save: PathBuf,
-    /// Name the targets and end
+    /// List the targets and exit
     #[arg(long)]
     list: bool,
 }
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every property held.
+/// Runs the command. Returns whether every property held.
 fn fuzz(arguments: &Arguments) -> Result<bool> {
     if arguments.list {
         TARGETS.iter().for_each(|target| println!("{:<12} {}", target.name, target.what));

@@ -1,4 +1,4 @@
-//! From samples and words to unusual inputs.
+//! Makes unusual inputs from samples and words.
 
 use fastrand::Rng;
 
@@ -7,7 +7,7 @@ use crate::target::Target;
 /// The most changes to one input.
 const MOST_CHANGES: u32 = 12;
 
-/// Bytes that parsers stumble over more often than over others.
+/// Bytes that often cause errors in parsers.
 const AWKWARD: [u8; 16] = [0, 9, 10, 13, b' ', b'"', b'\\', b'{', b'}', b'[', b']', b',', b':', b'%', 0x7f, 0xff];
 
 /// Numbers at the edges of their types, as they are written in documents.
@@ -36,7 +36,7 @@ pub(crate) fn input(target: &Target, samples: &[Vec<u8>], seed: u64, execution: 
         0..3 => (target.generate)(&mut random),
         _ => sample(&mut random, samples),
     };
-    // The sample itself comes up, too: what is good must stay good.
+    // The sample itself occurs, too: valid input must stay valid.
     let most = random.u32(0..=MOST_CHANGES);
     for _ in 0..random.u32(0..=most) {
         change(&mut input, target, samples, &mut random);
@@ -90,13 +90,13 @@ fn flip_bit(input: &mut [u8], random: &mut Rng) {
     }
 }
 
-/// Puts `by` in place of the bytes from `start` to `end`, or to the end of the input.
+/// Replaces the bytes from `start` to `end`, or to the end of the input, with `by`.
 fn replace(input: &mut Vec<u8>, start: usize, end: usize, by: &[u8]) {
     let end = end.min(input.len());
     input.splice(start..end, by.iter().copied());
 }
 
-/// Puts `number` in place of the next digits from `at` on.
+/// Replaces the next digits from `at` on with `number`.
 fn replace_number(input: &mut Vec<u8>, at: usize, number: &str) {
     let Some(start) = input[at..].iter().position(u8::is_ascii_digit).map(|offset| at + offset) else { return };
     let digits = input[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -3,7 +3,7 @@
 use crate::catch::run;
 use crate::target::Target;
 
-/// The most inputs that are tried for it.
+/// The most inputs that are tried to shrink one.
 const MOST_TRIES: usize = 400;
 
 /// A smaller input that still breaks a property, or the same one.

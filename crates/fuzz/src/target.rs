@@ -1,22 +1,22 @@
-//! What is fed, and with what.
+//! Targets: what is fuzzed, and with which inputs.
 
 use fastrand::Rng;
 
 use crate::targets::{answer, batch, cursor, headers, policy, retry_after, rows, submission};
 
-/// One thing that takes bytes from outside.
+/// One function that takes bytes from outside.
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it feeds, in a few words.
+    /// A short description.
     pub what: &'static str,
-    /// Feeds it with an input; panics if a property is broken.
+    /// Runs the target with an input; panics if a property is broken.
     pub run: fn(&[u8]),
-    /// Inputs that it takes, to be changed.
+    /// Valid inputs, to be mutated.
     pub samples: fn() -> Vec<Vec<u8>>,
-    /// What inputs are made of, to be put in anywhere.
+    /// Tokens of valid inputs, to be inserted anywhere.
     pub words: &'static [&'static str],
-    /// Makes an input of the right structure with random values in it.
+    /// Makes an input of the right structure with random values.
     pub generate: fn(&mut Rng) -> Vec<u8>,
     /// The most bytes of an input.
     pub max_bytes: usize,

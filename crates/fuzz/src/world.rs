@@ -1,6 +1,6 @@
-//! The engine and the operations, in one process, without time: nothing that was submitted is ever answered.
+//! The engine and the operations, in one process, without time: no submitted task ever gets an answer.
 //!
-//! Each input has a world of its own, so that what it does cannot depend on the inputs before it.
+//! Each input has a world of its own, so that its result cannot depend on the inputs before it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use redrive_engine::{CommonClock, Options, Parts};
 use redrive_server::{App, Caller};
 use redrive_store::{Expected, MemoryStore};
 
-/// When it is, always: 2023-11-14T22:13:20Z.
+/// The current time, always: 2023-11-14T22:13:20Z.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// The operations and whose they are.
+/// The operations and their caller.
 pub(crate) struct World {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
@@ -47,13 +47,13 @@ impl World {
     }
 }
 
-/// Runs `work` on a runtime of its own; whatever it started ends with it.
+/// Runs `work` on a runtime of its own; everything that it started ends with it.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(work)
 }
 
-/// A clock that stands still.
+/// A clock that never advances.
 struct Still;
 
 impl Clock for Still {
@@ -70,7 +70,7 @@ impl Clock for Still {
     }
 }
 
-/// Numbers that are different from each other and the same in every run.
+/// Numbers that differ from each other and are the same in every run.
 #[derive(Default)]
 struct Counting(AtomicU64);
 

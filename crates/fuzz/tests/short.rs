@@ -1,4 +1,4 @@
-//! A short run of every target: the same inputs every time, as many as a few seconds allow. `cargo xtask fuzz` is the long one.
+//! A short run of every target: the same inputs every time, a few seconds of them. `cargo xtask fuzz` is the long run.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redrive_fuzz::{Hunt, TARGETS, Target, find, hunt, run};
 
-/// Runs inputs of a fixed seed. The number is what counts, not the time: a slow machine finds the same.
+/// Runs inputs of a fixed seed. Their number is fixed, not the time: a slow machine finds the same.
 fn every_property_holds(name: &str, executions: u64) {
     let directory = tempfile::tempdir().unwrap();
     let within = Duration::from_secs(600);
@@ -56,7 +56,7 @@ fn answers_keep_their_properties() {
     every_property_holds("answer", 150);
 }
 
-/// A sample that every target refuses would leave the fuzzer with nothing to change.
+/// A sample that every target refuses would leave the fuzzer with nothing to mutate.
 #[test]
 fn every_sample_keeps_the_properties() {
     for target in TARGETS {

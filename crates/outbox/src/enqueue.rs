@@ -1,9 +1,9 @@
-//! What is to be sent.
+//! The request to enqueue.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// A request to see through: where to send it, what to send, and how to retry it.
+/// A request to deliver: where to send it, what to send, and how to retry it.
 ///
 /// ```
 /// use redrive_outbox::{Body, Enqueue};
@@ -25,23 +25,23 @@ pub struct Enqueue {
     pub headers: Vec<(String, String)>,
     /// The body to send.
     pub body: Body,
-    /// The policy to retry by.
+    /// The retry policy.
     pub policy_id: String,
-    /// The key that every attempt carries and that makes enqueueing again safe: 1 to 64 visible ASCII characters. One is
-    /// made if there is none.
+    /// The key that every attempt carries and that makes it safe to enqueue again: 1 to 64 visible ASCII characters.
+    /// One is generated if it is `None`.
     pub idempotency_key: Option<String>,
-    /// Whom the task belongs to.
+    /// The tenant that the task belongs to.
     pub tenant: String,
-    /// The downstream that the target belongs to; the target's origin if there is none.
+    /// The dependency that the target belongs to; the target's origin if it is `None`.
     pub dependency: Option<String>,
-    /// When the first attempt may begin; at once if there is none. Milliseconds count, what is finer does not.
+    /// When the first attempt may begin; at once if it is `None`. The precision is 1 ms.
     pub not_before: Option<SystemTime>,
-    /// Names and values for finding the task again.
+    /// Names and values to find the task by.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Enqueue {
-    /// A POST without a body to `target_url`, of the default tenant and by the default policy.
+    /// A POST without a body to `target_url`, with the default tenant and the default policy.
     pub fn new(target_url: impl Into<String>) -> Self {
         Enqueue {
             target_url: target_url.into(),
@@ -58,17 +58,17 @@ impl Enqueue {
     }
 }
 
-/// What to send, and the content type that it has unless a header says otherwise.
+/// The body to send, and its content type unless a header sets another.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Body {
-    /// Nothing.
+    /// No body.
     #[default]
     Empty,
     /// A text: `text/plain; charset=utf-8`.
     Text(String),
-    /// A JSON document, written without spaces: `application/json`. Names are in the order that `serde_json` gives them,
-    /// the alphabetical one unless something in the program switches on its `preserve_order`. It counts when a key is
-    /// used again.
+    /// A JSON document, written without spaces: `application/json`. Names are in the order of `serde_json`, which is
+    /// alphabetical unless the program enables its feature `preserve_order`. The order matters when a key is used
+    /// again.
     Json(serde_json::Value),
     /// Bytes of any kind: no content type.
     Bytes(Vec<u8>),

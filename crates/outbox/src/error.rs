@@ -1,13 +1,13 @@
-//! Why nothing was enqueued.
+//! Errors of enqueueing.
 
 /// Why nothing was enqueued; `D` is the driver's own error.
 ///
-/// PostgreSQL aborts a transaction in which a statement failed: whoever wants to go on after one of these enqueues inside
-/// a savepoint (a transaction in the transaction).
+/// PostgreSQL aborts a transaction in which a statement failed. To continue after one of these, enqueue inside a
+/// savepoint (a nested transaction).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error<D: std::error::Error + 'static> {
-    /// A value that makes no sense; the message names it.
+    /// A value is invalid; the message names it.
     #[error("{0}")]
     InvalidArgument(String),
     /// The idempotency key belongs to another request.
@@ -22,17 +22,17 @@ pub enum Error<D: std::error::Error + 'static> {
         /// Names the policy and the tenant.
         message: String,
     },
-    /// The database could not be asked, or failed. Among others: Redrive's schema is not in this database.
+    /// The database could not be reached, or failed. This includes a database without Redrive's schema.
     #[error("enqueueing a task in the database")]
     Database(#[source] D),
 }
 
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 impl<D: std::error::Error + 'static> Error<D> {
-    /// The error that the server's SQLSTATE and message stand for.
+    /// The error for the server's SQLSTATE and message.
     pub(crate) fn told(state: &str, message: String, source: D) -> Self {
         match state {
-            // What cannot be written in PostgreSQL, such as a NUL in a text, makes no sense either.
+            // A value that PostgreSQL cannot represent, such as a NUL in a text, is invalid as well.
             "22023" | "22021" | "22P05" => Error::InvalidArgument(message),
             "RD001" => Error::KeyReused { message },
             "RD002" => Error::UnknownPolicy { message },

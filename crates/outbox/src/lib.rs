@@ -1,13 +1,13 @@
-//! The transactional outbox for Rust programs: a task in the caller's own transaction, in the PostgreSQL database that
-//! Redrive keeps its tasks in. It exists if and only if that transaction commits.
+//! The transactional outbox for Rust programs: enqueues a task in the caller's own transaction, in the PostgreSQL
+//! database of Redrive. The task exists if and only if that transaction commits.
 //!
-//! | module | for whom |
+//! | module | driver |
 //! | --- | --- |
-//! | `tokio_postgres` (feature `tokio-postgres`) | programs that use that driver: any of its clients or transactions |
-//! | `sqlx` (feature `sqlx`) | programs that use that one: a connection or a transaction |
+//! | `tokio_postgres` (feature `tokio-postgres`) | `tokio_postgres`: any of its clients or transactions |
+//! | `sqlx` (feature `sqlx`) | `sqlx`: a connection or a transaction |
 //!
-//! Both run the same statement, a call of the SQL function `redrive.enqueue` that the store's schema brings along. It
-//! judges a request as the API does, knows a key that was used there, and wakes the service at the commit.
+//! Both run the same statement, a call of the SQL function `redrive.enqueue` of the store's schema. It validates a
+//! request like the API, recognises a key that was used there, and wakes the service at the commit.
 //!
 //! Not here: a database other than Redrive's own (`redrive outbox relay` is for that), connections, transactions.
 

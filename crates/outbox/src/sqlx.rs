@@ -1,4 +1,4 @@
-//! For programs that use `sqlx`.
+//! Enqueueing with `sqlx`.
 
 use ::sqlx::postgres::PgConnection;
 
@@ -8,10 +8,10 @@ use crate::{Enqueue, TaskId};
 /// Why nothing was enqueued.
 pub type Error = crate::Error<::sqlx::Error>;
 
-/// Enqueues a task in the transaction that `connection` is in, and says its id; for a connection that is in none, a
-/// transaction of its own. The same key with the same request is the same task.
+/// Enqueues a task in the current transaction of `connection` and returns its id. Without a transaction, it uses one of
+/// its own. The same key with the same request is the same task.
 ///
-/// A `&mut` of a `Transaction` is taken as it is.
+/// A `&mut` of a `Transaction` is accepted as it is.
 ///
 /// ```no_run
 /// use redrive_outbox::{Body, Enqueue};

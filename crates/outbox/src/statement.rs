@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use crate::enqueue::{Body, Enqueue};
 
-/// Of types that every driver has without further features: JSON is text, a moment is milliseconds. The id comes back as
-/// text too.
+/// Its types are ones that every driver supports without further features: JSON is text, a time is milliseconds. The id
+/// is returned as text too.
 pub(crate) const ENQUEUE: &str = "
 SELECT redrive.enqueue(
     target_url => $1::text,
@@ -20,7 +20,7 @@ SELECT redrive.enqueue(
     labels => $10::text::jsonb
 )::text";
 
-/// The arguments that are not in the request as they stand.
+/// The arguments that differ from the fields of the request.
 pub(crate) struct Written {
     pub(crate) body: Vec<u8>,
     pub(crate) headers: String,
@@ -52,7 +52,7 @@ impl Written {
     }
 }
 
-/// Milliseconds since the epoch. What lies before it is as long ago as can be said.
+/// Milliseconds since the epoch; zero for a time before it.
 fn millis(moment: SystemTime) -> i64 {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! For programs that use `tokio_postgres`.
+//! Enqueueing with `tokio_postgres`.
 
 use ::tokio_postgres::GenericClient;
 use ::tokio_postgres::types::{FromSql, ToSql, Type};
@@ -9,10 +9,10 @@ use crate::{Enqueue, TaskId};
 /// Why nothing was enqueued.
 pub type Error = crate::Error<::tokio_postgres::Error>;
 
-/// Enqueues a task in the transaction that `client` is in, and says its id; for a client that is in none, a transaction of
-/// its own. The same key with the same request is the same task.
+/// Enqueues a task in the current transaction of `client` and returns its id. Without a transaction, it uses one of its
+/// own. The same key with the same request is the same task.
 ///
-/// One round trip and no prepared statement, so a transaction pooler may stand in between.
+/// One round trip and no prepared statement, so it works through a transaction pooler.
 ///
 /// ```no_run
 /// use redrive_outbox::{Body, Enqueue};
@@ -55,7 +55,7 @@ fn told(error: ::tokio_postgres::Error) -> Error {
     }
 }
 
-/// An id as the statement answers it.
+/// An id as the statement returns it.
 struct Id(TaskId);
 
 impl<'a> FromSql<'a> for Id {

@@ -1,10 +1,10 @@
-//! Puts bugs into the source, each behind its switch.
+//! Applies the bugs to the source, each behind its switch.
 
 use std::collections::BTreeMap;
 
 use crate::{Bug, Edit};
 
-/// What stands for the switch in a replacement.
+/// The placeholder for the switch in a replacement.
 const SWITCH: &str = "BUG";
 
 /// A record that does not fit the source.
@@ -18,16 +18,16 @@ pub enum Mismatch {
         /// The file that it changes.
         file: String,
     },
-    /// The text is not in the file, or is more than once.
+    /// The text is not in the file, or more than once.
     #[error("{bug}: {times} places in {file} match, and it must be one: {find}")]
     Matches {
         /// The bug's name.
         bug: String,
         /// The file that it changes.
         file: String,
-        /// What it looks for.
+        /// The text that it looks for.
         find: String,
-        /// How often that is in the file.
+        /// How often the text is in the file.
         times: usize,
     },
     /// Two edits change the same text.
@@ -42,7 +42,7 @@ pub enum Mismatch {
     },
 }
 
-/// The files that the bugs change, with all of the changes. `read` gives the content of a file of the tree.
+/// The files that the bugs change, with all changes applied. `read` returns the content of a file of the tree.
 pub fn apply(
     bugs: &[Bug],
     mut read: impl FnMut(&str) -> Option<String>,
@@ -106,7 +106,7 @@ fn apply_to(file: &str, source: &str, edits: &[(&Bug, &Edit)]) -> Result<String,
     Ok(changed)
 }
 
-/// What stands in the copy in place of `edit.find`.
+/// The text in the copy that replaces `edit.find`.
 fn switched(bug: &Bug, edit: &Edit) -> String {
     let switch = format!("::redrive_planted::is({})", bug.number);
     match edit.replace.contains(SWITCH) {

@@ -1,4 +1,4 @@
-//! A copy of the tree that has every bug, each behind its switch.
+//! Writes a copy of the tree that has every bug, each behind its switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use crate::{Mismatch, all, apply};
 
-/// What cargo needs of the tree.
+/// The parts of the tree that cargo needs.
 const COPIED: [&str; 5] = [".cargo", "Cargo.lock", "Cargo.toml", "crates", "xtask"];
 
-/// What the copy says of itself: [`crate::IS_PLANTED`].
+/// Marks the copy as one: [`crate::IS_PLANTED`].
 const IS_PLANTED: (&str, &str, &str) =
     ("crates/planted/src/lib.rs", "pub const IS_PLANTED: bool = false;", "pub const IS_PLANTED: bool = true;");
 
-/// A version of its own, so that cargo keeps what it builds of the copy beside what it builds of the tree.
+/// A version of its own, so that cargo keeps the copy's build output apart from the tree's.
 const VERSION: (&str, &str, &str) =
     ("Cargo.toml", "[workspace.package]\nversion = \"0.1.0\"\n", "[workspace.package]\nversion = \"0.1.0-planted\"\n");
 
-/// A mistake may leave something unused.
+/// A bug may leave something unused.
 const LINTS: (&str, &str, &str) =
     ("Cargo.toml", "[workspace.lints.rust]\n", "[workspace.lints.rust]\nwarnings = \"allow\"\n");
 
@@ -28,12 +28,12 @@ pub enum CopyError {
     /// Records that do not fit the tree.
     #[error("the records of the planted bugs do not fit the source any more:{}", list(.0))]
     Mismatches(Vec<Mismatch>),
-    /// What the copy changes beside the records is not where it was.
+    /// A text that the copy changes beside the records is not where it was.
     #[error("{file} does not have this text exactly once: {find:?}")]
     Changed {
         /// The file.
         file: String,
-        /// What the copy replaces in it.
+        /// The text that the copy replaces.
         find: &'static str,
     },
     /// A file that cannot be read or written.
@@ -41,13 +41,13 @@ pub enum CopyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// Writes the tree under `root`, with the bugs, to `copy`. Files that are there already and are the same are not touched,
-/// so that only what has changed is built again.
+/// Writes the tree under `root`, with the bugs, to `copy`. Existing files with the same content are not touched, so
+/// that only what has changed is built again.
 pub fn write_copy(root: &Path, copy: &Path) -> Result<(), CopyError> {
     let mut files = BTreeMap::new();
     collect(root, Path::new(""), &mut files)?;
@@ -102,7 +102,7 @@ fn collect(root: &Path, under: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) ->
     Ok(())
 }
 
-/// Removes what an earlier copy had and this one has not.
+/// Removes files that an earlier copy had and this one does not have.
 fn remove_others(copy: &Path, under: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<(), CopyError> {
     if !copy.join(under).exists() {
         return Ok(());
@@ -119,7 +119,7 @@ fn remove_others(copy: &Path, under: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) 
     Ok(())
 }
 
-/// What is in a directory, and whether it is one itself.
+/// The entries of a directory, and whether each is a directory itself.
 fn entries(directory: &Path) -> Result<Vec<(PathBuf, bool)>, CopyError> {
     let failed = |source| at(directory, source);
     let mut found = Vec::new();

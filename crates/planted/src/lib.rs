@@ -1,14 +1,14 @@
-//! Bugs that are planted on purpose, so that the simulator can show that it finds them.
+//! Planted bugs: known mistakes in the source, to show that the simulator finds them.
 //!
-//! The product knows nothing of them. Each bug is a record in `bugs/*.toml`: a piece of the source and what a mistake would
-//! make of it. `cargo xtask sim --planted` writes a copy of the tree that has all of them, each behind its switch, builds
-//! the simulator there once, and switches on one bug after the other.
+//! The product does not contain them. Each bug is a record in `bugs/*.toml`: a piece of the source and its wrong
+//! replacement. `cargo xtask sim --planted` writes a copy of the tree that has all of them, each behind its switch,
+//! builds the simulator there once, and switches on one bug after the other.
 //!
-//! | file | what it is |
+//! | file | content |
 //! | --- | --- |
-//! | `record` | the records, as they are read |
-//! | `apply` | the source of the tree with every bug in it |
-//! | `copy` | the copy of the tree that is built |
+//! | `record` | reads the records |
+//! | `apply` | applies every bug to the source of the tree |
+//! | `copy` | writes the copy of the tree that is built |
 //! | `switch` | which bug is on, in that copy |
 //!
 //! Not here: finding them (`crates/sim`).

@@ -1,4 +1,4 @@
-//! The records of the bugs, as `bugs/*.toml` has them.
+//! The records of the bugs in `bugs/*.toml`.
 
 use std::sync::LazyLock;
 
@@ -7,17 +7,17 @@ use serde::Deserialize;
 /// A bug that can be planted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bug {
-    /// Its place among all of them: what its switch goes by.
+    /// Its position among all bugs: the number of its switch.
     pub number: usize,
     /// Its name on the command line.
     pub name: String,
-    /// What goes wrong with it.
+    /// What it does wrong.
     pub about: String,
     /// The invariants of ARCHITECTURE.md that it may break, by number.
     pub breaks: Vec<u8>,
-    /// Where it once was in the product, and how the simulator found it.
+    /// The seed that found it, if it once was a real bug.
     pub found: Option<Found>,
-    /// What it changes in the source.
+    /// Its changes of the source.
     pub edits: Vec<Edit>,
 }
 
@@ -37,17 +37,17 @@ pub struct Found {
 pub struct Edit {
     /// The file, from the root of the tree.
     pub file: String,
-    /// What is right: it stands in the file exactly once.
+    /// The right text: it is in the file exactly once.
     pub find: String,
-    /// What is wrong. It takes the place of `find` while the bug is switched on; a text with the word `BUG` takes it
-    /// always, and `BUG` in it is whether the bug is switched on.
+    /// The wrong text. It replaces `find` while the bug is switched on. A text with the word `BUG` replaces it always,
+    /// and `BUG` in it is whether the bug is switched on.
     pub replace: String,
 }
 
 /// Records that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// A file is no such list.
+    /// A file is not a valid list of bugs.
     #[error("{file}: {source}")]
     Syntax {
         /// The file.
@@ -61,7 +61,7 @@ pub enum Unreadable {
     /// A bug changes nothing.
     #[error("the bug {0} has no edit")]
     NoEdit(String),
-    /// A bug names no invariant, or one that there is not.
+    /// A bug names no invariant, or one that does not exist.
     #[error("the bug {0} breaks one or more of the invariants 1 to {LAST_INVARIANT}")]
     Invariants(String),
 }

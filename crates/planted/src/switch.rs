@@ -1,4 +1,4 @@
-//! Which bug is switched on. Only the copy of the tree that has the bugs asks.
+//! The switch: which bug is on. Only the copy of the tree with the bugs reads it.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ pub fn is(number: usize) -> bool {
     PLANTED.get() == Some(number)
 }
 
-/// Switches a bug on, on this thread, for as long as what this returns is kept.
+/// Switches a bug on, on this thread, for as long as the returned value is kept.
 pub fn plant(bug: &Bug) -> Planted {
     Planted { before: PLANTED.replace(Some(bug.number)) }
 }

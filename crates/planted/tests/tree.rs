@@ -24,7 +24,7 @@ fn every_record_fits_and_the_copy_has_every_bug_behind_its_switch() {
     assert!(read("crates/planted/src/lib.rs").contains("IS_PLANTED: bool = true"));
     assert!(read("crates/engine/Cargo.toml").contains("redrive-planted"));
 
-    // What is not in the tree any more leaves the copy, what is the same stays as it is, and what was changed is restored.
+    // A file that is no longer in the tree is removed from the copy, an equal one stays, and a changed one is restored.
     let (stale, same, changed) = ("crates/core/src/stale.rs", "crates/core/src/lib.rs", "crates/core/src/decide.rs");
     let written = fs::metadata(copy.path().join(same)).and_then(|file| file.modified()).expect("a time");
     let decide = read(changed);

@@ -1,7 +1,7 @@
-//! A real store in a simulated world: every call is waited for on the spot, whatever threads it takes.
+//! Runs a real store in a simulated world: every call blocks until it is complete, whatever threads it uses.
 //!
-//! The world's time stands still meanwhile, so a store with threads and files of its own can be used where one in memory
-//! is, and the same seed still asks it for the same things in the same order.
+//! Simulated time does not advance meanwhile. So a store with threads and files of its own can replace the one in
+//! memory, and the same seed still makes the same calls in the same order.
 
 use std::future::Future;
 use std::pin::pin;

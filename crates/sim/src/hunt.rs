@@ -1,4 +1,4 @@
-//! Runs many seeds, as many at once as there are cores, and stops at the first that breaks an invariant.
+//! Hunt: runs many seeds, as many at once as there are cores, and stops at the first that breaks an invariant.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,26 +19,26 @@ pub struct Bounds {
     pub seeds: Option<u64>,
     /// For at most this long.
     pub time: Option<Duration>,
-    /// Whether to run each seed twice, and hold the two hashes against each other.
+    /// Whether to run each seed twice and compare the two hashes.
     pub twice: bool,
 }
 
-/// What came of a hunt.
+/// The result of a hunt.
 #[derive(Debug, Default)]
 pub struct Hunt {
-    /// The lowest seed that broke an invariant, and which.
+    /// The lowest seed that broke an invariant, and the violation.
     pub broken: Option<(u64, Violation)>,
-    /// A seed that went two ways.
+    /// A seed whose two runs differed.
     pub two_ways: Option<u64>,
-    /// How much happened in all.
+    /// The counts of all runs.
     pub tally: Tally,
-    /// How long it took.
+    /// How long the hunt took.
     pub took: Duration,
-    /// The hashes of all runs, mixed so that their order does not matter.
+    /// The hashes of all runs, combined independently of their order.
     pub hash: u64,
 }
 
-/// Runs seeds within these bounds; `progress` is told how it stands about once a second.
+/// Runs seeds within these bounds; `progress` is called about once a second.
 #[expect(
     clippy::disallowed_methods,
     reason = "how long a hunt takes is a matter of real time; what happens in it is not"

@@ -1,18 +1,18 @@
-//! A seeded world that tries to break Redrive, and a model that says when it succeeded.
+//! Simulator: a seeded world that tries to break Redrive, and a model that detects when it has.
 //!
-//! The real engine, the real `core` and the real server operations run on one thread and on simulated time; everything
-//! around them is simulated: the store's troubles, the network, the dependencies, the clients, the clocks, the crashes.
-//! One seed decides all of it, so every failure can be replayed.
+//! The real engine, the real `core` and the real server operations run on one thread and on simulated time. Everything
+//! around them is simulated: store failures, the network, the dependencies, the clients, the clocks, the crashes. One
+//! seed decides all of it, so every failure can be replayed.
 //!
 //! | module | its job |
 //! | --- | --- |
 //! | [`plan`] | what will be done to Redrive, drawn from the seed |
-//! | [`world`] | doing it |
-//! | [`model`] | judging what can be seen from outside by the invariants of ARCHITECTURE.md |
-//! | [`executor`] | one thread, simulated time, the seed says who goes on |
-//! | [`hunt`], [`shrink`] | many seeds, and one failure made small |
-//! | [`trace`], [`tally`] | what happened, hashed and counted |
-//! | [`planted`] | a known bug switched on, and how soon it is found |
+//! | [`world`] | runs a plan |
+//! | [`model`] | checks what is visible from outside against the invariants of ARCHITECTURE.md |
+//! | [`executor`] | one thread, simulated time, a seed that decides which task runs next |
+//! | [`hunt`], [`shrink`] | runs many seeds, and makes a failure small |
+//! | [`trace`], [`tally`] | hashes and counts what happened |
+//! | [`planted`] | switches a known bug on, and measures how soon it is found |
 //! | [`blocking`] | a real store in a simulated world |
 //! | [`disk`] | a disk that loses and tears what was not synced, for the SQLite store |
 //!

@@ -1,7 +1,7 @@
 //! `redrive-sim`: the simulator as a program. `cargo xtask sim` builds it and runs it.
 
 #![forbid(unsafe_code)]
-// This is a command for people: what it finds out goes to standard output.
+// This is a command for people: its results go to standard output.
 #![allow(clippy::print_stdout)]
 
 mod command;

@@ -1,11 +1,11 @@
-//! True time: what an observer outside of all machines would read. The machines' own clocks may differ (`world::machine`).
+//! True time: the time of an observer outside of all machines. The machines' own clocks may differ (`world::machine`).
 
 use std::fmt;
 use std::time::Duration;
 
 use redrive_core::Timestamp;
 
-/// What a right clock shows at the beginning of every world.
+/// The correct time at the beginning of every world.
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// A moment of true time, in microseconds since the world's beginning.
@@ -24,12 +24,12 @@ impl Moment {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
-    /// What a right clock shows at this moment.
+    /// The correct wall-clock time at this moment.
     pub fn wall(self) -> Timestamp {
         Timestamp::from_millis(START.as_millis() + self.0 / 1_000)
     }
 
-    /// The moment at which a right clock shows `wall`; the beginning if that was before it.
+    /// The moment at which the correct time is `wall`; the beginning if that was before it.
     pub fn of_wall(wall: Timestamp) -> Moment {
         Moment(wall.as_millis().saturating_sub(START.as_millis()).saturating_mul(1_000))
     }

@@ -1,4 +1,4 @@
-//! Planting one known bug after the other: each must be found, and soon.
+//! Planted bugs: switches on one known bug after the other; each must be found, and soon.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::model::Violation;
 use crate::plan::{self, Ask};
 use crate::world;
 
-/// How a planted bug was found.
+/// The result of a hunt that found a planted bug.
 #[derive(Debug)]
 pub struct Found {
     /// How many seeds it took.
     pub seeds: u64,
-    /// What it broke.
+    /// The invariant that it broke.
     pub violation: Violation,
     /// The simulated time of all those seeds.
     pub simulated: Duration,
 }
 
-/// Runs seeds from `first` on with this bug planted, until one finds it; nothing if `most` seeds do not.
+/// Runs seeds from `first` on with this bug planted, until one finds it; `None` if `most` seeds do not.
 pub fn find(bug: &'static Bug, ask: &Ask, first: u64, most: u64) -> Option<Found> {
     let ask = Ask { bug: Some(bug), ..ask.clone() };
     let mut simulated = Duration::ZERO;
@@ -33,7 +33,7 @@ pub fn find(bug: &'static Bug, ask: &Ask, first: u64, most: u64) -> Option<Found
     None
 }
 
-/// Whether the seed that found this bug when it was a real one still finds it.
+/// Whether the recorded seed of a bug that was real once still finds it.
 pub fn is_found_again(bug: &'static Bug, found: &FoundOnce) -> bool {
     let ask = Ask { bug: Some(bug), ..Ask::default() };
     let violation = world::run(&plan::draw(found.seed, &ask), false).violation;

@@ -1,7 +1,7 @@
-//! Seeded randomness. Everything that is drawn in a world comes from a [`Random`] that its seed decides.
+//! Seeded randomness. Everything that is drawn in a world comes from a [`Random`] with the world's seed.
 //!
-//! Each part of a world draws from a stream of its own: taking one fault out of a plan does not change what another part
-//! draws, which is what makes shrinking a failure possible.
+//! Each part of a world draws from a stream of its own. So leaving one fault out of a plan does not change what another
+//! part draws, which makes it possible to shrink a failure.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -38,14 +38,14 @@ impl Random {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
     /// Uniform below `bound`; zero if that is zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The high half of a product: the bias is far below what any world could show.
+        // The high half of a product: the bias is far too small to have an effect.
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
@@ -55,14 +55,14 @@ impl Random {
         low + self.below(usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX - 1) + 1) as u64
     }
 
-    /// A duration within these bounds, short ones as likely as long ones by order of magnitude.
+    /// A duration within these bounds, uniform in its order of magnitude.
     pub fn duration(&mut self, shortest: Duration, longest: Duration) -> Duration {
         let (low, high) = (shortest.as_secs_f64().max(1e-6), longest.as_secs_f64().max(1e-6));
         let drawn = low * (high / low).powf(self.unit());
         Duration::from_micros((drawn * 1e6) as u64).clamp(shortest, longest.max(shortest))
     }
 
-    /// A seed for one of many streams, from the numbers that tell them apart.
+    /// A seed for one of many streams, from the numbers that identify it.
     pub fn seed_of(parts: &[u64]) -> u64 {
         parts.iter().fold(0, |seed, part| Random::stream(seed, *part).bits())
     }

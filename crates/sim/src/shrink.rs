@@ -1,19 +1,19 @@
-//! Makes a failure smaller: leaves out errands, follow-ups and faults as long as the same invariant is still broken.
+//! Shrinks a failure: leaves out errands, follow-ups and faults as long as the same invariant is still broken.
 //!
-//! What is left out shifts what chance does to the rest: a call that was late is not any more. So each smaller plan is
-//! tried with a few values of `luck`, which are other courses of the same events.
+//! Leaving a part out shifts the random choices for the others: a call that was slow is not slow any more. So each
+//! smaller plan is tried with a few values of `luck`, which give other courses of the same events.
 
 use crate::model::Violation;
 use crate::plan::{Keep, Part, Plan};
 
-/// A plan that is as small as it could be made, and how it fails.
+/// A plan that is as small as possible, and its violation.
 #[derive(Debug)]
 pub struct Shrunk {
     /// The parts that are left.
     pub keep: Keep,
-    /// The luck that they need.
+    /// The value of `luck` with which they fail.
     pub luck: u64,
-    /// What they break.
+    /// The invariant that they break.
     pub violation: Violation,
     /// How many runs it took.
     pub runs: usize,
@@ -22,8 +22,8 @@ pub struct Shrunk {
 /// How many courses of the same events are tried.
 const COURSES: u64 = 6;
 
-/// Leaves out of `plan`, which breaks `violation`, whatever is not needed for that; gives up after `most_runs`. `run` says
-/// what a plan breaks.
+/// Leaves out of `plan`, which breaks `violation`, what is not needed for that; gives up after `most_runs`. `run`
+/// returns what a plan breaks.
 pub fn shrink(plan: &Plan, violation: Violation, most_runs: usize, run: impl Fn(&Plan) -> Option<Violation>) -> Shrunk {
     let mut shrunk = Shrunk { keep: Keep::all_of(plan), luck: plan.luck, violation, runs: 0 };
     // What happened after the violation did not cause it.
@@ -43,7 +43,7 @@ pub fn shrink(plan: &Plan, violation: Violation, most_runs: usize, run: impl Fn(
     shrunk.without(plan, &others, most_runs, &run);
     loop {
         let before = shrunk.keep.0.len();
-        // Halves first, then ever smaller pieces, down to single parts.
+        // Halves first, then smaller and smaller pieces, down to single parts.
         let mut size = before.div_ceil(2);
         while size > 0 && shrunk.runs < most_runs {
             let parts: Vec<Part> = shrunk.keep.0.iter().copied().collect();
@@ -95,7 +95,7 @@ mod tests {
         let is_large = |plan: &Plan| plan.errands.len() >= 10 && plan.faults.len() >= 5;
         let plan = (1..).map(|seed| plan::draw(seed, &Ask::default())).find(is_large).expect("a large plan");
         let (errand, fault) = (plan.errands[2].number, plan.faults[1].number);
-        // Fails where both parts are, and only on a course of events that is not the first that is tried.
+        // Fails only with both parts, and only on a course of events that is not the first one tried.
         let run = |plan: &Plan| {
             let has_errand = plan.errands.iter().any(|part| part.number == errand);
             let has_fault = plan.faults.iter().any(|part| part.number == fault);

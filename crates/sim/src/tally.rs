@@ -1,4 +1,4 @@
-//! How much happened: what the reports count.
+//! Tally: the counts for the reports.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $name:ident: $label:literal,)*) => {
-        /// How much happened.
+        /// The counts of one or more runs.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
         pub struct Tally {
             /// Simulated time.
@@ -43,17 +43,17 @@ tally! {
     given_up: "calls that clients gave up on",
     /// Attempts on the wire.
     sends: "sends on the wire",
-    /// Sends that were taken back before their first byte.
+    /// Sends that were withdrawn before their first byte.
     withdrawn: "sends withdrawn before their first byte",
     /// Claims that were given back uncounted.
     given_back: "claims given back",
     /// Tasks that ended because they waited past their deadline.
     overdue: "tasks that waited past their deadline",
-    /// Attempts that were taken over because their lease ran out, or given up at a stop.
+    /// Attempts that were taken over because their lease expired, or given up at a stop.
     takeovers: "attempts cut off or taken over",
     /// Settlements that came too late.
     leases_lost: "settlements refused by the fence",
-    /// Tasks that ended delivered.
+    /// Tasks that were delivered.
     succeeded: "tasks delivered",
     /// Tasks that ended as dead letters.
     dead_letters: "dead letters",
@@ -67,7 +67,7 @@ tally! {
     crashes: "crashes",
     /// Processes that were stopped.
     stops: "stops",
-    /// Processes that stood still.
+    /// Processes that were suspended.
     pauses: "pauses",
     /// Clocks that jumped or began to drift.
     clock_faults: "clocks that jumped or drifted",
@@ -79,7 +79,7 @@ tally! {
     store_late: "store calls that were late",
     /// Times that the store lost power.
     power_losses: "power losses of the store",
-    /// Sends that met a dependency in a bad mood.
+    /// Sends to a dependency that behaved badly.
     bad_moods: "sends that met a bad dependency",
     /// Schedules that were lost.
     schedules_lost: "schedules lost",

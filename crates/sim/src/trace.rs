@@ -1,4 +1,4 @@
-//! What happened, as a hash that two runs of one seed must agree in, and as lines for people.
+//! Trace: what happened, as a hash that must be the same for two runs of one seed, and as lines for people.
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
@@ -29,7 +29,7 @@ impl Trace {
         Trace { lines: keeps_lines.then(Vec::new), ..Trace::default() }
     }
 
-    /// Notes what happened: `facts` go into the hash, `text` is written only if somebody will read it.
+    /// Records an event: `facts` go into the hash, `text` is written only if lines are kept.
     pub fn note(&mut self, at: Moment, facts: impl Hash, item: Option<&str>, text: impl FnOnce(&mut String)) {
         at.hash(&mut self.hash);
         facts.hash(&mut self.hash);
@@ -40,7 +40,7 @@ impl Trace {
         }
     }
 
-    /// Adds what belongs to no event, such as how far the executor's randomness is.
+    /// Adds facts to the hash that belong to no event, such as the state of the executor's randomness.
     pub fn seal(&mut self, facts: impl Hash) {
         facts.hash(&mut self.hash);
     }

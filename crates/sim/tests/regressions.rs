@@ -1,7 +1,7 @@
-//! Every seed that has found a real bug is well now.
+//! Every seed that has found a real bug passes now.
 //!
-//! That such a seed still finds its bug when that is put back is seen by `cargo xtask sim --planted`: the seeds are in the
-//! bugs' records (`crates/planted/bugs`).
+//! `cargo xtask sim --planted` checks that such a seed still finds its bug when the bug is put back: the seeds are in
+//! the bugs' records (`crates/planted/bugs`).
 
 use redrive_sim::plan::{self, Ask};
 use redrive_sim::world;
@@ -17,8 +17,8 @@ fn what_was_mended_is_well() {
     }
 }
 
-/// Seeds that a mistake of the model once made fail: an alert names its run, and a replay of that run may have succeeded
-/// between its end and its alert.
+/// Seeds that once failed because of a mistake in the model: an alert names its run, and a replay of that run may have
+/// succeeded between its end and its alert.
 #[test]
 fn an_alert_of_a_run_that_was_replayed_is_no_mistake() {
     for seed in [7_005_694, 90_004_401] {
@@ -27,7 +27,8 @@ fn an_alert_of_a_run_that_was_replayed_is_no_mistake() {
     }
 }
 
-/// New lanes of several tenants took the last of 16 slots, one after the other, and hung: a thirty-second of 16 is none.
+/// New lanes of several tenants took the last of 16 slots, one after the other, and hung: a thirty-second of 16 is
+/// zero.
 #[test]
 fn a_quick_lane_is_served_where_a_part_of_the_slots_is_less_than_one() {
     let seed = 1_687_991_394_040;
@@ -35,8 +36,8 @@ fn a_quick_lane_is_served_where_a_part_of_the_slots_is_less_than_one() {
     assert!(violation.is_none(), "seed {seed}: {violation:?}");
 }
 
-/// What was known of a slow lane expired while its attempt was on the wire. Its slot counted as that of an unknown lane from then
-/// on, so that the slow lanes took another one, the last.
+/// The measurements of a slow lane expired while its attempt was on the wire. Its slot then counted as that of an
+/// unknown lane, so the slow lanes took another one, the last.
 #[test]
 fn slow_lanes_hold_half_also_when_what_is_known_of_them_expires() {
     let seed = 4_000_029_875;

@@ -1,5 +1,4 @@
-//! What makes a seed worth keeping: it goes the same way every time, and nothing in the simulated code draws from
-//! anywhere else.
+//! Replays are exact: a seed runs the same way every time, and nothing in the simulated code draws from another source.
 
 #![allow(clippy::unwrap_used, reason = "a file that cannot be read is a failed test")]
 
@@ -48,7 +47,7 @@ fn a_part_that_is_left_out_leaves_the_others_as_they_were() {
     assert_eq!(format!("{:?}", all.of(&plan)), format!("{plan:?}"));
 }
 
-/// `select!` draws at random which branch it asks first, unless it is told not to. Clippy cannot see that.
+/// `select!` polls its branches in random order unless it is `biased`. Clippy cannot detect that.
 #[test]
 fn every_select_in_simulated_code_is_biased() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

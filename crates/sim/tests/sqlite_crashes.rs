@@ -1,9 +1,9 @@
-//! The store on disk loses power, at every sync of a real run and in between: what was acknowledged is there, what is
-//! there is consistent, and of a call that was under way there is all or nothing.
+//! Power loss of the store on disk, at every sync of a real run and in between: what was acknowledged is there, what is
+//! there is consistent, and a call in progress happened completely or not at all.
 //!
-//! What a run records depends on its threads, so no two recordings are the same; a crash that is not survived leaves
-//! its disk to be looked at. For a longer look: `cargo test -p redrive-sim --test sqlite_crashes -- --ignored
-//! longer_look`, with `CRASH_MIXES` for the number of mixed images of each crash point.
+//! A recording depends on its threads, so no two recordings are the same. A crash that is not survived leaves its disk
+//! to be examined. For a longer check: `cargo test -p redrive-sim --test sqlite_crashes -- --ignored longer_look`, with
+//! `CRASH_MIXES` for the number of mixed images of each crash point.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
@@ -42,7 +42,7 @@ const SIMULATED: u64 = 43;
 
 use long_life::{ORDINARY, UnderWay, Which};
 
-/// What an ordinary run looks at: every sync point, and some of the others.
+/// What an ordinary run checks: every sync point, and some of the others.
 const PLAN: Plan = Plan { seed: 1, mixes: 1, between_every: 40 };
 
 #[test]
@@ -97,7 +97,7 @@ fn a_simulated_world_goes_the_same_way_on_disk_as_in_memory() {
     assert_eq!((on_disk.hash, on_disk.tally), (in_memory.hash, in_memory.tally));
 }
 
-/// The log is removed and begun anew, and nothing of that is synced for a while.
+/// The log is removed and created again, and none of that is synced for a while.
 #[test]
 fn a_crash_while_the_store_is_closed_and_opened_again_is_survived() {
     let which = Which { calls: 40, ..ORDINARY };
@@ -126,7 +126,7 @@ fn a_crash_while_coming_up_after_a_crash_is_survived() {
     println!("coming up again, all together: {total}");
 }
 
-/// Lets the store come up on the disks of some crashes, and crashes that.
+/// Opens the store on the disks of some crashes, and crashes it again.
 fn crash_twice(recording: &Recording, first_crashes: usize, plan: &Plan) -> Report {
     let points = recording.crash_points();
     let mut total = Report::default();
@@ -199,7 +199,7 @@ fn a_disk_that_drops_a_synced_write_is_found_out() {
             _ => false,
         };
         if recording.events()[dropped..answered].iter().any(is_moved) {
-            // The database has it already: nobody misses it in the log.
+            // The database already contains it: it is not missed in the log.
             continue;
         }
         let lying = recording.retain(|place, _| place != dropped);
@@ -225,7 +225,7 @@ fn a_life_in_a_directory_that_the_store_made_survives_too() {
 fn a_longer_look() {
     let mixes = std::env::var("CRASH_MIXES").map_or(3, |mixes| mixes.parse().unwrap());
     for seed in 1..=3 {
-        // Making a database is short, and few other points are like those of its making.
+        // The creation of a database is short, and few other points are like those of its creation.
         let short = Which { seed, calls: 2 };
         assert_life_survives(&runs::long_life(short), short, &Plan { seed, mixes: 10 * mixes, between_every: 1 });
         let which = Which { seed, calls: 300 };

@@ -1,8 +1,8 @@
-//! The directory of a server, and the watchdog that ends the server and removes the directory when this process cannot.
+//! The directory of a server, and a watchdog that ends the server and removes the directory when this process cannot.
 //!
 //! The watchdog is a shell that reads from a pipe whose other end only this process has. However this process ends, the
-//! kernel closes the pipe, and the shell does what was left undone. A death signal (`PR_SET_PDEATHSIG`) would not do: it
-//! follows the thread that started the server rather than the process, is lost when the user changes, and leaves files.
+//! kernel closes the pipe, and the shell cleans up. A death signal (`PR_SET_PDEATHSIG`) would not be enough: it follows
+//! the thread that started the server rather than the process, is lost when the user changes, and leaves files.
 
 use std::io::Write;
 use std::os::unix::fs::chown;
@@ -16,9 +16,9 @@ use tempfile::TempDir;
 
 use crate::program::Account;
 
-/// Each line is the process that runs now, or empty; the end of input is the end of the process that started us.
-/// A server that does not heed its signal within ten seconds is killed. A PostgreSQL that was killed leaves a segment of
-/// shared memory behind, whose number is the last word of the seventh line of its lock file.
+/// Each input line is the current process id, or empty. The end of input means that the parent process has ended. A
+/// server that does not end within 10 s of its signal is killed. A PostgreSQL server that was killed leaves a segment
+/// of shared memory behind, whose number is the last word of the seventh line of its lock file.
 const WATCHDOG: &str = r#"
 while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then
@@ -32,14 +32,14 @@ if segment=$(sed -n 7p "$2/data/postmaster.pid"); then ipcrm -m "${segment##* }"
 rm -rf "$2"
 "#;
 
-/// What the directories' names begin with.
+/// The prefix of the directories' names.
 const PREFIX: &str = "redrive-testbed-";
-/// Where Linux keeps files in memory.
+/// Linux's file system in memory.
 const MEMORY: &str = "/dev/shm";
-/// The room that a server's files may need there, in bytes.
+/// The space that a server's files may need there, in bytes.
 const ENOUGH_MEMORY: u64 = 1 << 30;
 
-/// How the watchdog asks a server to end.
+/// The signal with which the watchdog ends a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Farewell {
     /// PostgreSQL's immediate shutdown: the server ends its children itself.
@@ -48,12 +48,12 @@ pub(crate) enum Farewell {
     Kill,
 }
 
-/// Where a server's files are.
+/// The location of a server's files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
-    /// Among other temporary files.
+    /// On disk, among other temporary files.
     Disk,
-    /// In memory if there is room, for servers that do not sync anyway: a new database is several hundred files, and on
+    /// In memory if there is room, for servers that do not sync anyway. A new database is several hundred files, and on
     /// some machines these take ten times as long on disk.
     Memory,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Place {
 impl Place {
     fn make_directory(self) -> TempDir {
         let memory = Path::new(MEMORY);
-        // Not every machine lets us write there.
+        // Not every machine permits writes there.
         let in_memory = match self {
             Place::Memory if room(memory) >= ENOUGH_MEMORY => TempDir::with_prefix_in(PREFIX, memory).ok(),
             Place::Memory | Place::Disk => None,
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// A temporary directory in which one server lives.
+/// The temporary directory of one server.
 #[derive(Debug)]
 pub(crate) struct Home {
     directory: TempDir,
@@ -93,7 +93,7 @@ impl Home {
         let mut command = Command::new("sh");
         command.args(["-c", WATCHDOG, "redrive-testbed-watchdog", signal]).arg(directory.path());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own: what ends the tests from a terminal or a test runner must not end it too.
+        // A process group of its own: a signal that ends the tests must not end the watchdog.
         let mut watchdog = command.process_group(0).current_dir("/").spawn().expect("starting a watchdog");
         let pipe = Mutex::new(watchdog.stdin.take());
         Home { directory, watchdog, pipe }
@@ -103,7 +103,7 @@ impl Home {
         self.directory.path()
     }
 
-    /// Tells the watchdog what runs here now.
+    /// Informs the watchdog of the process that runs here now.
     pub(crate) fn runs(&self, pid: Option<Pid>) {
         let line = pid.map_or_else(|| "\n".to_owned(), |pid| format!("{}\n", pid.as_raw_nonzero()));
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,14 +115,14 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         drop(self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take());
-        // It removes the directory, and so there is nothing for the `TempDir` to do that could fail.
+        // The watchdog removes the directory, so nothing is left for the `TempDir` that could fail.
         if let Err(error) = self.watchdog.wait() {
             eprintln!("the watchdog of {} may still be running: {error}", self.directory.path().display());
         }
     }
 }
 
-/// The free space below `path` in bytes; none if there is no such directory.
+/// The free space below `path` in bytes; zero if there is no such directory.
 fn room(path: &Path) -> u64 {
     rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -1,23 +1,23 @@
-//! Real servers for tests: PostgreSQL, Redis (single, cluster, sentinel) and PgBouncer on free loopback ports, and a TCP
-//! proxy that loses what it should carry.
+//! Real servers for tests: PostgreSQL, Redis (single, cluster, sentinel) and PgBouncer on free loopback ports, and a
+//! TCP proxy that drops or delays data.
 //!
-//! Each value is a server that is killed, paused and started again at will, and that is gone with all of its files when
-//! the value is dropped, or when the process ends in any way, SIGKILL included. This is for tests: what cannot be set up
-//! is a panic that says why.
+//! Each value is a server that can be killed, paused and restarted. It is removed with all of its files when the value
+//! is dropped, or when the process ends in any way, SIGKILL included. This is for tests: a failed setup panics with the
+//! reason.
 //!
-//! Not here: anything that ships, and anything that knows what Redrive is.
+//! Not here: anything that ships, and anything specific to Redrive.
 
 #![forbid(unsafe_code)]
 
 mod home;
 mod pgbouncer;
 mod port;
-/// A PostgreSQL server of one's own, and the one that tests share.
+/// A private PostgreSQL server, and the one that tests share.
 pub mod postgres;
 mod process_tree;
 mod program;
 mod proxy;
-/// A Redis server, a cluster of three and a master that a sentinel watches over.
+/// A Redis server, a cluster of three, and a master with a sentinel.
 pub mod redis;
 mod server;
 mod wait;

@@ -10,7 +10,7 @@ use crate::postgres::Postgres;
 use crate::program;
 use crate::server::{Plan, Server};
 
-/// A pooler that gives a server connection to a client for one transaction at a time.
+/// A pooler in transaction mode: a client gets a server connection for one transaction at a time.
 #[derive(Debug)]
 pub struct PgBouncer {
     server: Server,

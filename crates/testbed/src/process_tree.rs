@@ -1,20 +1,20 @@
-//! A process and its children, as /proc shows them.
+//! A process and its children, from /proc.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Linux counts CPU time in ticks of 1/100 s on every architecture that we run on (USER_HZ).
+/// Linux counts CPU time in ticks of 1/100 s on every supported architecture (USER_HZ).
 const TICK: Duration = Duration::from_millis(10);
 
-/// What /proc/PID/stat says.
+/// The content of /proc/PID/stat.
 struct Stat {
     parent: i32,
     state: char,
     /// User and system time of the process itself.
     own: u32,
-    /// The same, of the children that it has seen end.
+    /// User and system time of its children that have ended and been waited for.
     reaped: u32,
 }
 
@@ -32,12 +32,12 @@ pub(crate) fn cpu_time(parent: Pid) -> Duration {
     TICK * (own + living)
 }
 
-/// Whether the process no longer runs. One that nobody has waited for yet does not run.
+/// Whether the process no longer runs. A zombie does not run.
 pub(crate) fn is_gone(pid: Pid) -> bool {
     Stat::of(pid).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Whether the process stands still because of SIGSTOP.
+/// Whether the process is suspended by SIGSTOP.
 pub(crate) fn is_stopped(pid: Pid) -> bool {
     Stat::of(pid).is_some_and(|stat| stat.state == 'T')
 }

@@ -1,4 +1,4 @@
-//! Where the servers' programs are, and which user they run as.
+//! The servers' programs: where they are, and which user they run as.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// The Debian package that brings it.
+    /// The Debian package that contains it.
     pub package: &'static str,
 }
 
@@ -19,11 +19,11 @@ pub(crate) const PGBOUNCER: Program = Program { name: "pgbouncer", package: "pgb
 pub(crate) const REDIS: Program = Program { name: "redis-server", package: "redis-server" };
 pub(crate) const SENTINEL: Program = Program { name: "redis-sentinel", package: "redis-sentinel" };
 
-/// Where Debian keeps PostgreSQL's servers, one directory per version, outside of the path.
+/// Debian's directory of PostgreSQL servers, one subdirectory per version, outside of the path.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
-/// The account that PostgreSQL's Debian package makes.
+/// The account that PostgreSQL's Debian package creates.
 const POSTGRES_USER: &str = "postgres";
-/// Where PgBouncer and the like are for root, but often not on other users' paths.
+/// Directories of PgBouncer and similar programs, which are often not on the path of users other than root.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
 /// The programs that are needed and not installed.
@@ -33,7 +33,7 @@ pub fn missing_programs() -> Vec<Program> {
 }
 
 impl Program {
-    /// Where it is.
+    /// The program's path.
     pub(crate) fn path(self) -> PathBuf {
         self.find().unwrap_or_else(|| self.is_missing())
     }
@@ -71,7 +71,7 @@ pub(crate) struct Account {
     pub(crate) group: u32,
 }
 
-/// Who runs a server that refuses to be run by root: nobody else unless we are root.
+/// The account for servers that refuse to run as root; `None`, for this process's own user, unless it is root.
 pub(crate) fn account_for_servers() -> Option<Account> {
     rustix::process::geteuid().is_root().then(|| {
         let accounts = std::fs::read_to_string("/etc/passwd").expect("reading /etc/passwd");

@@ -1,4 +1,4 @@
-//! A TCP proxy that loses what it should carry, or carries it late.
+//! A TCP proxy that drops or delays what it forwards.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 
 use crate::port;
 
-/// How much is read at once.
+/// The most bytes of one read.
 const BUFFER: usize = 64 * 1024;
-/// How many ports may be lost to other processes before we give up.
+/// How many ports may be lost to other processes before the start fails.
 const PORT_TRIES: usize = 20;
 
-/// A proxy in front of one server. What it is told holds once the call returns.
+/// A proxy in front of one server. An order has taken effect once its call returns.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -29,13 +29,13 @@ pub struct Proxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What does not get through.
+/// What is dropped or delayed.
 #[derive(Debug, Default)]
 struct Faults {
     lose_answers: AtomicBool,
     lose_requests: AtomicBool,
     lost: AtomicU64,
-    /// How long each part of an answer is kept back, in milliseconds.
+    /// How long each part of an answer is delayed, in milliseconds.
     answers_after_ms: AtomicU64,
 }
 
@@ -60,7 +60,7 @@ impl Proxy {
         let (orders, receiver) = unbounded_channel();
         let gate = Gate { address, target, faults: Arc::clone(&faults), connections: JoinSet::new() };
         let thread = std::thread::Builder::new().name("proxy".to_owned());
-        // A runtime of its own, made on its own thread: the caller may be in one already.
+        // A runtime of its own, on its own thread: the caller may already be in one.
         let thread = thread.spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("making a runtime");
             runtime.block_on(async {
@@ -72,7 +72,7 @@ impl Proxy {
         Proxy { address, orders: Some(orders), faults, thread: Some(thread) }
     }
 
-    /// Where to connect to instead of the server.
+    /// The address to connect to instead of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -82,12 +82,12 @@ impl Proxy {
         self.order(Order::CutAll);
     }
 
-    /// New connections lead to this server from now on. Those that are open stay where they are.
+    /// Forwards new connections to this server from now on. Open connections stay as they are.
     pub fn lead_to(&self, target: SocketAddr) {
         self.order(Order::LeadTo(target));
     }
 
-    /// Whether new connections are refused, as if nothing listened. Those that are open stay open.
+    /// Sets whether new connections are refused, as if nothing listened. Open connections stay open.
     pub fn refuse(&self, on: bool) {
         self.order(Order::Refuse(on));
     }
@@ -102,19 +102,19 @@ impl Proxy {
         self.faults.lose_requests.store(true, Ordering::Release);
     }
 
-    /// From now on each part of an answer is kept back for this long, as by a server that is busy. Nothing is lost.
+    /// From now on each part of an answer is delayed by this time, as by a busy server. Nothing is lost.
     pub fn delay_answers(&self, delay: Duration) {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.faults.answers_after_ms.store(millis, Ordering::Release);
     }
 
-    /// How many bytes have been lost since the start: tells when an answer is.
+    /// How many bytes have been dropped since the start: shows when an answer was.
     pub fn lost_bytes(&self) -> u64 {
         self.faults.lost.load(Ordering::Acquire)
     }
 
-    /// Carries everything again, at once, and accepts connections. A connection that has lost something in its middle is of no
-    /// use any more: [`cut_all`](Proxy::cut_all) comes first.
+    /// Forwards everything again, without delay, and accepts connections. A connection that has lost a part of its
+    /// stream is useless: call [`cut_all`](Proxy::cut_all) first.
     pub fn restore(&self) {
         self.faults.lose_answers.store(false, Ordering::Release);
         self.faults.lose_requests.store(false, Ordering::Release);
@@ -139,7 +139,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The listener's and the connections' owner.
+/// Owns the listener and the connections.
 struct Gate {
     address: SocketAddr,
     target: SocketAddr,
@@ -152,7 +152,7 @@ impl Gate {
         let mut listener = Some(listener);
         loop {
             tokio::select! {
-                // An order first: nothing that comes after it may slip in before.
+                // Orders first: no connection that comes after an order may be handled before it.
                 biased;
                 order = orders.recv() => {
                     let Some((order, done)) = order else { return };
@@ -165,16 +165,16 @@ impl Gate {
                         Order::Refuse(false) => {}
                         Order::LeadTo(target) => self.target = target,
                     }
-                    // Whoever gave the order may have given up.
+                    // The caller of the order may be gone.
                     done.send(()).ok();
                 }
                 client = accept(listener.as_ref()) => {
-                    // A client that is gone before it was accepted is no concern of ours.
+                    // A client that is gone before it was accepted does not matter.
                     if let Ok(client) = client {
                         self.connections.spawn(carry(client, self.target, Arc::clone(&self.faults)));
                     }
                 }
-                // How a connection ended is for its two ends to see.
+                // Both ends of a connection notice its end themselves.
                 Some(_) = self.connections.join_next() => {}
             }
         }
@@ -201,7 +201,7 @@ async fn carry(client: TcpStream, target: SocketAddr, faults: Arc<Faults>) -> io
     Ok(())
 }
 
-/// Carries one direction until its end, which is passed on.
+/// Forwards one direction until its end, which is passed on.
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

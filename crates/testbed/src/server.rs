@@ -1,4 +1,4 @@
-//! A server process: started on a free port, killed, and started again on the same one.
+//! A server process: started on a free port, killed, and restarted on the same one.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,22 +13,22 @@ use rustix::process::{Pid, Signal};
 use crate::home::Home;
 use crate::{port, process_tree, wait_until};
 
-/// How long a server may take until it is ready, recovery from a crash included.
+/// The longest time until a server is ready, recovery from a crash included.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long it may take to end when it is asked to.
+/// The longest time until it ends after its signal.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// The pause between two looks at whether it has.
+/// The pause between two checks whether it has ended.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// How many ports may be lost to other processes before we give up.
+/// How many ports may be lost to other processes before the start fails.
 const PORT_TRIES: usize = 20;
-/// What every server says when its port is taken.
+/// A part of every server's message when its port is taken.
 const PORT_TAKEN: &str = "ddress already in use";
 
 /// How to start a server.
 pub(crate) struct Plan {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// What to run for a port; it must stay in the foreground and log to standard output or error.
+    /// The command for a port; it must stay in the foreground and log to standard output or error.
     pub(crate) command: Box<dyn Fn(u16) -> Command + Send + Sync>,
     /// What it logs once it is ready.
     pub(crate) ready: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
     pub(crate) farewell: Signal,
 }
 
-/// A server, running or killed; gone when this is dropped.
+/// A server, running or killed. Dropping it ends the server.
 pub(crate) struct Server {
     plan: Plan,
     port: u16,
@@ -58,7 +58,7 @@ impl Server {
         panic!("{} found its port taken {PORT_TRIES} times", plan.name);
     }
 
-    /// Starts it again, on the same port and the same files.
+    /// Restarts it, on the same port and the same files.
     pub(crate) fn start_again(&self) {
         let mut child = self.child();
         assert!(child.is_none(), "{} is still running", self.plan.name);
@@ -76,7 +76,7 @@ impl Server {
         self.home.path()
     }
 
-    /// All that it has logged since it was last started.
+    /// Everything that it has logged since it was last started.
     pub(crate) fn log(&self) -> String {
         read_log(&log_file(&self.home))
     }
@@ -85,12 +85,12 @@ impl Server {
         self.child().as_ref().map(pid_of)
     }
 
-    /// SIGKILL for the process and all its children at once; returns when all are gone.
+    /// Kills the process and all its children at once (SIGKILL); returns when all have ended.
     pub(crate) fn kill(&self) {
         let mut running = self.child();
         let Some(child) = running.as_mut() else { return };
         let pid = pid_of(child);
-        // Stopped first, so that it can neither clean up after its children nor start new ones.
+        // Suspended first, so that it can neither clean up after its children nor start new ones.
         process_tree::signal(pid, Signal::STOP);
         wait_until("a server has stopped", || process_tree::is_stopped(pid) || process_tree::is_gone(pid));
         let children = process_tree::children(pid);
@@ -102,7 +102,7 @@ impl Server {
         self.home.runs(None);
     }
 
-    /// Asks it to end by `signal`, and kills what has not ended within `STOP_LIMIT`.
+    /// Ends it with `signal`, and kills what has not ended within `STOP_LIMIT`.
     pub(crate) fn stop(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
             let children = process_tree::children(pid);
@@ -118,7 +118,7 @@ impl Server {
         self.kill();
     }
 
-    /// Stops the process and all its children (SIGSTOP); returns when all stand still.
+    /// Suspends the process and all its children (SIGSTOP); returns when all are suspended.
     pub(crate) fn pause(&self) {
         let Some(pid) = self.pid() else { return };
         process_tree::signal(pid, Signal::STOP);
@@ -129,7 +129,7 @@ impl Server {
         wait_until("a server's children have stopped", || children.iter().all(stands));
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub(crate) fn resume(&self) {
         let Some(pid) = self.pid() else { return };
         process_tree::children(pid).into_iter().for_each(|child| process_tree::signal(child, Signal::CONT));
@@ -153,13 +153,13 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Starts a process and waits until it is ready; what it said if it does not get there.
+/// Starts a process and waits until it is ready. The error is its log if it does not become ready.
 fn launch(plan: &Plan, home: &Home, port: u16) -> Result<Child, String> {
     let log = log_file(home);
     let output = File::create(&log).expect("making a server's log");
     let mut command = (plan.command)(port);
     command.stdin(Stdio::null()).stdout(output.try_clone().expect("sharing a server's log")).stderr(output);
-    // A group of its own: an interrupt from the terminal is for the tests, and these end their servers themselves.
+    // A process group of its own: an interrupt from the terminal is for the tests, which end their servers themselves.
     command.process_group(0).current_dir(home.path());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {command:?}: {error}"));
     home.runs(Some(pid_of(&child)));

@@ -1,4 +1,4 @@
-//! Nothing outlives a test process, however that ends.
+//! Nothing outlives a test process, however it ends.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of one's own, and the shared one.
+//! A private PostgreSQL server, and the shared one.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -53,7 +53,7 @@ async fn a_kill_ends_a_backend_in_the_middle_of_its_statement() {
     let postgres = Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
     let client = connect(&postgres.url()).await;
     let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    // A loop that would go on for ever, since it never looks whether the main process still lives.
+    // An endless loop, which never checks whether the main process still exists.
     let statement = tokio::spawn(async move { client.batch_execute("DO $$ BEGIN LOOP END LOOP; END $$").await });
     let observer = connect(&postgres.url()).await;
     let running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'";
@@ -97,14 +97,14 @@ async fn settings_and_cpu_time_are_the_servers() {
         client.batch_execute("SELECT sum(n) FROM generate_series(1, 100000) n").await.unwrap();
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
-    // What a backend has used up stays counted once it has ended.
+    // The time of a backend stays counted after it has ended.
     drop(client);
     let observer = connect(&postgres.url()).await;
     let begin = Instant::now();
     while number(&observer, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'").await > 1 {
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
-    // The server counts it when it has noticed the end, which may be a moment after the backend is out of the list.
+    // The server counts it when it notices the end, which may be a moment after the backend is out of the list.
     while postgres.cpu_time() < after_work {
         assert!(begin.elapsed() < Duration::from_secs(60));
         tokio::task::yield_now().await;
@@ -156,7 +156,7 @@ async fn pgbouncer_gives_the_connection_away_between_transactions() {
     one.batch_execute("COMMIT").await.unwrap();
 }
 
-/// The first column of a query without a prepared statement, which a pooler of this kind does not keep.
+/// The first column of a query without a prepared statement, which a pooler in transaction mode does not keep.
 async fn simple(client: &Client, query: &str) -> String {
     let messages = client.simple_query(query).await.unwrap();
     let row = messages.iter().find_map(|message| match message {

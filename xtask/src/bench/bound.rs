@@ -1,7 +1,7 @@
 //! A bound on the tasks that were submitted and have not arrived.
 //!
-//! With it there is always work to do, and a service that does not deliver is not flooded: what is submitted goes on only
-//! as fast as deliveries do.
+//! With it there is always work to do, and a service that does not deliver is not flooded: callers submit only as fast
+//! as tasks are delivered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 
 use super::deliveries::Deliveries;
 
-/// How often deliveries are looked at. One look for all callers, so that waiting costs them nothing.
+/// How often deliveries are counted. Once for all callers, so that waiting costs them nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Lets submissions in while fewer than a number of tasks are outstanding.
+/// Admits submissions while fewer than a number of tasks are outstanding.
 #[derive(Debug)]
 pub struct Bound {
     permits: Semaphore,
@@ -64,7 +64,7 @@ impl Bound {
 mod tests {
     use super::*;
 
-    /// Whether a task is let in without waiting.
+    /// Whether a task is admitted without waiting.
     async fn is_open(bound: &Bound, end: Instant) -> bool {
         tokio::time::timeout(Duration::ZERO, bound.enter(end)).await.unwrap_or(false)
     }

@@ -32,11 +32,11 @@ struct Caller {
 /// When the callers submit.
 #[derive(Debug, Clone)]
 pub enum Pace {
-    /// The next one as soon as the one before is acknowledged.
+    /// Each caller submits the next task as soon as the one before is acknowledged.
     ClosedLoop,
-    /// The same, while fewer than a number of tasks were submitted and have not arrived.
+    /// A closed loop, while fewer than a number of tasks were submitted and have not arrived.
     Bounded(Arc<Bound>),
-    /// This many per second together, whatever the service does.
+    /// This many per second in all, at any speed of the service.
     PerSecond(f64),
 }
 
@@ -45,16 +45,16 @@ pub enum Pace {
 pub struct Sent {
     /// The task's number.
     pub number: u64,
-    /// When it was (or, if its caller was held up, should have been) sent, in microseconds since the epoch.
+    /// When it was sent, in microseconds since the epoch; if its caller was delayed, when it should have been sent.
     pub sent_us: u64,
     /// How long its acknowledgement took.
     pub took_us: u32,
-    /// When its first attempt is due by the answer, in milliseconds since the epoch; only asked for with delays.
+    /// The due time of its first attempt in the answer, in milliseconds since the epoch; only with delays.
     pub due_ms: Option<u64>,
 }
 
 impl Callers {
-    /// Connects `count` callers to `addresses` in turn; `template` gives each its request.
+    /// Connects `count` callers to `addresses` in turn; `template` returns the request of each.
     pub fn connect(addresses: &[SocketAddr], count: usize, template: impl Fn(usize) -> Template) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let callers = runtime.block_on(async {
@@ -162,7 +162,7 @@ impl Slots {
         if now < slot { Slot::At(slot) } else { Slot::Late(now - slot) }
     }
 
-    /// Waits for the next slot and says how late it is; `None` when time is up.
+    /// Waits for the next slot and returns how late it is; `None` when time is up.
     async fn wait(&mut self) -> Option<Duration> {
         if let Some(bound) = &self.bound {
             return bound.enter(self.end).await.then_some(Duration::ZERO);
@@ -180,12 +180,12 @@ impl Slots {
 
 #[derive(Debug, PartialEq)]
 enum Slot {
-    /// Still to come.
+    /// The slot is still to come.
     At(Instant),
-    /// It passed while the caller's own previous request was under way. The wait of a submission that could not be sent
-    /// is a wait all the same, so it counts.
+    /// The slot passed while the caller's own previous request was in progress. The wait of a submission that could not
+    /// be sent counts as well.
     Late(Duration),
-    /// There are no more.
+    /// There are no more slots.
     Over,
 }
 

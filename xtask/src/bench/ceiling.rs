@@ -1,8 +1,8 @@
 //! The ceiling: a forwarder on the HTTP stack that Redrive uses (hyper), with nothing between its two sides.
 //!
-//! It reads a POST, sends the body on over a kept connection, and answers 201 once the target has answered. That is the
+//! It reads a POST, forwards the body over a kept connection, and answers 201 once the target has answered. That is the
 //! least that any service on this stack must do per task, so it bounds what Redrive can reach here. It answers after
-//! forwarding, because then its count of answers is its count of deliveries; with hundreds of callers waiting, that
+//! forwarding, because then its count of answers is its count of deliveries. With hundreds of callers waiting, that
 //! costs it latency and no throughput.
 
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// The forwarder's options.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Where to send what comes in
+    /// Where to forward requests to
     #[arg(long)]
     target: SocketAddr,
 }

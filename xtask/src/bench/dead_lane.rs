@@ -1,7 +1,7 @@
-//! One dead dependency with a mountain of due work: what do the others notice?
+//! One dead dependency with a large backlog of due work: its effect on the other lanes.
 //!
 //! The dead lane's slots are all taken by sends that hang, and everything behind them is due. Two services run side by
-//! side, one with the mountain and one without, and take turns under the same load for other lanes.
+//! side, one with the backlog and one without, and take turns under the same load for other lanes.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ const OTHER_LANES: usize = 8;
 pub struct DeadLane {
     /// Due tasks in the dead lane.
     pub tasks: u64,
-    /// Sends of it that hang.
+    /// How many of its sends hang.
     pub hanging: u64,
     /// How long it took to fill the lane.
     pub fill_seconds: f64,
@@ -37,7 +37,7 @@ pub struct DeadLane {
     pub without: Spread,
     /// Deliveries per second with it.
     pub with: Spread,
-    /// The second over the first, round by round.
+    /// The rate with it divided by the rate without it, per round.
     pub ratio: Spread,
 }
 
@@ -62,7 +62,7 @@ pub fn measure(world: &World, variant: Variant, load: &Load, rounds: usize, task
         with.push(pipeline::measure(world, variant, &burdened, &load)?.tasks_per_second);
     }
     let counts = burdened.ask(async |api| api.counts().await)?;
-    // Every other task has been settled, so all that has not ended is of the dead lane, claimed or not.
+    // Every other task has been settled, so all tasks that have not ended are in the dead lane, claimed or not.
     let unfinished: u64 = ["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum();
     if unfinished < tasks {
         bail!("the lane did not stay dead: of {tasks} tasks {unfinished} have not ended");
@@ -77,7 +77,7 @@ pub fn measure(world: &World, variant: Variant, load: &Load, rounds: usize, task
     })
 }
 
-/// Submits `tasks` tasks to a path that never answers; says how many sends hang once the lane is full.
+/// Submits `tasks` tasks to a path that never answers. Returns how many sends hang once the lane is full.
 fn fill(world: &World, service: &Service, tasks: u64, body: usize) -> Result<u64> {
     world.deliveries.reset();
     let task = json!({

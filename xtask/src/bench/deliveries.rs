@@ -1,6 +1,6 @@
-//! The target of the benchmarks: says 200 and remembers when each task arrived.
+//! The target of the benchmarks: answers 200 and records when each task arrived.
 //!
-//! A task is known by the number at the beginning of its body, so that the target needs to read nothing else.
+//! A task is identified by the number at the beginning of its body, so that the target needs to read nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub const DEAD_PATH: &str = "/dead";
 const OK: Bytes = Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
 const NOT_ARRIVED: u64 = 0;
 
-/// What has arrived. Numbers are expected to be dense from 0, as the load generator hands them out.
+/// The arrivals. Task numbers are expected to be dense from 0, as the load generator assigns them.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     /// By task number: when it arrived, in microseconds since the epoch.
@@ -62,7 +62,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Forgets everything, for the next measurement.
+    /// Forgets all arrivals, for the next measurement.
     pub fn reset(&self) {
         self.arrivals().clear();
         for counter in [&self.count, &self.duplicates, &self.malformed, &self.held] {

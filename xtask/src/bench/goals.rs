@@ -10,11 +10,11 @@ use super::results::Results;
 pub struct Goal {
     /// What is measured.
     pub what: String,
-    /// What was asked for.
+    /// The goal in words.
     pub goal: &'static str,
-    /// What came out; nothing if this run did not measure it.
+    /// The measured value; `None` if this run did not measure it.
     pub measured: Option<String>,
-    /// Whether that is good enough.
+    /// Whether the goal was reached; `None` if it was not judged.
     pub reached: Option<bool>,
 }
 
@@ -107,7 +107,7 @@ pub fn all(results: &Results) -> Vec<Goal> {
     ]
 }
 
-/// Judged only at half of the top rate, not at a rate that was given.
+/// Judged only at half of the top rate, not at a given rate.
 fn due_to_wire(measured: Option<&DueToWire>) -> Goal {
     let (text, limit) = match measured {
         Some(measured) if measured.store == "postgres" => ("≤ 10 ms", 10.0),
@@ -120,7 +120,7 @@ fn due_to_wire(measured: Option<&DueToWire>) -> Goal {
     goal("due → on the wire at half the top rate of delayed tasks, p99", text, p99, |value| value <= limit)
 }
 
-/// A goal, judged by the figure that was measured, if it was.
+/// A goal, judged by the measured figure, if there is one.
 pub fn goal(
     what: impl Into<String>,
     goal: &'static str,
@@ -132,7 +132,7 @@ pub fn goal(
 }
 
 impl Goal {
-    /// Says nothing about the goal if there were fewer tasks than it speaks of.
+    /// Leaves the goal unjudged if there were fewer tasks than it requires.
     fn only_with(mut self, tasks: u64, measured_with: Option<u64>) -> Self {
         if let Some(fewer) = measured_with.filter(|&measured_with| measured_with < tasks) {
             self.reached = None;

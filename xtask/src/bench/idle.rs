@@ -1,4 +1,4 @@
-//! A service with nothing to do should do nothing.
+//! Idle: what a service with nothing to do uses.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use super::batches;
 use super::shared;
 use super::world::{Variant, World};
 
-/// Lets the start settle down first: checkpoints, caches, connections.
+/// The wait after the start: for checkpoints, caches, connections.
 const SETTLE: Duration = Duration::from_secs(3);
-/// A database counts what its sessions did only some seconds later.
+/// A database reports the statistics of its sessions only some seconds later.
 const SETTLE_DATABASE: Duration = Duration::from_secs(20);
-/// Far enough away not to come due while we look.
+/// Far enough away not to become due during the measurement.
 const FAR_AWAY: Duration = Duration::from_secs(3_600);
 
 /// What an idle service uses.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Idle {
-    /// The lanes in which something waits.
+    /// The lanes in which a task waits.
     pub lanes: u64,
-    /// The part of one core, of all nodes.
+    /// The share of one core, of all nodes.
     pub core: f64,
-    /// The part of one core that the database uses, if there is one.
+    /// The share of one core that the database uses, if there is one.
     pub database_core: Option<f64>,
     /// How often per second one of its threads wakes up.
     pub wakeups_per_second: f64,
-    /// Memory resident.
+    /// Resident memory.
     pub rss_bytes: u64,
     /// Transactions per second on the database, if there is one.
     pub transactions_per_second: Option<f64>,
 }
 
-/// Watches an idle service for `duration`, with a task that waits in each of these lanes: there is a timer to keep.
+/// Measures an idle service for `duration`, with a waiting task in each of these lanes, so that there are timers.
 pub fn measure(world: &World, variant: Variant, lanes: u64, duration: Duration) -> Result<Idle> {
     let service = world.start(variant)?;
     batches::submit(&service, lanes, |number| {

@@ -1,6 +1,6 @@
-//! From due to on the wire, at a steady rate.
+//! Latency from due to on the wire, at a steady rate.
 //!
-//! The rate is half of what delayed tasks can do, not of what tasks that are due at once can: a delayed task is inserted,
+//! The rate is half of the top rate of delayed tasks, not of tasks that are due at once: a delayed task is inserted,
 //! found when it is due and claimed, which costs more than to be inserted as claimed.
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::template::{Shape, Template};
 use super::world::{Service, Variant, World};
 use crate::stats::Latency;
 
-/// Delayed tasks that are submitted and have not arrived while the top rate is measured: more than are within their delay
-/// at any rate that this can reach, so that there is always due work.
+/// Delayed tasks that are submitted and have not arrived while the top rate is measured. More than are within their
+/// delay at any reachable rate, so that there is always due work.
 const OUTSTANDING: usize = 60_000;
 /// How long callers submit before the top rate is measured: longer than the longest delay.
 const FILL: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub struct DueToWire {
     pub store: String,
     /// Submissions per second while measuring.
     pub rate: f64,
-    /// The most delayed tasks per second that were delivered; nothing if the rate was given.
+    /// The most delayed tasks per second that were delivered; `None` if the rate was given.
     pub top_rate: Option<f64>,
     /// Delayed tasks that arrived before they were due: there must be none.
     pub early: usize,
@@ -102,7 +102,7 @@ fn measure_one(
     let mut callers = Callers::connect(&service.addresses(), load.callers, template)?;
     callers.run(&Pace::PerSecond(rate), load.warm_up)?;
     let sent = callers.run(&Pace::PerSecond(rate), load.duration)?;
-    // Delayed tasks are still to come when the callers stop.
+    // Delayed tasks are still due after the callers stop.
     std::thread::sleep(if delays { Duration::from_secs(2) } else { Duration::ZERO });
     service.wait_until_settled(variant, world, callers.acknowledged(), before)?;
     world.deliveries.verify(callers.acknowledged())?;
@@ -111,7 +111,8 @@ fn measure_one(
     Ok((waits?, sent.iter().map(|sent| i64::from(sent.took_us)).collect()))
 }
 
-/// From the moment a task could have been on the wire to its arrival, in microseconds; negative if it came too early.
+/// The time from when a task could have been on the wire to its arrival, in microseconds; negative if it came too
+/// early.
 fn wait(world: &World, sent: &Sent) -> Result<i64> {
     let arrived = world.deliveries.arrived_us(sent.number).context("a verified task has no arrival")?;
     let due = sent.due_ms.map_or(sent.sent_us, |due| due * 1_000);

@@ -1,4 +1,4 @@
-//! The machine under it all: what to know before comparing two runs.
+//! The machine: its figures, to compare two runs.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -14,20 +14,20 @@ use crate::stats::Latency;
 const SYNCS: usize = 200;
 const PAGE: [u8; 4096] = [b'r'; 4096];
 
-/// What the machine was like before the first round.
+/// The state of the machine before the first round.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// Its cores.
     pub cores: usize,
-    /// The 1-minute load average: more than a little means that others were at work.
+    /// The 1-minute load average: a high one means that other programs were running.
     pub load_average: f64,
-    /// An fdatasync after appending 4 KiB to a file on the disk that the stores are on.
+    /// The latency of an fdatasync after appending 4 KiB to a file, on the disk of the stores.
     pub sync: Latency,
 }
 
 impl Machine {
-    /// Measures it, with a file in `dir`.
+    /// Measures the machine, with a file in `dir`.
     pub fn measure(dir: &Path) -> Result<Machine> {
         Ok(Machine {
             cores: std::thread::available_parallelism()?.get(),

@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: how fast and how large Redrive is, as ratios measured in one run on one machine.
 //!
-//! Everything runs on loopback. The callers and the target live in this process, each on a thread of its own and as
-//! cheap as we can make them; what is measured runs in a process of its own, so that its CPU time and memory are its
-//! own. The variants take turns, because the machine is not equally fast all the time.
+//! Everything runs on loopback. The callers and the target are in this process, each on a thread of its own and as
+//! cheap as possible. What is measured runs in a process of its own, so that its CPU time and memory can be measured.
+//! The variants take turns, because the machine's speed varies.
 
 mod batches;
 mod bound;
@@ -38,7 +38,7 @@ use options::{Case, PreloadKind};
 use results::{Measured, Ratios, Results};
 use world::World;
 
-/// Measures and reports; in a dev build, builds everything in release and lets that take over.
+/// Measures and reports. In a dev build, builds everything in release and runs that instead.
 pub fn run(options: &Options) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_in_release();
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A dev build of the callers would cost more than the service: replaces this process by its release build.
+/// Replaces this process by its release build: a dev build of the callers would cost more than the service.
 fn run_in_release() -> Result<()> {
     let release = ["-p", "redrive", "-p", "xtask", "--features", "xtask/preload"];
     let binaries = binaries::build(Profile::Release, &release)?;

@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` can be told.
+//! The options of `cargo xtask bench`.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Options {
     /// How long the callers submit in a round
     #[arg(long, default_value_t = 8.0, value_name = "SECONDS")]
     pub seconds: f64,
-    /// How long they do so before, unmeasured
+    /// How long they submit before that, without measuring
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     pub warm_up: f64,
     /// Callers at once, each with one kept connection
@@ -31,13 +31,13 @@ pub struct Options {
     /// The size of a task's body, in bytes
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     pub body: usize,
-    /// Give each task a random idempotency key of its own (otherwise the service makes one)
+    /// Give each task a random idempotency key (otherwise the service generates one)
     #[arg(long)]
     pub keys: bool,
-    /// Measure this store as well: beside the ceiling, the memory and the embedded store, which are always measured
+    /// The store to measure, beside the ceiling, the memory store and the embedded store, which are always measured
     #[arg(long, value_enum, default_value_t = Store::Sqlite)]
     pub store: Store,
-    /// With --store postgres: keep the schedule in Redis; a server of its own is started
+    /// With --store postgres: keep the schedule in Redis; a Redis server is started for it
     #[arg(long, value_enum)]
     pub schedule: Option<Schedule>,
     /// With --store postgres: how many nodes share the database, one measurement for each number
@@ -46,16 +46,16 @@ pub struct Options {
     /// Measure due-to-wire at this rate instead of half the top rate of delayed tasks
     #[arg(long, value_name = "TASKS_PER_SECOND")]
     pub rate: Option<f64>,
-    /// Of the pipelines measure due-to-wire alone
+    /// Of the pipelines, measure only due-to-wire
     #[arg(long, conflicts_with = "skip_pipeline")]
     pub only_due_to_wire: bool,
-    /// Leave the ceiling, the pipelines and due-to-wire out
+    /// Skip the ceiling, the pipelines and due-to-wire
     #[arg(long)]
     pub skip_pipeline: bool,
     /// Also measure the embedded store with this many tasks in it (kept under target/bench/ for the next run)
     #[arg(long, value_name = "TASKS")]
     pub preload: Option<u64>,
-    /// What the preloaded tasks are
+    /// The kind of the preloaded tasks
     #[arg(long, value_enum, default_value_t = PreloadKind::Ended)]
     pub preload_kind: PreloadKind,
     /// Also measure the other lanes beside a dead one with this many due tasks
@@ -64,17 +64,17 @@ pub struct Options {
     /// Also measure a service with nothing to do
     #[arg(long)]
     pub idle: bool,
-    /// In how many lanes something waits meanwhile
+    /// The number of lanes in which a task waits meanwhile
     #[arg(long, default_value_t = 1, value_name = "LANES")]
     pub idle_lanes: u64,
-    /// How long the idle service is watched
+    /// How long the idle service is measured
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS")]
     pub idle_seconds: f64,
-    /// Measure everything that docs/benchmarks.md has a goal for: also idle, a dead lane with 1 million tasks, 5 million ended
-    /// and 10 million pending tasks (filling the stores takes some minutes the first time, and 20 GB of disk)
+    /// Measure everything that has a goal in docs/benchmarks.md: also idle, a dead lane with 1 million tasks, 5 million
+    /// ended and 10 million pending tasks (filling the stores takes some minutes the first time, and 20 GB of disk)
     #[arg(long)]
     pub all: bool,
-    /// A further argument for `redrive serve`, to try a setting out (repeatable)
+    /// A further argument for `redrive serve`, to test a setting (repeatable)
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub serve_argument: Vec<String>,
     /// Print one JSON document on standard output; progress goes to standard error
@@ -85,11 +85,11 @@ pub struct Options {
 /// A measurement with options of its own.
 #[derive(Debug, Subcommand)]
 pub enum Case {
-    /// Measure what healthy dependencies notice of bad ones beside them
+    /// Measure the effect of bad dependencies on healthy ones
     ///
     /// Healthy lanes are measured alone and beside bad dependencies with a backlog of 40,000 tasks, in
-    /// turns: deliveries/s with always work to do, and from submission to the wire at half of that
-    /// rate. Without --kind, --count and --burst everything is measured, which takes about 25 minutes.
+    /// turns: deliveries/s with a constant backlog, and from submission to the wire at half of that rate.
+    /// Without --kind, --count and --burst everything is measured, which takes about 25 minutes.
     ///
     /// Examples:
     ///   cargo xtask bench neighbours
@@ -100,17 +100,17 @@ pub enum Case {
     Neighbours(neighbours::Options),
 }
 
-/// The store that a run is about.
+/// The store to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Store {
-    /// The embedded one
+    /// The embedded store
     Sqlite,
-    /// PostgreSQL: a server of its own is started, which syncs its commits
+    /// PostgreSQL: a server is started for it, which syncs its commits
     Postgres,
 }
 
 impl Store {
-    /// One node over it.
+    /// One node over this store.
     pub fn variant(self) -> Variant {
         match self {
             Store::Sqlite => Variant::Sqlite,
@@ -119,14 +119,14 @@ impl Store {
     }
 }
 
-/// Where nodes look for due work, if not in the store.
+/// The index of due work, if it is not in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Schedule {
     /// In Redis
     Redis,
 }
 
-/// What preloaded tasks are.
+/// The kind of preloaded tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PreloadKind {
     /// Delivered long ago: measures life cycles against the empty store's
@@ -136,7 +136,7 @@ pub enum PreloadKind {
 }
 
 impl Options {
-    /// What is measured, the store that the run is about last.
+    /// The variants to measure, with the chosen store last.
     pub fn variants(&self) -> Vec<Variant> {
         let mut variants = vec![Variant::Ceiling, Variant::Memory, Variant::Sqlite];
         if self.store == Store::Postgres {
@@ -145,17 +145,17 @@ impl Options {
         variants
     }
 
-    /// One node over the store that the run is about.
+    /// One node over the chosen store.
     pub fn variant(&self) -> Variant {
         self.store.variant()
     }
 
-    /// What the services of the run have in common.
+    /// The setup that the services of the run have in common.
     pub fn setup(&self) -> Setup {
         Setup { store: self.store, schedule: self.schedule, serve_arguments: self.serve_argument.clone() }
     }
 
-    /// The load that they describe.
+    /// The load of these options.
     pub fn load(&self) -> Load {
         Load {
             callers: self.callers.max(1),
@@ -165,7 +165,7 @@ impl Options {
         }
     }
 
-    /// The stores to measure with tasks in them.
+    /// The stores to measure with preloaded tasks.
     pub fn preloads(&self) -> Vec<(PreloadKind, u64)> {
         match self.preload {
             Some(tasks) => vec![(self.preload_kind, tasks)],
@@ -179,7 +179,7 @@ impl Options {
         self.dead_lane.or(self.all.then_some(1_000_000))
     }
 
-    /// Longer than any of this should take.
+    /// Longer than the whole run should take.
     pub fn time_limit(&self) -> Duration {
         let rounds = self.rounds as f64 * (self.seconds + self.warm_up + 10.0) * (self.variants().len() + 1) as f64;
         let tasks = self.preloads().iter().map(|(_, tasks)| tasks).sum::<u64>() + self.dead_lane().unwrap_or(0);

@@ -1,8 +1,8 @@
 //! The pipeline: submit → deliver → settle, as fast as the callers can.
 //!
-//! A task counts once it was delivered *and* settled, so the measured window is closed: it begins when nothing is under
-//! way and ends when everything that was submitted in it has been delivered and settled, the drain included. Callers
-//! that outrun delivery gain nothing.
+//! A task counts once it was delivered *and* settled. So the measured window is closed: it begins when nothing is in
+//! flight, and ends when every task that was submitted in it has been delivered and settled, the drain included.
+//! Callers that are faster than delivery gain nothing.
 
 use std::time::{Duration, Instant};
 
@@ -15,16 +15,16 @@ use super::world::{Service, Variant, World};
 use crate::procfs::machine_cpu;
 use crate::stats::Latency;
 
-/// How the pipeline is loaded.
+/// The load of the pipeline.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Callers at once.
     pub callers: usize,
     /// How long they submit in a round.
     pub duration: Duration,
-    /// How long they do so before, unmeasured.
+    /// How long they submit before that, without measuring.
     pub warm_up: Duration,
-    /// What they submit.
+    /// The tasks that they submit.
     pub shape: Shape,
 }
 
@@ -34,9 +34,9 @@ pub struct Load {
 pub struct Round {
     /// Tasks delivered and settled.
     pub tasks: u64,
-    /// The same per second of the whole window, drain included.
+    /// Tasks per second of the whole window, drain included.
     pub tasks_per_second: f64,
-    /// Tasks acknowledged per second while the callers were at work.
+    /// Tasks acknowledged per second while the callers submitted.
     pub accepted_per_second: f64,
     /// Tasks that were acknowledged and not yet delivered when the callers stopped.
     pub backlog: u64,
@@ -46,13 +46,13 @@ pub struct Round {
     pub database_cpu_us_per_task: f64,
     /// CPU time of the whole machine per task: callers, service, target and kernel.
     pub machine_cpu_us_per_task: f64,
-    /// From the request to its acknowledgement.
+    /// The time from the request to its acknowledgement.
     pub submit: Latency,
-    /// The most memory that the service had resident.
+    /// The service's peak of resident memory.
     pub peak_rss_bytes: u64,
 }
 
-/// Starts `variant` afresh, loads it and measures one window.
+/// Starts a fresh `variant`, loads it and measures one window.
 pub fn measure_fresh(world: &World, variant: Variant, load: &Load) -> Result<Round> {
     let service = world.start(variant)?;
     measure(world, variant, &service, load)

@@ -1,4 +1,4 @@
-//! The results for people: a table per measurement, and the goals at the end.
+//! Prints the results for people: a table per measurement, and the goals at the end.
 
 use super::goals::Goal;
 use super::machine::Machine;
@@ -52,7 +52,7 @@ pub fn print(results: &Results) {
     print_goals(&results.goals);
 }
 
-/// What to know of the machine before comparing two runs.
+/// Prints the figures of the machine.
 pub fn print_machine(machine: &Machine) {
     println!(
         "\nmachine: {} cores, load average {:.2}, fdatasync of 4 KiB p50 {} p99 {}",
@@ -144,7 +144,7 @@ fn print_preloads(results: &Results) {
     }
 }
 
-/// Which goals were reached.
+/// Prints which goals were reached.
 pub fn print_goals(goals: &[Goal]) {
     println!("\ngoals");
     let mut table = Table::new(&["", "goal", "measured", ""]);

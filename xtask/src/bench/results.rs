@@ -1,4 +1,4 @@
-//! Everything that one run of the benchmark found out.
+//! The results of one run of the benchmark.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::preload::{Ended, Pending};
 use super::world::Variant;
 use crate::stats::Spread;
 
-/// The results of a run; what was not measured is left out.
+/// The results of a run; `None` for what was not measured.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Results {
@@ -34,7 +34,7 @@ pub struct Results {
     pub dead_lane: Option<DeadLane>,
     /// A service with nothing to do.
     pub idle: Option<Idle>,
-    /// The goals, once everything else is known.
+    /// The goals, judged once everything else is measured.
     pub goals: Vec<Goal>,
 }
 
@@ -46,7 +46,7 @@ pub struct Measured {
     pub name: String,
     /// Tasks per second.
     pub tasks_per_second: Spread,
-    /// All that was measured.
+    /// Every measured window.
     pub rounds: Vec<Round>,
 }
 
@@ -67,18 +67,18 @@ impl Measured {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ratios {
-    /// What durability costs.
+    /// The embedded store divided by the memory store: the cost of durability.
     pub sqlite_to_memory: Spread,
-    /// What Redrive reaches of what the HTTP stack can do.
+    /// The embedded store divided by the ceiling: the part of the HTTP stack's rate that Redrive reaches.
     pub sqlite_to_ceiling: Spread,
-    /// What is lost before any disk is involved.
+    /// The memory store divided by the ceiling: the cost without any disk.
     pub memory_to_ceiling: Spread,
-    /// The shared store against no store, for each number of nodes.
+    /// The shared store divided by the memory store, for each number of nodes.
     pub postgres_to_memory: Vec<(String, Spread)>,
 }
 
 impl Ratios {
-    /// Of variants that took part in the same rounds; none if one of the first three did not.
+    /// The ratios of variants that were measured in the same rounds; `None` if one of the first three is missing.
     pub fn of(variants: &[Measured]) -> Option<Self> {
         let [ceiling, memory, sqlite, shared @ ..] = variants else { return None };
         Some(Ratios {
@@ -94,7 +94,7 @@ impl Ratios {
 }
 
 impl Results {
-    /// Nothing but the machine, yet.
+    /// Results with the machine only.
     pub fn new(machine: Machine) -> Self {
         Results {
             machine,
@@ -110,7 +110,7 @@ impl Results {
         }
     }
 
-    /// The same, with the goals judged.
+    /// Judges the goals.
     pub fn judged(mut self) -> Self {
         self.goals = goals::all(&self);
         self

@@ -1,4 +1,4 @@
-//! Measurements that only the shared store has: a database that holds a history, and what an idle node asks of it.
+//! Measurements of the shared store only: a database with a history, and the queries of an idle node.
 
 use anyhow::{Context, Result};
 use redrive_testbed::Database;
@@ -9,7 +9,8 @@ use super::preload::Ended;
 use super::world::{Variant, World};
 use crate::stats::Spread;
 
-/// Ended tasks, each with its key, its request, its attempt and its answer, as the store would have written them.
+/// Inserts ended tasks, each with its key, its request, its attempt and its answer, as the store would have written
+/// them.
 const FILL: &str = "
 WITH made AS (
     SELECT redrive.make_task_id(1700000000000 + n / 10) AS id, n FROM generate_series(1, $1::bigint) AS n
@@ -37,7 +38,7 @@ INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks) 
 /// Tasks that one statement makes.
 const STEP: i64 = 100_000;
 
-/// The pipeline over a database with `tasks` ended tasks in it, against an empty one, taking turns.
+/// Measures the pipeline over a database with `tasks` ended tasks, and over an empty one, in turns.
 pub fn measure_ended(world: &World, load: &Load, rounds: usize, tasks: u64) -> Result<Ended> {
     let variant = Variant::Postgres(1);
     let (empty, full) = (world.start(variant)?, world.start(variant)?);
@@ -53,7 +54,7 @@ pub fn measure_ended(world: &World, load: &Load, rounds: usize, tasks: u64) -> R
             pipeline_full[round - 1]
         );
     }
-    // The store is measured through the pipeline only: there is no way to it without the service.
+    // The store is measured through the pipeline only: it cannot be reached without the service.
     let ratio = Spread::ratio(&pipeline_full, &pipeline_empty);
     Ok(Ended {
         tasks,
@@ -82,7 +83,7 @@ fn fill(database: &Database, tasks: u64, body: usize) -> Result<u64> {
     })
 }
 
-/// Transactions that the database has seen, this question's own not included.
+/// The number of transactions of the database so far, without this query's own.
 pub fn transactions(database: &Database) -> Result<u64> {
     ask(database, async |client| {
         const COUNT: &str =

@@ -8,29 +8,29 @@ use serde_json::json;
 
 use super::deliveries::NUMBER_DIGITS;
 
-/// Stands in the JSON where the task's number comes.
+/// The placeholder for the task's number in the JSON.
 const NUMBER: &str = "0000000000000000";
-/// Stands where a random key comes.
+/// The placeholder for a random key.
 const KEY: &str = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
-/// Stands where the delay comes; four digits, because a JSON number has no leading zeros.
+/// The placeholder for the delay; four digits, because a JSON number has no leading zeros.
 const DELAY: &str = "9753";
-/// The delays that can be written into the place of [`DELAY`].
+/// The delays that fit the placeholder [`DELAY`].
 pub const DELAYS_MS: RangeInclusive<u64> = 1_000..=2_500;
 
-/// What a submission looks like.
+/// The properties of a submission.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// The length of the task's body.
     pub body: usize,
-    /// Whether each task brings a random idempotency key.
+    /// Whether each task has a random idempotency key.
     pub keys: bool,
     /// Whether each task is due after a random one of [`DELAYS_MS`].
     pub delays: bool,
-    /// How many dependencies the tasks are spread over; 1 leaves it to the target's origin.
+    /// How many dependencies the tasks are spread over; 1 uses the target's origin.
     pub lanes: usize,
 }
 
-/// A request with places to fill in.
+/// A request with placeholders.
 #[derive(Debug, Clone)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// A submission to Redrive of a task for `target`; `lane` picks one of the dependencies.
+    /// A submission of a task for `target`; `lane` selects one of the dependencies.
     pub fn task(target: SocketAddr, shape: &Shape, lane: usize) -> Self {
         let mut task = json!({
             "targetUrl": format!("http://{target}/"),
@@ -60,7 +60,7 @@ impl Template {
         Template::new("/retry-tasks", "application/json", task.to_string().as_bytes())
     }
 
-    /// A plain request with the body alone, for the ceiling to pass on.
+    /// A plain request with the body alone, for the ceiling to forward.
     pub fn plain(shape: &Shape) -> Self {
         Template::new("/", "text/plain", payload(shape.body).as_bytes())
     }
@@ -98,7 +98,7 @@ impl Template {
     }
 }
 
-/// A text of `length` bytes that begins with the place for the task's number.
+/// A text of `length` bytes that begins with the placeholder for the task's number.
 fn payload(length: usize) -> String {
     format!("{NUMBER}{}", "x".repeat(length.saturating_sub(NUMBER_DIGITS)))
 }

@@ -1,4 +1,4 @@
-//! What every measurement stands in: the binaries, the target, and services that are started on fresh directories.
+//! The environment of every measurement: the binaries, the target, and services that are started on fresh directories.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,16 +23,16 @@ use crate::procfs::Usage;
 /// How long tasks may take to be delivered and settled after the load has stopped.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 
-/// What a database with some work to do is usually given; everything else is as PostgreSQL comes, commits synced.
+/// Usual settings for a database under load; everything else is PostgreSQL's default, commits synced.
 const SETTINGS: [(&str, &str); 4] =
     [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("checkpoint_timeout", "15min"), ("max_connections", "200")];
 
-/// What is compared.
+/// A program to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// The forwarder without a store.
     Ceiling,
-    /// Redrive with the store that forgets.
+    /// Redrive with the memory store.
     Memory,
     /// Redrive with the embedded store.
     Sqlite,
@@ -53,12 +53,12 @@ impl Variant {
     }
 }
 
-/// What the services of a run have in common.
+/// The setup that the services of a run have in common.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The store that the run is about.
+    /// The store to measure.
     pub store: Store,
-    /// Where nodes look for due work, if not in the store.
+    /// The index of due work, if it is not in the store.
     pub schedule: Option<Schedule>,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: Vec<String>,
@@ -70,15 +70,15 @@ pub struct World {
     pub redrive: PathBuf,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: Vec<String>,
-    /// Where data directories and logs are made.
+    /// The directory for data directories and logs.
     pub dir: PathBuf,
-    /// What has arrived at the target.
+    /// The arrivals at the target.
     pub deliveries: Arc<Deliveries>,
     /// The target.
     pub target: Server,
     /// The database of the shared store, if it is measured.
     pub postgres: Option<Postgres>,
-    /// The schedule in front of it, if there is to be one.
+    /// The schedule in Redis, if there is one.
     pub redis: Option<Redis>,
 }
 
@@ -125,7 +125,7 @@ impl World {
         self.start_on(variant, &data, Some(data.clone()))
     }
 
-    /// Starts nodes over a database, which goes with them.
+    /// Starts nodes over a database, which is dropped with them.
     pub fn start_over(&self, database: Database, nodes: usize) -> Result<Service> {
         let mut service: Option<Service> = None;
         for number in 1..=nodes.max(1) {
@@ -159,7 +159,7 @@ impl World {
 /// A running service: one process, or several over one database.
 pub struct Service {
     nodes: Vec<Node>,
-    /// The database, if it is a shared one; gone when the nodes are.
+    /// The database, if it is a shared store; dropped after the nodes.
     pub database: Option<Database>,
     runtime: Runtime,
     scratch: Option<PathBuf>,
@@ -172,7 +172,7 @@ struct Node {
 
 impl Service {
     fn start(mut command: Command, log: &Path, scratch: Option<PathBuf>) -> Result<Self> {
-        // What happens to be set in this shell must not decide what is measured.
+        // Variables of this shell must not change what is measured.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
             command.env_remove(name);
         }
@@ -182,28 +182,28 @@ impl Service {
         Ok(Service { nodes: vec![Node { process, address }], database: None, runtime, scratch })
     }
 
-    /// Where its nodes listen.
+    /// The addresses of its nodes.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.nodes.iter().map(|node| node.address).collect()
     }
 
-    /// What all of its nodes use together.
+    /// The usage of all of its nodes together.
     pub fn usage(&self) -> Result<Usage> {
         self.nodes.iter().try_fold(Usage::default(), |sum, node| Ok(sum + node.process.usage()?))
     }
 
-    /// The last lines that its nodes wrote.
+    /// The last lines of its nodes' logs.
     pub fn log_tail(&self) -> String {
         self.nodes.iter().map(|node| node.process.log_tail()).collect()
     }
 
-    /// Asks the API something.
+    /// Calls the API.
     pub fn ask<T>(&self, question: impl AsyncFnOnce(&mut Api) -> Result<T>) -> Result<T> {
         self.runtime.block_on(async { question(&mut Api::connect(self.nodes[0].address).await?).await })
     }
 
-    /// Waits until `expected` tasks have arrived at the target and, for Redrive, the API says so of all of them.
-    /// `before` is the number of tasks that had succeeded before the measurement.
+    /// Waits until `expected` tasks have arrived at the target and, for Redrive, all of them have succeeded according
+    /// to the API. `before` is the number of tasks that had succeeded before the measurement.
     pub fn wait_until_settled(&self, variant: Variant, world: &World, expected: u64, before: u64) -> Result<()> {
         let begin = Instant::now();
         while world.deliveries.count() < expected {

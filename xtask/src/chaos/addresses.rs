@@ -1,4 +1,4 @@
-//! Where the nodes listen right now: whoever is started again gets another port.
+//! The current addresses of the nodes: a node that is restarted gets another port.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,14 @@ impl Addresses {
         Addresses(Mutex::new(vec![None; nodes]))
     }
 
-    /// A node listens here now, or nowhere.
+    /// Sets the address of a node; `None` while it does not listen.
     pub fn set(&self, node: usize, address: Option<SocketAddr>) {
         if let Some(known) = self.lock().get_mut(node) {
             *known = address;
         }
     }
 
-    /// Any node that listens, another than `but` if there is one.
+    /// A random node that listens, another than `but` if there is one.
     pub fn pick(&self, but: Option<SocketAddr>, random: &mut Rng) -> Option<SocketAddr> {
         let mut known = self.all();
         if known.len() > 1 {

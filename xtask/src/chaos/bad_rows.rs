@@ -1,7 +1,7 @@
-//! Rows that no program can understand: changed by hand while their tasks wait, and mended after a while.
+//! Damaged rows: changed by hand while their tasks wait, and repaired after a while.
 //!
-//! Only tasks that were planted for this are damaged: nobody looks at them in between. Once mended they have to be delivered
-//! as any other, so they are judged as any other. The damaged policy is one that no task uses.
+//! Only tasks that were planted for this are damaged; no caller reads them meanwhile. Once repaired they must be
+//! delivered like any other, so they are judged like any other. The damaged policy is one that no task uses.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use fastrand::Rng;
 
 use super::sql;
 
-/// Table, column, and a value that makes no sense there.
+/// Table, column, and a value that is invalid there.
 const DAMAGES: [(&str, &str, &str); 12] = [
     ("live", "dependency", "bad dep"),
     ("live", "token", "9223372036854775807"),
@@ -39,14 +39,14 @@ const REMEMBERED: usize = 12;
 pub struct Planted(Mutex<VecDeque<String>>);
 
 impl Planted {
-    /// One more.
+    /// Adds a task.
     pub fn add(&self, task: String) {
         let mut tasks = self.lock();
         tasks.truncate(REMEMBERED - 1);
         tasks.push_front(task);
     }
 
-    /// Takes some of those that were planted last, which wait longest from now.
+    /// Takes some of the tasks that were planted last, which have the longest wait left.
     fn take(&self, most: usize) -> Vec<String> {
         let mut tasks = self.lock();
         let count = most.min(tasks.len());
@@ -58,18 +58,18 @@ impl Planted {
     }
 }
 
-/// What is damaged.
+/// The damaged values.
 pub struct BadRows {
     planted: Arc<Planted>,
     damaged: Vec<Damaged>,
 }
 
-/// One value of one row.
+/// One damaged value of one row.
 struct Damaged {
     table: &'static str,
     column: &'static str,
     bad: &'static str,
-    /// What finds the row.
+    /// The condition that selects the row.
     row: String,
     /// The value that it had.
     was: Option<String>,
@@ -86,13 +86,13 @@ impl BadRows {
         self.damaged.is_empty()
     }
 
-    /// Damages some rows; says which. An error means that it is not known whether the last one was.
+    /// Damages some rows and returns which. After an error it is unknown whether the last one was damaged.
     pub fn damage(&mut self, url: &str, seed: u64) -> Result<Vec<String>> {
         let mut random = Rng::with_seed(seed);
         let mut done = Vec::new();
         for task in self.planted.take(random.usize(1..=MOST)) {
             let (table, column, bad) = DAMAGES[random.usize(..DAMAGES.len())];
-            // Not one that is under way: the end of its attempt would be refused, and nothing else is shown.
+            // Not one in flight: the end of its attempt would be refused, which tests nothing else.
             let waits = match table {
                 "live" => "lease_until IS NULL",
                 _ => "EXISTS (SELECT FROM redrive.live WHERE live.id = tasks.id AND lease_until IS NULL)",
@@ -115,13 +115,13 @@ impl BadRows {
         let found = sql::column(url, &format!("SELECT {column}::text FROM redrive.{table} WHERE {row}"))?;
         let Some(was) = found.into_iter().next() else { return Ok(false) };
         damage.was = was;
-        // Before it is done: what becomes of the statement may not be known.
+        // Recorded before the statement: its result may be unknown.
         self.damaged.push(damage);
         let bad = sql::literal(Some(bad));
         sql::has_changed(url, &format!("UPDATE redrive.{table} SET {column} = {bad} WHERE {row} RETURNING 1"))
     }
 
-    /// Mends what can be mended now; says whether that was all.
+    /// Repairs what can be repaired now. Returns whether that was all.
     pub fn mend(&mut self, url: &str) -> bool {
         self.damaged.retain(|Damaged { table, column, bad, row, was }| {
             let (bad, was) = (sql::literal(Some(bad)), sql::literal(was.as_deref()));

@@ -1,5 +1,5 @@
-//! The directory of large bodies that all nodes share: swapped for an empty one, as by a volume that is unmounted, and put
-//! back.
+//! The directory of large bodies that all nodes share: replaced by an empty one, like a volume that is unmounted, and
+//! restored.
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +22,12 @@ impl Bodies {
         Ok(Bodies { directory, swaps: 0, is_away: false })
     }
 
-    /// What nodes are told of it.
+    /// The URL of the directory, for nodes.
     pub fn url(&self) -> String {
         format!("file://{}", self.directory.display())
     }
 
-    /// Puts an empty one in its place.
+    /// Replaces the directory by an empty one.
     pub fn unmount(&mut self) -> Result<()> {
         rename(&self.directory, &self.away())?;
         self.is_away = true;
@@ -35,7 +35,7 @@ impl Bodies {
         std::fs::create_dir(&self.directory).with_context(|| format!("making {}", self.directory.display()))
     }
 
-    /// Puts the right one back. What was written to the other is out of everybody's sight.
+    /// Restores the right directory. Files that were written to the other one are no longer visible.
     pub fn mount(&mut self) -> Result<()> {
         if self.is_away {
             rename(&self.directory, &self.directory.with_file_name(format!("not-bodies-{}", self.swaps)))?;

@@ -1,5 +1,5 @@
-//! Callers as they should be: when they do not know what became of a request they make it again, unchanged, at another
-//! node. Some also do what they should not: they use a key for two different requests.
+//! Well-behaved callers: when the result of a request is unknown they repeat it, unchanged, at another node. Some also
+//! misuse keys: they use one key for two different requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use crate::api::{Answered, Attempt, Task};
 use crate::clock::now_us;
 use crate::witness::Submission;
 
-/// The longest pause between two things that a caller does.
+/// The longest pause between two calls of a caller.
 const LONGEST_PAUSE_MS: u64 = 120;
-/// How many of its submissions a caller remembers to come back to.
+/// How many of its submissions a caller remembers for later calls.
 const REMEMBERED: usize = 50;
-/// How long an attempt may take: short, so that leases run out within seconds.
+/// The timeout of an attempt: short, so that leases expire within seconds.
 const ATTEMPT_TIMEOUT_MS: std::ops::Range<u64> = 500..1_000;
 const LARGEST_BATCH: usize = 10;
-/// How many submissions of a hundred have a body that is kept apart from its task.
+/// How many of 100 submissions have a body that is stored apart from its task.
 const LARGE_PERCENT: u32 = 4;
 
 /// What all callers share.
 pub struct Callers {
-    /// Where the nodes are.
+    /// The addresses of the nodes.
     pub nodes: Arc<Addresses>,
     /// The target of the tasks.
     pub target: SocketAddr,
-    /// Where everything is written down.
+    /// The ledger of everything that happens.
     pub ledger: Arc<Ledger>,
     /// The run's seed.
     pub seed: u64,
-    /// Whether to stop after what is under way.
+    /// Whether to stop after the current call.
     pub stop: AtomicBool,
     /// The number of the next submission.
     pub next: AtomicU64,
 }
 
 impl Callers {
-    /// A submission that nobody made before.
+    /// A new submission.
     pub fn draw(&self, random: &mut Rng) -> Submission {
         let number = self.next.fetch_add(1, Ordering::AcqRel);
         let key = format!("chaos-{}-{number}", self.seed);
@@ -58,7 +58,7 @@ impl Callers {
     }
 }
 
-/// Runs `count` callers until they are told to stop.
+/// Runs `count` callers until they are stopped.
 pub async fn run(shared: Arc<Callers>, count: usize) -> Result<()> {
     let mut callers = tokio::task::JoinSet::new();
     for at in 0..count {
@@ -101,7 +101,7 @@ struct Caller {
     shared: Arc<Callers>,
     random: Rng,
     line: Line,
-    /// A second way, for two requests at once.
+    /// A second connection, for two requests at once.
     rival: Line,
     earlier: Vec<(Submission, String)>,
 }
@@ -136,7 +136,7 @@ impl Caller {
         self.shared.draw(&mut self.random)
     }
 
-    /// Another request under the same key; says which of those under the key it is.
+    /// Another request under the same key. Returns also its number among those under the key.
     fn draw_other(&mut self, submission: &Submission) -> (Submission, usize) {
         let other = submission.other(&mut self.random);
         let mut history = self.shared.ledger.write();
@@ -150,7 +150,7 @@ impl Caller {
         submit(&self.shared, &mut self.line, &mut self.random, submission, variant).await
     }
 
-    /// Two different requests under one key, at the same moment and mostly at two nodes: one of them wins.
+    /// Submits two different requests under one key, at the same moment and mostly at two nodes: one of them wins.
     async fn submit_two_at_once(&mut self) -> Result<()> {
         let submission = self.draw();
         let (other, variant) = self.draw_other(&submission);
@@ -168,7 +168,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Submits several in one request until they are acknowledged.
+    /// Submits several tasks in one request until they are acknowledged.
     async fn submit_batch(&mut self) -> Result<()> {
         let count = self.random.usize(2..=LARGEST_BATCH);
         let submissions: Vec<Submission> = std::iter::repeat_with(|| self.draw()).take(count).collect();
@@ -182,7 +182,7 @@ impl Caller {
         for (submission, BatchResult { status, task }) in submissions.into_iter().zip(results) {
             let said = match (status, task) {
                 (200 | 201, Some(task)) => acknowledged(&self.shared.ledger, &submission, 0, status, task),
-                // The database went away in the middle of the batch.
+                // The database failed in the middle of the batch.
                 (503, None) => self.submit(&submission, 0).await?,
                 _ => bail!("a part of a batch was refused: {}", answer.describe()),
             };
@@ -195,7 +195,7 @@ impl Caller {
         let Some(at) = self.pick() else { return Ok(()) };
         let submission = self.earlier.swap_remove(at).0;
         let variant = self.variant_of(&submission);
-        // Another id than before is for the rules to find.
+        // The rules detect an id that differs from the first.
         let said = self.submit(&submission, variant).await?;
         self.remember(submission, &said);
         Ok(())
@@ -227,12 +227,12 @@ impl Caller {
     async fn replay_one(&mut self) -> Result<()> {
         let Some(at) = self.pick() else { return Ok(()) };
         let task = self.earlier[at].1.clone();
-        // Written down before it is asked for: what comes of it may be lost.
+        // Recorded before the call: its result may be lost.
         self.shared.ledger.write().replays_asked.entry(task.clone()).or_default().push(now_us());
         self.act_on(&task, "POST", "/replay", Deed::Replay).await
     }
 
-    /// Does something to a task; where that is not possible (any more), looks at it.
+    /// Makes a call that changes a task; reads the task where that is not possible (any more).
     async fn act_on(&mut self, task: &str, method: &str, action: &str, deed: Deed) -> Result<()> {
         let answer = self.call(method, &format!("/retry-tasks/{task}{action}"), "").await?;
         match answer.status {
@@ -275,7 +275,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Keeps a submission to come back to. One that was refused is for the rules to judge.
+    /// Remembers a submission for later calls. One that was refused is left to the rules.
     fn remember(&mut self, submission: Submission, said: &Said) {
         let Some(task) = said.acknowledged() else { return };
         if self.earlier.len() == REMEMBERED {
@@ -284,7 +284,7 @@ impl Caller {
         self.earlier.push((submission, task.to_owned()));
     }
 
-    /// Which of the requests under its key this is.
+    /// The number of this request among those under its key.
     fn variant_of(&self, submission: &Submission) -> usize {
         let history = self.shared.ledger.write();
         let variants = history.asked.get(&submission.key).map(Vec::as_slice).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The nodes and what they stand on: breaking each of it, and mending it again.
+//! The nodes and the servers that they use: breaks and repairs each of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,25 +16,25 @@ use super::servers::Servers;
 use crate::clock::now_us;
 use crate::process::Process;
 
-/// How long a node may take to end once it was asked to, PostgreSQL standing still in the meantime.
+/// The longest time until a node ends after its signal, also while PostgreSQL is suspended.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take until all nodes serve again.
+/// The longest time until all nodes serve again.
 const UP_LIMIT: Duration = Duration::from_secs(90);
-/// By how much clocks are wrong, in seconds.
+/// The error of the wrong clocks, in seconds.
 const HOUR: i64 = 3_600;
-/// How long the last damaged rows may take to be mended, PostgreSQL having just come back.
+/// The longest time until the last damaged rows are repaired, after PostgreSQL is back.
 const ROWS_MENDED_WITHIN: Duration = Duration::from_secs(30);
-/// The pause between two tries of that.
+/// The pause between two tries to repair rows.
 const MEND_AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// The pause between two looks at nodes that start.
+/// The pause between two checks of nodes that start.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// What can be broken and has to be mended.
+/// What can be broken and has to be repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thing {
     /// A node.
     Node(usize),
-    /// A node's way to PostgreSQL.
+    /// A node's connection to PostgreSQL.
     Link(usize),
     /// PostgreSQL.
     Server,
@@ -50,32 +50,32 @@ pub enum Thing {
     Schedule,
 }
 
-/// What nodes stand on.
+/// The servers and directories that the nodes use.
 pub struct Ground {
     /// PostgreSQL and its standby.
     pub servers: Servers,
-    /// Rows in it that are damaged.
+    /// The damaged rows in it.
     pub rows: BadRows,
     /// The directory of large bodies.
     pub bodies: Bodies,
-    /// Redis, if they have one.
+    /// Redis, if the nodes use it.
     pub schedule: Option<Schedule>,
 }
 
 /// Everything that runs.
 pub struct Cluster {
     ground: Ground,
-    /// When to try to mend damaged rows, if it is time to.
+    /// When to try to repair damaged rows, if that is pending.
     mend_rows_at: Option<Instant>,
     nodes: Vec<Node>,
-    /// Whether each node is to be started again once it is down.
+    /// Whether each node is to be restarted once it is down.
     wanted: Vec<bool>,
     addresses: Arc<Addresses>,
     ledger: Arc<Ledger>,
 }
 
 impl Cluster {
-    /// Nodes on this ground, started and serving.
+    /// Starts nodes on these servers, and waits until they serve.
     pub fn start(
         ground: Ground,
         plan: &Plan,
@@ -84,8 +84,8 @@ impl Cluster {
         size: usize,
     ) -> Result<Self> {
         let server = ground.servers.address();
-        // The first one's clock is right, the second one's an hour ahead, the third one's an hour behind. The release
-        // before knew its machine's clock only.
+        // The first node's clock is right, the second one's 1 h ahead, the third one's 1 h behind. The previous release
+        // only used its machine's clock.
         let wrong = if plan.old_redrive.is_some() { 0 } else { HOUR };
         let off = |number: usize| [0, wrong, -wrong][(number - 1) % 3];
         let node = |number| Node::new(format!("chaos-{number}"), server, plan, off(number));
@@ -100,12 +100,12 @@ impl Cluster {
         self.nodes.len()
     }
 
-    /// The URL of the nodes' database, at whichever server it is now.
+    /// The URL of the nodes' database on the current primary.
     pub fn database_url(&self) -> String {
         self.ground.servers.url()
     }
 
-    /// Looks after every node: what has come up, ended, or has to be started again.
+    /// Updates the state of every node: notes which serve and which have ended, and restarts nodes.
     pub fn tend(&mut self) -> Result<()> {
         self.look_for_deaths()?;
         self.ground.servers.tend()?;
@@ -116,7 +116,7 @@ impl Cluster {
                     self.addresses.set(at, Some(address));
                     self.change(at, State::Up);
                 } else if process.ended()?.is_some() {
-                    // It could not reach PostgreSQL, and whoever looks after processes starts it again.
+                    // It could not reach PostgreSQL, and its supervisor restarts it.
                     self.nodes[at].state = State::Down;
                 }
             }
@@ -134,7 +134,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes every node that has ended. One that did so by itself, once it had served, broke a promise (13).
+    /// Notes every node that has ended. One that ended by itself after it had served violates invariant 13.
     pub fn look_for_deaths(&mut self) -> Result<()> {
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let name = &node.name;
@@ -160,7 +160,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends the time of trouble: everything is mended, and all nodes serve.
+    /// Ends the time of faults: everything is repaired, and all nodes serve.
     pub fn mend_all(&mut self) -> Result<()> {
         self.mend(Thing::Server)?;
         self.mend(Thing::Settings)?;
@@ -197,7 +197,7 @@ impl Cluster {
         }
     }
 
-    /// Mends what a fault broke; nothing happens to what is well.
+    /// Repairs what a fault broke; does nothing otherwise.
     pub fn mend(&mut self, thing: Thing) -> Result<()> {
         match thing {
             Thing::Node(at) => {
@@ -244,7 +244,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Asks a node to stop (SIGTERM), if it serves.
+    /// Stops a node gracefully (SIGTERM), if it serves.
     pub fn stop(&mut self, at: usize) -> Result<bool> {
         let State::Up(process) = &self.nodes[at].state else { return Ok(false) };
         if !process.signal(Signal::TERM)? {
@@ -257,7 +257,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Makes a node stand still (SIGSTOP), if it serves.
+    /// Suspends a node (SIGSTOP), if it serves.
     pub fn pause(&mut self, at: usize) -> Result<bool> {
         let State::Up(process) = &self.nodes[at].state else { return Ok(false) };
         if !process.signal(Signal::STOP)? {
@@ -265,7 +265,7 @@ impl Cluster {
         }
         let from = now_us();
         self.broke(FaultKind::Pause, at, "stands still");
-        // Its address stays: callers that meet it wait in vain and go elsewhere.
+        // Its address stays: callers that use it get a timeout and try another node.
         self.change(at, |process| State::Paused(process, from));
         Ok(true)
     }
@@ -276,19 +276,19 @@ impl Cluster {
         self.broke_if(is_done, FaultKind::ServerRestart, "PostgreSQL was killed")
     }
 
-    /// Stops PostgreSQL at once.
+    /// Stops PostgreSQL immediately.
     pub fn stop_server(&mut self) -> bool {
         let is_done = self.ground.servers.stop();
         self.broke_if(is_done, FaultKind::ServerRestart, "PostgreSQL was stopped at once")
     }
 
-    /// Makes PostgreSQL stand still.
+    /// Suspends PostgreSQL.
     pub fn pause_server(&mut self) -> bool {
         let is_done = self.ground.servers.pause();
         self.broke_if(is_done, FaultKind::ServerPause, "PostgreSQL stands still")
     }
 
-    /// Kills PostgreSQL for good and leads the nodes to its standby, which takes no writes until it is promoted.
+    /// Kills PostgreSQL for good and connects the nodes to its standby, which takes no writes until it is promoted.
     pub fn fail_over(&mut self) -> bool {
         let Some(standby) = self.ground.servers.fail_over() else { return false };
         for node in &self.nodes {
@@ -298,13 +298,13 @@ impl Cluster {
         self.broke_if(true, FaultKind::Failover, "PostgreSQL was killed for good, and its standby takes its place")
     }
 
-    /// Has PostgreSQL refuse writes, as a standby does that has not been promoted yet.
+    /// Makes PostgreSQL refuse writes, like a standby that has not been promoted yet.
     pub fn make_read_only(&mut self) -> bool {
         self.ground.servers.make_read_only();
         self.broke_if(true, FaultKind::ReadOnly, "PostgreSQL takes no writes")
     }
 
-    /// Has PostgreSQL's commits wait for a standby that is not there.
+    /// Makes PostgreSQL's commits wait for a standby that does not exist.
     pub fn lose_standby(&mut self) -> bool {
         self.ground.servers.lose_standby();
         self.broke_if(true, FaultKind::StandbyLost, "PostgreSQL's commits wait for a standby")
@@ -318,13 +318,13 @@ impl Cluster {
         }
         match rows.damage(&servers.url(), seed) {
             Ok(done) => done.into_iter().for_each(|what| self.ledger.broke(FaultKind::BadRow, what)),
-            // PostgreSQL did not answer: whatever was done is mended.
+            // PostgreSQL did not answer: whatever was damaged is repaired.
             Err(error) => eprintln!("rows could not be damaged: {error:#}"),
         }
         !self.ground.rows.is_empty()
     }
 
-    /// Swaps the directory of large bodies for an empty one.
+    /// Replaces the directory of large bodies by an empty one.
     pub fn unmount_bodies(&mut self) -> Result<bool> {
         self.ground.bodies.unmount()?;
         Ok(self.broke_if(true, FaultKind::Unmount, "the directory of large bodies is an empty one"))
@@ -337,28 +337,28 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Cuts a node's connections to PostgreSQL.
+    /// Closes a node's connections to PostgreSQL.
     pub fn cut(&mut self, at: usize) -> bool {
         self.nodes[at].proxy.cut_all();
         self.broke(FaultKind::Cut, at, "lost its connections");
         true
     }
 
-    /// Loses PostgreSQL's answers to a node, until its connections are cut.
+    /// Drops PostgreSQL's answers to a node, until its connections are closed.
     pub fn lose_answers(&mut self, at: usize) -> bool {
         self.nodes[at].proxy.lose_answers();
         self.broke(FaultKind::Loss, at, "gets no answers from PostgreSQL");
         true
     }
 
-    /// Loses a node's requests to PostgreSQL, until its connections are cut.
+    /// Drops a node's requests to PostgreSQL, until its connections are closed.
     pub fn lose_requests(&mut self, at: usize) -> bool {
         self.nodes[at].proxy.lose_requests();
         self.broke(FaultKind::Loss, at, "reaches PostgreSQL with nothing");
         true
     }
 
-    /// Cuts a node's connections and refuses new ones.
+    /// Closes a node's connections and refuses new ones.
     pub fn refuse(&mut self, at: usize) -> bool {
         self.nodes[at].proxy.refuse(true);
         self.nodes[at].proxy.cut_all();
@@ -373,27 +373,27 @@ impl Cluster {
         self.broke_if(true, FaultKind::ScheduleLost, "Redis was emptied")
     }
 
-    /// Kills Redis, which has nothing when it comes back.
+    /// Kills Redis, which is empty when it is restarted.
     pub fn kill_schedule(&mut self) -> bool {
         let Some(schedule) = &mut self.ground.schedule else { return false };
         schedule.kill();
         self.broke_if(true, FaultKind::ScheduleLost, "Redis was killed")
     }
 
-    /// Keeps back each of Redis's answers for this long.
+    /// Delays each of Redis's answers by this time.
     pub fn slow_schedule(&mut self, delay: Duration) -> bool {
         let Some(schedule) = &self.ground.schedule else { return false };
         schedule.slow_down(delay);
         self.broke_if(true, FaultKind::ScheduleSlow, &format!("Redis answers {delay:?} late"))
     }
 
-    /// Has a node be the new program from its next start on, which is as soon as it has stopped.
+    /// Makes a node run the new program from its next start on, as soon as it has stopped.
     pub fn replace(&mut self, at: usize) {
         self.nodes[at].become_new();
         self.broke(FaultKind::Upgrade, at, "is replaced by the new program");
     }
 
-    /// Mends damaged rows if it is time to and PostgreSQL answers.
+    /// Repairs damaged rows if that is pending and PostgreSQL answers.
     fn mend_rows(&mut self) {
         let Ground { servers, rows, .. } = &mut self.ground;
         if self.mend_rows_at.is_some_and(|at| at <= Instant::now()) && servers.is_up() {
@@ -402,7 +402,7 @@ impl Cluster {
         }
     }
 
-    /// Writes down something that was done to what all nodes share; says whether it was.
+    /// Records a fault of what all nodes share, if it took effect. Returns whether it did.
     fn broke_if(&self, is_done: bool, kind: FaultKind, what: &str) -> bool {
         if is_done {
             self.ledger.broke(kind, what.to_owned());
@@ -414,7 +414,7 @@ impl Cluster {
         self.ledger.broke(kind, format!("{} {what}", self.nodes[at].name));
     }
 
-    /// Moves a node's process into another state.
+    /// Changes the state of a node, keeping its process.
     fn change(&mut self, at: usize, into: impl FnOnce(Process) -> State) {
         let state = std::mem::replace(&mut self.nodes[at].state, State::Down);
         self.nodes[at].state = match state {

@@ -1,4 +1,4 @@
-//! The end of a chaos run: waits until all work has ended, then asks the nodes, and the database itself, for everything.
+//! The end of a chaos run: waits until all work has ended, then reads everything from the nodes and from the database.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use crate::clock::now_us;
 
 /// How long the work that is left may take once the faults have stopped (invariant 13).
 pub const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-/// The pause between two looks at what is left.
+/// The pause between two counts of what is left.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long a single answer may take: nothing is broken any more.
+/// The timeout of a single answer: all faults are over.
 const ANSWER_LIMIT: Duration = Duration::from_secs(45);
-/// Connections to ask with.
+/// The number of connections to read with.
 const ASKING: usize = 8;
 
-/// Waits until no task is pending or in flight, or the time for that is over; says how long that took.
+/// Waits until no task is pending or in flight, or the time for that is over. Returns how long that took.
 pub async fn settle(node: SocketAddr) -> Result<Duration> {
     let begin = Instant::now();
     loop {
         let left = tokio::time::timeout(ANSWER_LIMIT, left(node)).await.context("asking how much work is left")?;
-        // A node may still be finding out that its database is back.
+        // A node may not have noticed yet that its database is back.
         if matches!(left, Ok(0)) || begin.elapsed() > SETTLE_LIMIT {
             return Ok(begin.elapsed());
         }
@@ -39,7 +39,7 @@ async fn left(node: SocketAddr) -> Result<u64> {
     Ok(["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum())
 }
 
-/// What the nodes and the database say at the end.
+/// Reads the final state from the nodes and the database.
 pub async fn collect(nodes: &[SocketAddr], database: &str, history: &History) -> Result<End> {
     let mut end = End { at: now_us(), ..End::default() };
     for (at, node) in nodes.iter().enumerate() {
@@ -76,7 +76,7 @@ async fn ask_for(node: SocketAddr, ids: Vec<String>) -> Result<BTreeMap<String, 
     Ok(kept)
 }
 
-/// What no API shows: the tokens of the leases, and whose everything is.
+/// Reads what the API does not return: the tokens of the leases, and the tenants.
 async fn look_into(database: &str, end: &mut End) -> Result<()> {
     let (client, connection) = tokio_postgres::connect(database, NoTls).await?;
     let connection = tokio::spawn(connection);

@@ -1,7 +1,7 @@
-//! What is known from outside about every task and every fault: the ledger of a chaos run.
+//! The ledger of a chaos run: what is visible from outside about every task and every fault.
 //!
-//! It lives in this process's memory, so nothing that is broken can touch it. Times are microseconds since the epoch, on
-//! the clock that all processes of this machine share.
+//! It is in this process's memory, so no fault can affect it. Times are microseconds since the epoch, on the clock that
+//! all processes of this machine share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,75 +10,75 @@ use crate::api::{Attempt, Counts, Task};
 use crate::clock::now_us;
 use crate::witness::{Alert, Arrival, Asked};
 
-/// Everything that happened, for the rules to look at.
+/// Everything that happened, as input of the rules.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// How much longer than an attempt's timeout its lease lasts, in milliseconds.
     pub lease_margin_ms: u64,
-    /// What callers asked for, by idempotency key: one request, or several that contend for the key.
+    /// The requests of callers, by idempotency key: one request, or several that compete for the key.
     pub asked: BTreeMap<String, Vec<Asked>>,
-    /// Every submission that was answered for good.
+    /// Every submission with a final answer.
     pub answers: Vec<Answer>,
-    /// Every request that the target read, in its order.
+    /// Every request that the target received, in order.
     pub arrivals: Vec<Arrival>,
-    /// Everything that the API said about a task during the run.
+    /// Everything that the API returned about a task during the run.
     pub sightings: Vec<Sighting>,
-    /// Lines of the attempt log that the API showed during the run, by task and number.
+    /// Entries of the attempt log that the API returned during the run, by task and number.
     pub lines_seen: BTreeMap<(String, u32), Attempt>,
-    /// When a caller began to ask for a task's replay, whatever came of it, by task.
+    /// When a caller began to request a task's replay, with any result, by task.
     pub replays_asked: BTreeMap<String, Vec<u64>>,
-    /// Everything that was broken.
+    /// Every fault.
     pub faults: Vec<Fault>,
     /// How often the submission of a large body was answered 503.
     pub large_refused: u64,
-    /// How long each node stood still.
+    /// The suspensions of each node.
     pub pauses: Vec<Pause>,
-    /// Nodes that ended although nobody had ended them, with what they said.
+    /// Nodes that ended although no fault had ended them, with their logs.
     pub deaths: Vec<String>,
-    /// The alerts that any node raised, in any of its lives; nothing if alerts are not judged.
+    /// The alerts of all nodes, over all restarts; `None` if alerts are not judged.
     pub alerts: Option<BTreeSet<Alert>>,
-    /// How the run ended.
+    /// The final state.
     pub end: End,
 }
 
-/// What there is once the faults have stopped and all work had its time to settle.
+/// The final state: after the faults are over and all work had time to settle.
 #[derive(Debug, Clone, Default)]
 pub struct End {
-    /// What the API says of each acknowledged task.
+    /// Each acknowledged task, from the API.
     pub kept: BTreeMap<String, Kept>,
     /// The ids that the API lists, by status (the dead letters' only).
     pub listed: BTreeMap<String, BTreeSet<String>>,
     /// How many tasks each node counts, by status.
     pub counts: BTreeMap<String, Counts>,
-    /// The fencing token of every claim that was settled, by task, as the database has them: attempt number and token.
+    /// The fencing token of every claim that was settled, by task, from the database: attempt number and token.
     pub tokens: BTreeMap<String, Vec<(u32, u64)>>,
-    /// The tenants of everything in the database.
+    /// The tenants of all rows in the database.
     pub tenants: BTreeSet<String>,
-    /// When it was looked at.
+    /// When the state was read.
     pub at: u64,
 }
 
 /// The answer to a submission.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// When it was there.
+    /// When it was received.
     pub at: u64,
     /// The key that was submitted.
     pub key: String,
-    /// Which of the requests under that key.
+    /// The number of the request among those under that key.
     pub variant: usize,
-    /// What it said.
+    /// The result.
     pub said: Said,
 }
 
-/// What a submission was answered with.
+/// The result of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// 201: this task is new.
     Created(String),
-    /// 200: it is this task, which was there.
+    /// 200: it is this existing task.
     Known(String),
-    /// 422: the key belongs to this task, whose request was another.
+    /// 422: the key belongs to this task, which has another request.
     Reused(String),
 }
 
@@ -91,40 +91,40 @@ impl Said {
         }
     }
 
-    /// The task, whatever was said of it.
+    /// The task that the answer names.
     pub fn task(&self) -> &str {
         let (Said::Created(task) | Said::Known(task) | Said::Reused(task)) = self;
         task
     }
 }
 
-/// What the API said about a task at some moment.
+/// What the API returned about a task at some moment.
 #[derive(Debug, Clone)]
 pub struct Sighting {
-    /// When its answer was there.
+    /// When the answer was received.
     pub at: u64,
     /// The task's id.
     pub id: String,
-    /// The task; `None` if the API does not know it (any more).
+    /// The task; `None` if the API has no such task (any more).
     pub task: Option<Task>,
-    /// What the caller had asked for.
+    /// The caller's request.
     pub by: Deed,
 }
 
-/// What a caller did, and was told that it was done.
+/// A caller's request that was answered with success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// Submitted it, or looked at it.
+    /// Submitted or read the task.
     Look,
-    /// Took it back.
+    /// Cancelled it.
     Cancel,
     /// Brought it forward.
     RetryNow,
-    /// Put it back to work.
+    /// Replayed it.
     Replay,
 }
 
-/// A task at the end.
+/// The final state of a task.
 #[derive(Debug, Clone)]
 pub struct Kept {
     /// The task.
@@ -133,62 +133,62 @@ pub struct Kept {
     pub attempts: Vec<Attempt>,
 }
 
-/// Something that was broken.
+/// A fault that took effect.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// When.
     pub at: u64,
-    /// Of which kind.
+    /// Its kind.
     pub kind: FaultKind,
-    /// To whom, and what exactly.
+    /// What was affected, in words.
     pub what: String,
 }
 
-/// Kinds of faults, as they are counted.
+/// Kinds of faults, for the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// A node was killed (SIGKILL).
     Kill,
-    /// A node stood still (SIGSTOP, SIGCONT).
+    /// A node was suspended (SIGSTOP, SIGCONT).
     Pause,
-    /// A node was stopped as it should be (SIGTERM).
+    /// A node was stopped gracefully (SIGTERM).
     Stop,
-    /// PostgreSQL was killed, or stopped at once, and started again.
+    /// PostgreSQL was killed, or stopped immediately, and restarted.
     ServerRestart,
-    /// PostgreSQL stood still.
+    /// PostgreSQL was suspended.
     ServerPause,
     /// PostgreSQL took no writes.
     ReadOnly,
-    /// PostgreSQL's commits waited for a standby that was not there.
+    /// PostgreSQL's commits waited for a standby that did not exist.
     StandbyLost,
     /// PostgreSQL was killed for good, and its standby promoted.
     Failover,
     /// A row was damaged.
     BadRow,
-    /// The directory of large bodies was swapped for an empty one.
+    /// The directory of large bodies was replaced by an empty one.
     Unmount,
     /// A node's clock was set.
     Clock,
-    /// A node's connections to PostgreSQL were cut.
+    /// A node's connections to PostgreSQL were closed.
     Cut,
-    /// The same, after answers or requests on them had been lost.
+    /// A node's connections to PostgreSQL were closed after answers or requests on them had been lost.
     Loss,
     /// The schedule in Redis was emptied, or Redis was killed.
     ScheduleLost,
     /// Redis answered late.
     ScheduleSlow,
-    /// A node was replaced by one of the new program.
+    /// A node was replaced by one with the new program.
     Upgrade,
 }
 
-/// A node stood still.
+/// A suspension of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
     /// Its name.
     pub node: String,
-    /// From when.
+    /// When it began.
     pub from: u64,
-    /// Until it was let go on.
+    /// When the node was resumed.
     pub until: u64,
 }
 
@@ -213,28 +213,28 @@ impl History {
     }
 }
 
-/// A history that callers, target and faults write to together.
+/// A history that callers, target and faults write to concurrently.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<History>);
 
 impl Ledger {
-    /// The history, to add a line to. Hold it briefly.
+    /// The history, for a change. Hold the lock briefly.
     pub fn write(&self) -> MutexGuard<'_, History> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what the API said about a task just now.
+    /// Records what the API has just returned about a task.
     pub fn saw(&self, task: Task, by: Deed) {
         let sighting = Sighting { at: now_us(), id: task.task_id.clone(), task: Some(task), by };
         self.write().sightings.push(sighting);
     }
 
-    /// Writes down that the API does not know a task.
+    /// Records that the API has no such task.
     pub fn missed(&self, id: &str) {
         self.write().sightings.push(Sighting { at: now_us(), id: id.to_owned(), task: None, by: Deed::Look });
     }
 
-    /// Writes down a fault that has just taken effect.
+    /// Records a fault that has just taken effect.
     pub fn broke(&self, kind: FaultKind, what: String) {
         self.write().faults.push(Fault { at: now_us(), kind, what });
     }

@@ -1,4 +1,4 @@
-//! A caller's way to the service: any node, and another one whenever the first does not answer.
+//! A caller's connection to the service: to any node, and to another one whenever the first does not answer.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use fastrand::Rng;
 use super::addresses::Addresses;
 use crate::api::{Answered, Api};
 
-/// How long a caller goes on trying: some node must answer within this.
+/// How long a caller retries: some node must answer within this time.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How long it waits for one node.
+/// The timeout for one node.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// The pause before trying again.
+/// The pause before a retry.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// How many calls of a hundred go to another node although the last one had answered.
+/// How many calls of 100 go to another node although the last one had answered.
 const WANDER_PERCENT: u32 = 30;
 
 /// A kept connection to some node.
@@ -24,12 +24,12 @@ pub struct Line {
     open: Option<(SocketAddr, Api)>,
     /// The node that failed last.
     avoid: Option<SocketAddr>,
-    /// How often the answer was "come back later" (503).
+    /// How often the answer was 503.
     pub refused: u64,
 }
 
 impl Line {
-    /// Sends the same request, to one node after the other, until there is an answer that is not "come back later".
+    /// Sends the same request, to one node after the other, until there is an answer other than 503.
     pub async fn call(
         &mut self,
         nodes: &Addresses,
@@ -53,7 +53,7 @@ impl Line {
             if begin.elapsed() > PATIENCE {
                 bail!("{method} {path} had no answer for {PATIENCE:?}, last: {said}");
             }
-            // Nobody knows whether the request has been done.
+            // It is unknown whether the request has taken effect.
             self.avoid = self.open.take().map(|(address, _)| address).or(self.avoid);
             tokio::time::sleep(AGAIN_AFTER).await;
         }

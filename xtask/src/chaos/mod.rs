@@ -1,9 +1,9 @@
-//! `cargo xtask chaos`: several nodes over one PostgreSQL, all of it broken at random under load, and a proof from outside
-//! that the nodes kept their promises.
+//! `cargo xtask chaos`: several nodes over one PostgreSQL, with random faults under load, and a check from outside that
+//! the invariants hold.
 //!
-//! Callers, target and ledger live in this process and survive everything. The seed decides what is submitted, which
-//! attempt meets which fault of the target, what is broken and for how long; how the processes are scheduled in between is
-//! the machine's own, so a seed gives a run of the same kind rather than the same run.
+//! Callers, target and ledger are in this process and survive everything. The seed decides what is submitted, which
+//! attempt meets which fault of the target, what is broken and for how long. The scheduling of the processes is up to
+//! the machine, so a seed gives a run of the same kind rather than the same run.
 
 mod addresses;
 mod bad_rows;
@@ -50,19 +50,18 @@ use servers::Servers;
 use takeovers::{LastTakeover, SlowTakeovers};
 use trouble::{Breakable, Trouble};
 
-/// How often nodes and faults are seen to.
+/// How often nodes and faults are updated.
 const TICK: Duration = Duration::from_millis(10);
-/// How often it is said how far the run is.
+/// How often progress is printed.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-/// The most that a run may take beyond its time of trouble.
+/// The most time that a run may take beyond its time of faults.
 const REST: Duration = Duration::from_secs(600);
-/// How long the last alerts may take: one that was in doubt is looked for every minute, and not before it is half a minute
-/// old.
+/// The longest wait for the last alerts: one in doubt is looked for every minute, and not before it is 30 s old.
 const ALERTS_WITHIN: Duration = Duration::from_secs(120);
-/// Callers at once, unless it is said otherwise.
+/// The default number of concurrent callers.
 const CALLERS: usize = 24;
 
-/// What the nodes find due work by.
+/// The index of due work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Schedule {
     /// A Redis server, which is emptied and killed too.
@@ -75,10 +74,10 @@ pub struct Arguments {
     /// How many nodes there are
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
     nodes: u8,
-    /// How long things go wrong
+    /// How long faults occur
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// What the random numbers begin with [default: the time]
+    /// The seed of the random numbers [default: the time]
     #[arg(long)]
     seed: Option<u64>,
     /// Callers at once
@@ -87,10 +86,10 @@ pub struct Arguments {
     /// Break the dev build instead of the release build
     #[arg(long)]
     debug_binary: bool,
-    /// What the nodes find due work by, besides their own memory
+    /// The index of due work, beside the nodes' own memory
     #[arg(long)]
     schedule: Option<Schedule>,
-    /// Begin with this program of the release before on all nodes, and replace one after the other
+    /// Start all nodes with this program of the previous release, and replace one after the other
     #[arg(long, value_name = "FILE")]
     old_binary: Option<PathBuf>,
 }
@@ -100,25 +99,25 @@ pub struct Arguments {
 pub struct Options {
     /// How many nodes there are.
     pub nodes: usize,
-    /// How long things go wrong.
+    /// How long faults occur.
     pub trouble: Duration,
-    /// What the random numbers begin with.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Callers at once.
+    /// Concurrent callers.
     pub callers: usize,
-    /// What the nodes find due work by.
+    /// The index of due work.
     pub schedule: Option<Schedule>,
-    /// What the nodes are at first, if they are upgraded one after the other.
+    /// The program that the nodes run at first, if they are upgraded one after the other.
     pub old_binary: Option<PathBuf>,
     /// Whether to wait for the alerts of dead letters that were in doubt.
     pub wait_for_alerts: bool,
-    /// Which build is broken.
+    /// The build that is tested.
     pub profile: Profile,
-    /// The arguments of `cargo build` that make it.
+    /// The arguments of `cargo build` for it.
     pub build: &'static [&'static str],
 }
 
-/// The run that is part of the tests. Its seed breaks everything that can be broken, within the time that it has.
+/// The run that is part of the tests. Its seed includes every kind of fault within its time.
 pub const SHORT: Options = Options {
     nodes: 3,
     trouble: Duration::from_secs(20),
@@ -126,15 +125,15 @@ pub const SHORT: Options = Options {
     callers: CALLERS,
     schedule: None,
     old_binary: None,
-    // A minute and a half is too long; the crash run judges the alerts.
+    // 90 s are too long; the crash run judges the alerts.
     wait_for_alerts: false,
     profile: Profile::Dev,
-    // What the test step has built already: with another selection, cargo would build half of the tree again.
+    // The test step has already built this selection: with another one, cargo would build half of the tree again.
     build: &["--workspace", "--all-features", "--bins", "--tests"],
 };
 
 impl Options {
-    /// What a person types for a run of the same kind.
+    /// The command line for a run of the same kind.
     pub fn command(&self) -> String {
         let schedule = if self.schedule.is_some() { " --schedule redis" } else { "" };
         let binary = if self.profile == Profile::Dev { " --debug-binary" } else { "" };
@@ -165,7 +164,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
     run(&options)
 }
 
-/// Runs and reports; an error if a promise was broken or a goal missed.
+/// Runs and reports; an error if an invariant was broken or a goal missed.
 pub fn run(options: &Options) -> Result<()> {
     crate::process::guard(options.trouble + REST)?;
     let redrive = binaries::build(options.profile, options.build)?.join("redrive");
@@ -185,7 +184,7 @@ pub fn run(options: &Options) -> Result<()> {
     std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))
 }
 
-/// Whether this build can have its schedule in Redis.
+/// Fails if this build cannot have its schedule in Redis.
 fn knows_schedules(redrive: &Path) -> Result<()> {
     let help = Command::new(redrive).args(["serve", "--help"]).output().context("asking redrive for its options")?;
     if !String::from_utf8_lossy(&help.stdout).contains("--schedule") {
@@ -194,7 +193,7 @@ fn knows_schedules(redrive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The run itself; says how many violations there were, and how many attempts were counted and not sent.
+/// Does the run. Returns the number of violations, and the attempts that were counted and not sent.
 fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(usize, UnsentAttempts)> {
     let begin = Instant::now();
     let ledger = Arc::new(Ledger::default());
@@ -273,7 +272,7 @@ fn start(
     Cluster::start(ground, &plan, Arc::clone(nodes), Arc::clone(ledger), options.nodes)
 }
 
-/// Breaks things for as long as it was asked for, then mends everything.
+/// Makes faults for the requested time, then repairs everything.
 fn make_trouble(
     options: &Options,
     mut trouble: Trouble,

@@ -1,4 +1,4 @@
-//! One node: `redrive serve` over the shared PostgreSQL, with a name and a way to the database of its own.
+//! One node: `redrive serve` over the shared PostgreSQL, with a name and a connection to the database of its own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::witness::DEPENDENCIES;
 
 /// The shortest margin that the service allows, so that takeovers happen within seconds.
 pub const LEASE_MARGIN_MS: u64 = 1_000;
-/// Few, so that claims wait for their slots: those must not go out when a lease has run out in the meantime.
+/// Few slots, so that claims wait for them: such claims must not be sent when their lease has expired meanwhile.
 const LANE_CONCURRENCY: usize = 2;
-/// How many attempts of one node are on the wire at most.
+/// The most attempts of one node on the wire.
 pub const SLOTS: usize = LANE_CONCURRENCY * DEPENDENCIES.len();
-/// Less than a lease, so that a stop also cuts attempts off.
+/// Less than a lease, so that a stop also interrupts attempts.
 const SHUTDOWN_GRACE: &str = "500ms";
-/// Behind these words the service says where it listens.
+/// The text before the address in the service's log.
 const GREETING: &str = "listens on http://";
 
 /// How nodes are started.
@@ -28,49 +28,49 @@ const GREETING: &str = "listens on http://";
 pub struct Plan {
     /// The binary.
     pub redrive: PathBuf,
-    /// The binary of the release before, which every node is at first.
+    /// The binary of the previous release, which every node runs at first.
     pub old_redrive: Option<PathBuf>,
-    /// Where the logs go.
+    /// The directory of the logs.
     pub dir: PathBuf,
     /// The user and the database in PostgreSQL's URL.
     pub database: String,
     /// The URL of the directory of large bodies.
     pub bodies: String,
-    /// The URL of a Redis that has the schedule.
+    /// The URL of the Redis with the schedule.
     pub schedule: Option<String>,
     /// The library that makes clocks wrong.
     pub wrong_clock: PathBuf,
 }
 
-/// What a node is doing.
+/// The state of a node.
 pub enum State {
-    /// Nothing: it was killed or has stopped.
+    /// The node was killed or has stopped.
     Down,
-    /// It has been started and does not listen yet.
+    /// The node has been started and does not listen yet.
     Starting(Process),
-    /// It serves.
+    /// The node serves.
     Up(Process),
-    /// It stands still since then, in microseconds since the epoch.
+    /// The node is suspended since this time, in microseconds since the epoch.
     Paused(Process, u64),
-    /// It was asked to stop, at that time.
+    /// The node was told to stop, at that time.
     Stopping(Process, Instant),
 }
 
-/// A node, through all of its lives.
+/// A node, over all restarts.
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// Its way to PostgreSQL.
+    /// Its connection to PostgreSQL.
     pub proxy: Proxy,
-    /// What it is doing.
+    /// Its state.
     pub state: State,
     /// Its machine's clock.
     pub clock: WrongClock,
     plan: Plan,
     lives: u32,
-    /// Whether it was started as the old program.
+    /// Whether it was started with the old program.
     is_old: bool,
-    /// Whether it is to be the new one from its next start on.
+    /// Whether it runs the new program from its next start on.
     becomes_new: bool,
 }
 
@@ -82,17 +82,17 @@ impl Node {
         Ok(Node { name, proxy, state: State::Down, clock, plan, lives: 0, is_old: false, becomes_new })
     }
 
-    /// From its next start on it is the new program.
+    /// Makes it run the new program from its next start on.
     pub fn become_new(&mut self) {
         self.becomes_new = true;
     }
 
-    /// Whether it is the old program and is to be the new one.
+    /// Whether it runs the old program and is to run the new one.
     pub fn is_outdated(&self) -> bool {
         self.is_old && self.becomes_new
     }
 
-    /// Starts it, with a log of its own for this life.
+    /// Starts it, with a new log file.
     pub fn start(&mut self) -> Result<()> {
         self.lives += 1;
         let old = self.plan.old_redrive.as_ref().filter(|_| !self.becomes_new);
@@ -111,7 +111,7 @@ impl Node {
         Ok(())
     }
 
-    /// Where it listens, if it has come so far.
+    /// The address that it listens on, if it does yet.
     pub fn listens(process: &Process) -> Option<SocketAddr> {
         process.address_behind(GREETING)
     }
@@ -121,7 +121,7 @@ impl Node {
     }
 }
 
-/// Every log of every life of every node below `dir`, by file name.
+/// Every log of every node below `dir`, over all restarts, by file name.
 pub fn logs(dir: &Path) -> Result<Vec<(String, String)>> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(dir)? {

@@ -1,6 +1,6 @@
-//! The caller that plants tasks for the damage of rows: they wait for some seconds, and no other caller touches them.
+//! The caller that plants tasks for damaged rows: they wait for some seconds, and no other caller uses them.
 //!
-//! It also looks at the list of policies, which must be answered however bad one of them is.
+//! It also reads the list of policies, which must be answered even if one of them is damaged.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,14 +13,14 @@ use super::bad_rows::{Planted, SPARE_POLICY};
 use super::caller::{self, Callers};
 use super::line::Line;
 
-/// The pause between two plants.
+/// The pause between two planted tasks.
 const EVERY_MS: std::ops::Range<u64> = 300..700;
 /// How long a planted task waits.
 const WAITS_MS: std::ops::Range<u64> = 1_000..4_000;
-/// Tells its random numbers from those of the other callers.
+/// Makes its random numbers differ from those of the other callers.
 const OWN_SEED: u64 = 0x0070_6c61_6e74;
 
-/// Plants until the callers are told to stop.
+/// Plants tasks until the callers are stopped.
 pub async fn run(shared: Arc<Callers>, planted: Arc<Planted>) -> Result<()> {
     let mut random = Rng::with_seed(shared.seed ^ OWN_SEED);
     let mut line = Line::default();

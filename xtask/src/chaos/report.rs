@@ -1,4 +1,4 @@
-//! What a chaos run tells people: how far it is, what it saw, and which invariant was broken by what.
+//! The report of a chaos run: progress, figures, and which invariant was broken by what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::witness::UnsentAttempts;
 
 /// The most violations of one invariant that are shown.
 const SHOWN: usize = 10;
-/// The most tasks whose whole history is shown.
+/// The most tasks whose whole history is printed.
 const STORIES: usize = 3;
 
-/// What a node logs of a row that it cannot understand, once in each of its lives.
+/// The log message for a row that a node cannot read, once after each of its starts.
 const SET_ASIDE: &str = "set aside what this program cannot understand";
 
-/// One line of progress.
+/// Prints one line of progress.
 pub fn progress(elapsed: Duration, ledger: &Ledger) {
     let history = ledger.write();
     println!(
@@ -32,7 +32,7 @@ pub fn progress(elapsed: Duration, ledger: &Ledger) {
     );
 }
 
-/// The whole run in figures.
+/// Prints the figures of the whole run.
 pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, took: Duration) {
     let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
     let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
@@ -121,7 +121,7 @@ fn count_of(logs: &[(String, String)], words: &str) -> usize {
     logs.iter().flat_map(|(_, log)| log.lines()).filter(|line| line.contains(words)).count()
 }
 
-/// Which invariants were kept, and what broke the others.
+/// Prints which invariants were kept, and what broke the others.
 pub fn verdicts(history: &History, violations: &[Violation], unsent: UnsentAttempts, dir: &Path) -> Result<()> {
     for invariant in Invariant::ALL {
         let broken: Vec<&Violation> = violations.iter().filter(|violation| violation.invariant == invariant).collect();

@@ -1,6 +1,6 @@
-//! The upgrade of a release under load: one node after the other is stopped and started again with the new program.
+//! Rolling upgrade under load: one node after the other is stopped and restarted with the new program.
 //!
-//! The first new node brings the schema up to date, under the old ones, which go on beside it until it is their turn.
+//! The first new node migrates the schema while the old nodes run. They continue beside it until they are replaced.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use super::sql;
 
 const VERSION: &str = "SELECT max(version) FROM redrive.schema_versions";
 
-/// An upgrade under way.
+/// An upgrade in progress.
 pub struct Rolling {
     /// When the next node is replaced.
     next: Instant,
     every: Duration,
-    /// How many have been.
+    /// How many have been replaced.
     replaced: usize,
     schema_before: String,
 }
 
 impl Rolling {
-    /// An upgrade of all nodes, evenly over this time: at first there are old ones only, at last new ones only.
+    /// An upgrade of all nodes, evenly over this time: at first all nodes are old, at the end all are new.
     pub fn start(cluster: &Cluster, span: Duration) -> Result<Self> {
         let every = span / u32::try_from(cluster.size() + 1)?;
         let schema_before = schema(cluster)?;
@@ -39,7 +39,7 @@ impl Rolling {
         }
     }
 
-    /// Says what has become of the schema; an error if the old program had it already, so that nothing was shown.
+    /// Reports the change of the schema; an error if there was none, because then nothing was tested.
     pub fn finish(&self, cluster: &Cluster) -> Result<()> {
         let (before, after) = (&self.schema_before, schema(cluster)?);
         println!("all nodes are new, the schema is at version {after}");

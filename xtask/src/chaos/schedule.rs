@@ -1,4 +1,4 @@
-//! The Redis that has the nodes' schedule, and the way of all nodes to it: emptied, killed, slowed down.
+//! The Redis with the nodes' schedule, behind a proxy for all nodes: emptied, killed, slowed down.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// An empty one.
+    /// Starts an empty one.
     pub fn start() -> Self {
         let redis = Redis::start();
         let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], redis.port())));
@@ -30,18 +30,18 @@ impl Schedule {
         self.redis.call(&["FLUSHALL"]);
     }
 
-    /// Kills it. It has nothing when it comes back.
+    /// Kills it. It is empty when it is restarted.
     pub fn kill(&mut self) {
         self.redis.kill();
         self.is_down = true;
     }
 
-    /// Keeps back each of its answers for this long.
+    /// Delays each of its answers by this time.
     pub fn slow_down(&self, delay: Duration) {
         self.proxy.delay_answers(delay);
     }
 
-    /// Brings it back if it is down, as fast as it was.
+    /// Restarts it if it is down, and removes the delay.
     pub fn mend(&mut self) {
         if self.is_down {
             self.redis.start_again();

@@ -1,8 +1,8 @@
-//! PostgreSQL and its synchronous standby: killed, paused, set otherwise, failed over.
+//! PostgreSQL and its synchronous standby: killed, suspended, changed in its settings, failed over.
 //!
-//! A commit is answered once the standby has it, from the first one on and whichever server is the primary: so a failover
-//! may lose nothing that was acknowledged. After a failover the new primary gets a standby of its own, which takes some
-//! seconds; until then its commits hang, and nothing else is done to it.
+//! A commit is answered once the standby has it, from the first one on, on either server. So a failover must not lose
+//! anything that was acknowledged. After a failover the new primary gets a standby of its own, which takes some
+//! seconds. Until then its commits hang, and it gets no further fault.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::sql;
 const OPTIONS: Options<'static> = Options {
     fsync: true,
     settings: &[
-        // The nodes' pools, those that have just been cut, and our own.
+        // For the nodes' pools, connections that have just been closed, and our own.
         ("max_connections", "200"),
-        // So that a standby finds what it missed while it was cut off, and comes back soon.
+        // So that a standby finds what it missed while it was disconnected, and is back soon.
         ("wal_keep_size", "256MB"),
         ("wal_retrieve_retry_interval", "100ms"),
         ("wal_receiver_status_interval", "1s"),
@@ -28,22 +28,22 @@ const OPTIONS: Options<'static> = Options {
     files: &[],
 };
 const SYNCHRONOUS: &str = "synchronous_standby_names";
-/// The name that a standby gives itself. (With `*`, the copy of the files for a new standby would count as one.)
+/// The standby's application name. (With `*`, the copy of the files for a new standby would count as one.)
 const STANDBY: &str = "walreceiver";
-/// How long a standby may take to have everything, before a failover to it is given up.
+/// The longest time for a standby to catch up, before a failover to it is given up.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// What the primary is doing.
+/// The state of the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It works.
+    /// The primary works.
     Up,
-    /// It was killed or stopped.
+    /// The primary was killed or stopped.
     Down,
-    /// It stands still.
+    /// The primary is suspended.
     Paused,
-    /// It was killed, and its standby is not promoted yet.
+    /// The primary was killed, and its standby is not promoted yet.
     FailedOver,
 }
 
@@ -54,7 +54,7 @@ pub struct Servers {
     standby: Standby,
     /// The database that the nodes use.
     database: String,
-    /// What is set otherwise for a while.
+    /// The setting that is changed for a while.
     setting: Option<(&'static str, &'static str)>,
 }
 
@@ -85,17 +85,17 @@ impl Servers {
         format!("postgres://redrive@{}/{}", address_of(&self.primary), self.database)
     }
 
-    /// Where the primary is.
+    /// The primary's address.
     pub fn address(&self) -> SocketAddr {
         address_of(&self.primary)
     }
 
-    /// Whether statements have a chance.
+    /// Whether statements can succeed.
     pub fn is_up(&self) -> bool {
         self.standing == Standing::Up
     }
 
-    /// Looks whether a standby that was being made follows now.
+    /// Checks whether a standby that was being made follows now.
     pub fn tend(&mut self) -> Result<()> {
         if matches!(&self.standby, Standby::BeingMade(making) if making.is_finished()) {
             self.wait_for_standby()?;
@@ -115,17 +115,17 @@ impl Servers {
         Ok(())
     }
 
-    /// Kills the primary as if its machine were lost; says whether it did.
+    /// Kills the primary as if its machine were lost. Returns whether it did.
     pub fn kill(&mut self) -> bool {
         self.break_by(Postgres::kill, Standing::Down)
     }
 
-    /// Stops the primary at once; says whether it did.
+    /// Stops the primary immediately. Returns whether it did.
     pub fn stop(&mut self) -> bool {
         self.break_by(Postgres::stop_immediate, Standing::Down)
     }
 
-    /// Makes the primary stand still; says whether it did.
+    /// Suspends the primary. Returns whether it did.
     pub fn pause(&mut self) -> bool {
         self.break_by(Postgres::pause, Standing::Paused)
     }
@@ -139,9 +139,9 @@ impl Servers {
         may
     }
 
-    /// Kills the primary for good; says where its standby is, which takes no writes yet. Nothing happens if there is no
-    /// standby, or if it lags: what a primary had written before it was killed and started again, it shows without waiting
-    /// for the standby.
+    /// Kills the primary for good. Returns the address of its standby, which takes no writes yet. Does nothing if there
+    /// is no standby, or if it lags: a primary that was killed and restarted shows what it had written before without
+    /// waiting for the standby.
     pub fn fail_over(&mut self) -> Option<SocketAddr> {
         let Standby::Follows(standby) = &self.standby else { return None };
         if !self.is_up() || !self.has_caught_up() {
@@ -152,27 +152,27 @@ impl Servers {
         Some(address_of(standby))
     }
 
-    /// Has the primary take no writes, as a standby.
+    /// Makes the primary refuse writes, like a standby.
     pub fn make_read_only(&mut self) {
         self.set(Some(("default_transaction_read_only", "on")));
     }
 
-    /// Has commits wait for a standby that is not there.
+    /// Makes commits wait for a standby that does not exist.
     pub fn lose_standby(&mut self) {
         self.set(Some((SYNCHRONOUS, "gone")));
     }
 
-    /// Takes back what was set otherwise.
+    /// Restores the changed setting.
     pub fn reset(&mut self) {
         self.set(None);
         if self.is_up() {
-            // Commits that hang go on when the standby says next what it has, which it does at once when there is something
-            // new. Without this, or if it fails, that takes a second.
+            // Commits that hang continue when the standby next reports its position, which it does at once when there
+            // is something new. Without this, or if it fails, that takes a second.
             sql::column(&self.url(), "SELECT pg_logical_emit_message(true, 'chaos', '')").ok();
         }
     }
 
-    /// Brings the primary back, or promotes the standby in its place.
+    /// Restarts or resumes the primary, or promotes the standby.
     pub fn mend(&mut self) {
         match self.standing {
             Standing::Up => {}
@@ -186,7 +186,7 @@ impl Servers {
     fn promote(&mut self) {
         let Standby::Follows(standby) = std::mem::replace(&mut self.standby, Standby::Promoted) else { return };
         standby.promote();
-        // The one before goes, with its files.
+        // The previous primary is removed, with its files.
         self.primary = Arc::new(standby);
         self.set(self.setting);
         let primary = Arc::clone(&self.primary);
@@ -196,17 +196,17 @@ impl Servers {
     fn set(&mut self, setting: Option<(&'static str, &'static str)>) {
         self.setting = setting;
         let mut settings = vec![(SYNCHRONOUS, STANDBY)];
-        // Of two lines with one name the last holds.
+        // Of two lines with one name the last counts.
         settings.extend(setting);
         self.primary.set(&settings);
     }
 
-    /// Whether the primary works, and nobody copies its files.
+    /// Whether the primary works, and its files are not being copied.
     fn may_be_broken(&self) -> bool {
         self.is_up() && matches!(self.standby, Standby::Follows(_))
     }
 
-    /// Whether the standby has all that the primary has written until now.
+    /// Whether the standby has everything that the primary has written so far.
     fn has_caught_up(&self) -> bool {
         let url = self.url();
         let Ok(written) = sql::column(&url, "SELECT pg_current_wal_insert_lsn()") else { return false };

@@ -1,11 +1,11 @@
-//! The history of one task, for whoever has to find out what went wrong.
+//! The history of one task, to find out what went wrong.
 
 use super::history::{Deed, History, Said};
 
-/// The most lines of a story.
+/// The most lines of a history.
 const LONGEST: usize = 80;
 
-/// Everything that is known of a task, in the order of time, with the faults in between and what the nodes' logs say.
+/// Everything that is known of a task, in the order of time, with the faults and the nodes' log lines in between.
 pub fn of_task(history: &History, id: &str, logs: &[(String, String)]) -> Vec<String> {
     let mut facts = facts(history, id);
     let span = facts.iter().map(|(at, _)| *at).fold((u64::MAX, 0), |(from, to), at| (from.min(at), to.max(at)));

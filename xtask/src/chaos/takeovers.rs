@@ -1,7 +1,7 @@
-//! The worst moment for a node to wake up: while another one sends what it has taken over.
+//! Slow answers to takeovers, so that a node is resumed at the worst moment: while another one sends its task.
 //!
-//! Such an attempt usually takes a millisecond, and a pause ends within it once in a thousand times. So the target answers
-//! these late, and says that there is one: a pause that ends now lets the two meet at their settlement.
+//! Such an attempt usually takes 1 ms, and a suspension ends within it once in 1,000 times. So the target delays these
+//! answers, and reports that there is one: if a suspension ends now, both nodes settle the same task at once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use crate::clock::now_us;
 use crate::http::{Reply, Request, Respond};
 
-/// Longer than any wait before a retry: what comes later was taken over.
+/// Longer than any wait before a retry: an attempt that comes later is a takeover.
 const TAKEN_OVER_AFTER_US: u64 = 1_500_000;
-/// How long the answer to a takeover takes: less than the shortest attempt timeout.
+/// The delay of the answer to a takeover: less than the shortest attempt timeout.
 const HELD_BACK: Duration = Duration::from_millis(400);
-/// The most that are held back at a time: where work has piled up, everything is late, and slow answers would add to it.
+/// The most that are delayed at a time: under a backlog everything is late, and slow answers would make it worse.
 const MOST_HELD_BACK: usize = 4;
-/// How long after its arrival a takeover is sure to be under way still, with time left to wake a node up.
+/// How long after its arrival a takeover is certainly still in flight, with time left to resume a node.
 const UNDER_WAY_US: u64 = 250_000;
 
 /// When the last takeover arrived.
@@ -25,13 +25,13 @@ const UNDER_WAY_US: u64 = 250_000;
 pub struct LastTakeover(AtomicU64);
 
 impl LastTakeover {
-    /// Whether an attempt that was taken over is on the wire right now.
+    /// Whether a takeover is on the wire now.
     pub fn is_under_way(&self) -> bool {
         now_us() < self.0.load(Ordering::Acquire) + UNDER_WAY_US
     }
 }
 
-/// A target that is slow to answer what was taken over.
+/// A target that answers takeovers slowly.
 pub struct SlowTakeovers<Target> {
     target: Arc<Target>,
     last: Arc<LastTakeover>,
@@ -42,18 +42,18 @@ pub struct SlowTakeovers<Target> {
 struct Seen {
     /// When each task's last attempt arrived.
     arrived: HashMap<String, u64>,
-    /// When each of those arrived that are held back.
+    /// The arrival times of those that are delayed.
     held_back: Vec<u64>,
 }
 
 impl<Target> SlowTakeovers<Target> {
-    /// `target`, but slow at times.
+    /// Wraps `target`.
     pub fn new(target: Arc<Target>, last: Arc<LastTakeover>) -> Self {
         SlowTakeovers { target, last, seen: Mutex::default() }
     }
 
-    /// Notes an arrival of this task; says whether an earlier one was so long ago that this is a takeover, and to be held
-    /// back.
+    /// Notes an arrival of this task. Returns whether an earlier one was so long ago that this is a takeover whose
+    /// answer is to be delayed.
     fn is_held_back(&self, task: &str, now: u64) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = seen.arrived.insert(task.to_owned(), now);

@@ -1,8 +1,8 @@
-//! What goes wrong, when, and when it is mended again: drawn from the seed.
+//! The faults of a run, when they occur, and when they are repaired: drawn from the seed.
 //!
-//! One thread does it all. Each fault takes hold of one thing (a node, a node's way to PostgreSQL, PostgreSQL, rows in it,
-//! the directory of large bodies, Redis) until it is mended, and several hold at once. Not here: what a fault does to a node,
-//! which is in `cluster`.
+//! One thread does it all. Each fault affects one thing (a node, a node's connection to PostgreSQL, PostgreSQL, rows in
+//! it, the directory of large bodies, Redis) until it is repaired, and several are active at once. Not here: what a
+//! fault does, which is in `cluster`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,38 +15,38 @@ use super::takeovers::LastTakeover;
 
 /// The wait between two faults.
 const NEXT_FAULT_MS: std::ops::Range<u64> = 100..900;
-/// How long a killed or stopped node stays away.
+/// How long a killed or stopped node stays down.
 const DOWN_MS: std::ops::Range<u64> = 0..2_000;
-/// How long a node stands still: mostly past its leases and until others have taken them over (their rescuers look every
-/// five seconds), sometimes not.
+/// How long a node is suspended: mostly past its leases and until others have taken them over (their rescuers look
+/// every 5 s), sometimes not.
 const PAUSE_MS: std::ops::Range<u64> = 300..9_000;
-/// A node that stood still for this long has no lease left.
+/// A node that was suspended for this long has no lease left.
 const PAST_ITS_LEASES: Duration = Duration::from_millis(2_100);
-/// How long PostgreSQL is away, not counting its recovery.
+/// How long PostgreSQL is down, not counting its recovery.
 const SERVER_DOWN_MS: std::ops::Range<u64> = 0..1_500;
-/// How long PostgreSQL stands still.
+/// How long PostgreSQL is suspended.
 const SERVER_PAUSE_MS: std::ops::Range<u64> = 200..4_000;
-/// How long PostgreSQL takes no writes, or its commits wait for a standby.
+/// How long PostgreSQL refuses writes, or its commits wait for a standby.
 const SETTINGS_MS: std::ops::Range<u64> = 200..4_000;
-/// What clocks are set to, in seconds off the right time.
+/// The errors that clocks are set to, in seconds.
 const CLOCKS: [i64; 6] = [0, 5, -5, 90, 3_600, -3_600];
-/// How long answers or requests are lost before the connection ends.
+/// How long answers or requests are lost before the connection is closed.
 const LOSS_MS: std::ops::Range<u64> = 20..600;
-/// How long nothing gets through at all.
+/// How long connections are refused.
 const REFUSAL_MS: std::ops::Range<u64> = 100..2_500;
 /// How long a primary is gone and its standby not promoted.
 const FAILOVER_MS: std::ops::Range<u64> = 0..1_500;
-/// How long rows are damaged. Nodes take them back within 15 s after that.
+/// How long rows are damaged. Nodes read them again within 15 s after that.
 const BAD_ROWS_MS: std::ops::Range<u64> = 2_000..8_000;
-/// How long the directory of large bodies is an empty one.
+/// How long the directory of large bodies is replaced.
 const UNMOUNT_MS: std::ops::Range<u64> = 200..3_000;
 /// How long Redis is slow, and by how much.
 const SCHEDULE_SLOW_MS: std::ops::Range<u64> = 500..5_000;
 const SCHEDULE_DELAY_MS: std::ops::Range<u64> = 50..1_500;
-/// How long Redis is away.
+/// How long Redis is down.
 const SCHEDULE_DOWN_MS: std::ops::Range<u64> = 0..3_000;
 
-/// What may go wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kill,
@@ -71,19 +71,19 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether it needs a Redis to break.
+    /// Whether it needs a Redis.
     fn is_of_schedule(self) -> bool {
         matches!(self, Kind::Flush | Kind::ScheduleKill | Kind::ScheduleSlow)
     }
 
-    /// Whether a program of schema version 3 cannot stand it: it has its machine's time only, sets no row aside, and does not
-    /// recognise another directory.
+    /// Whether a program of schema version 3 cannot survive it: it uses its machine's time only, sets no row aside, and
+    /// does not recognise another directory.
     fn is_too_new(self) -> bool {
         matches!(self, Kind::Clock | Kind::BadRows | Kind::Unmount)
     }
 }
 
-/// How often each happens, in relation to the others.
+/// The relative frequency of each.
 const WEIGHTS: [(Kind, u32); 19] = [
     (Kind::Kill, 20),
     (Kind::Pause, 20),
@@ -110,16 +110,16 @@ const WEIGHTS: [(Kind, u32); 19] = [
 struct Strike {
     kind: Kind,
     node: usize,
-    /// What it takes hold of, and for how long.
+    /// What it affects, and for how long.
     thing: Thing,
     span: Duration,
-    /// Whether it ends as soon as somebody else has taken over what it left.
+    /// Whether it ends as soon as another node has taken over a task.
     is_sly: bool,
-    /// What a clock is set to.
+    /// The error that a clock is set to.
     off_seconds: i64,
-    /// By how much Redis is slow.
+    /// The delay of Redis.
     delay: Duration,
-    /// What decides which rows are damaged, and how.
+    /// The seed for which rows are damaged, and how.
     rows_seed: u64,
 }
 
@@ -130,11 +130,11 @@ pub struct Breakable {
     pub nodes: usize,
     /// Whether there is a Redis.
     pub has_schedule: bool,
-    /// Whether there are nodes of the release before.
+    /// Whether there are nodes of the previous release.
     pub has_old_nodes: bool,
 }
 
-/// Draws faults, and mends them when their time is over.
+/// Draws faults, and repairs them when their time is over.
 pub struct Trouble {
     random: Rng,
     next: Instant,
@@ -143,7 +143,7 @@ pub struct Trouble {
     breakable: Breakable,
 }
 
-/// Something is broken.
+/// An active fault.
 struct Hold {
     thing: Thing,
     until: Instant,
@@ -152,12 +152,12 @@ struct Hold {
 }
 
 impl Trouble {
-    /// Trouble that begins now.
+    /// Faults that begin now.
     pub fn new(seed: u64, last_takeover: Arc<LastTakeover>, breakable: Breakable) -> Self {
         Trouble { random: Rng::with_seed(seed), next: Instant::now(), holds: Vec::new(), last_takeover, breakable }
     }
 
-    /// Does what is due.
+    /// Starts and ends the faults that are due.
     pub fn tick(&mut self, cluster: &mut Cluster) -> Result<()> {
         let now = Instant::now();
         let is_taken_over = self.last_takeover.is_under_way();
@@ -207,7 +207,7 @@ impl Trouble {
         Ok(())
     }
 
-    /// The next fault. All of it is drawn whether or not it can be used, so that what follows hangs on the seed alone.
+    /// The next fault. All of it is drawn whether or not it can be used, so that what follows depends on the seed only.
     fn draw(&mut self) -> Strike {
         let kind = self.draw_kind();
         let node = self.random.usize(..self.breakable.nodes);

@@ -1,4 +1,4 @@
-//! A machine's clock that is wrong, for one node: a small library in front of the C library, told by a file what to show.
+//! A wrong machine clock for one node: a small library in front of the C library, which reads the error from a file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -39,14 +39,14 @@ impl WrongClock {
         Ok(clock)
     }
 
-    /// Sets the clock, also of a process that runs. How much time passes, the process can still tell.
+    /// Sets the clock, also of a running process. Its measurement of elapsed time stays correct.
     pub fn set(&self, off_seconds: i64) -> Result<()> {
         self.file
             .write_all_at(&off_seconds.to_ne_bytes(), 0)
             .with_context(|| format!("writing {}", self.path.display()))
     }
 
-    /// Has the command use this clock.
+    /// Makes the command use this clock.
     pub fn apply_to(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("WRONG_CLOCK", &self.path);
     }

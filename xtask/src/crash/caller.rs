@@ -1,4 +1,4 @@
-//! Callers as they should be: when they do not know what became of a submission, they submit it again, unchanged.
+//! Well-behaved callers: when the result of a submission is unknown, they submit it again, unchanged.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use super::history::{Acknowledged, Ledger};
 use crate::api::{Answered, Api, Task};
 use crate::witness::Submission;
 
-/// How long a caller goes on trying: the service must come back within this.
+/// How long a caller retries: the service must be back within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pause before trying again.
+/// The pause before a retry.
 const AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// The longest pause between two things that a caller does.
+/// The longest pause between two calls of a caller.
 const LONGEST_PAUSE_MS: u64 = 25;
-/// How many of its submissions a caller remembers to come back to.
+/// How many of its submissions a caller remembers for later calls.
 const REMEMBERED: usize = 50;
-/// How many of a hundred submissions are batches.
+/// How many of 100 submissions are batches.
 const BATCH_PERCENT: u32 = 5;
 const LARGEST_BATCH: usize = 10;
-/// How many of a hundred tasks may be tried only once.
+/// How many of 100 tasks have one attempt only.
 const ONCE_PERCENT: u32 = 15;
-/// How long an attempt may take.
+/// The timeout of an attempt.
 const ATTEMPT_TIMEOUT_MS: u64 = 1_000;
 
 /// What all callers share.
@@ -35,17 +35,17 @@ pub struct Callers {
     pub service: SocketAddr,
     /// The target of the tasks.
     pub target: SocketAddr,
-    /// Where everything is written down.
+    /// The ledger of everything that happens.
     pub ledger: Arc<Ledger>,
     /// The run's seed.
     pub seed: u64,
-    /// Whether to stop after the submission under way.
+    /// Whether to stop after the current submission.
     pub stop: AtomicBool,
     /// The number of the next submission.
     pub next: AtomicU64,
 }
 
-/// Runs `count` callers until they are told to stop.
+/// Runs `count` callers until they are stopped.
 pub async fn run(shared: Arc<Callers>, count: usize) -> Result<()> {
     let mut callers = tokio::task::JoinSet::new();
     for at in 0..count {
@@ -98,7 +98,7 @@ impl Caller {
         Ok(())
     }
 
-    /// A submission that nobody made before.
+    /// A new submission.
     fn draw(&mut self) -> Submission {
         let number = self.shared.next.fetch_add(1, Ordering::AcqRel);
         let key = format!("crash-{}-{number}", self.shared.seed);
@@ -117,7 +117,7 @@ impl Caller {
         Ok(self.acknowledged(submission, &answer.document()?))
     }
 
-    /// Submits several in one request until they are acknowledged.
+    /// Submits several tasks in one request until they are acknowledged.
     async fn submit_batch(&mut self) -> Result<()> {
         let count = self.random.usize(2..=LARGEST_BATCH);
         let submissions: Vec<Submission> = std::iter::repeat_with(|| self.draw()).take(count).collect();
@@ -151,7 +151,7 @@ impl Caller {
         let answer = self.call("DELETE", &format!("/retry-tasks/{task}"), "").await?;
         match answer.status {
             200 | 202 => self.shared.ledger.saw(&answer.document()?, true),
-            // It had ended, perhaps by an earlier try of this very cancel.
+            // It had ended, perhaps by an earlier try of this cancel.
             409 => self.look_at(&task).await?,
             404 => self.shared.ledger.missed(&task),
             _ => bail!("the cancel of {task} was answered {}", answer.describe()),
@@ -178,7 +178,7 @@ impl Caller {
     async fn submit_one_again(&mut self) -> Result<()> {
         let Some(at) = self.pick() else { return Ok(()) };
         let (submission, task) = self.earlier.swap_remove(at);
-        // Another id than before is for the rules to find.
+        // The rules detect an id that differs from the first.
         self.submit(&submission).await?;
         self.remember(submission, task);
         Ok(())
@@ -195,7 +195,7 @@ impl Caller {
         (!self.earlier.is_empty()).then(|| self.random.usize(..self.earlier.len()))
     }
 
-    /// Sends the same request until there is an answer that is not "come back later".
+    /// Sends the same request until there is an answer other than 503.
     async fn call(&mut self, method: &str, path: &str, body: &str) -> Result<Answered> {
         let begin = Instant::now();
         loop {
@@ -215,7 +215,7 @@ impl Caller {
                     return Err(error.context(format!("{method} {path} had no answer for {PATIENCE:?}")));
                 }
                 Ok(_) => {}
-                // The connection is gone, and nobody knows whether the request had arrived.
+                // The connection is lost, and it is unknown whether the request had arrived.
                 Err(_) => self.api = None,
             }
             tokio::time::sleep(AGAIN_AFTER).await;

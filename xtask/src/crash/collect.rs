@@ -1,4 +1,4 @@
-//! The end of a crash run: waits until all work has ended, then asks the API for everything.
+//! The end of a crash run: waits until all work has ended, then reads everything from the API.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use crate::api::Api;
 
 /// How long the work that is left may take once the faults have stopped (invariant 13).
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(60);
-/// Connections to ask with.
+/// The number of connections to read with.
 const ASKING: usize = 8;
 
-/// Waits until no task is pending or in flight; says how long that took.
+/// Waits until no task is pending or in flight. Returns how long that took.
 pub async fn drain(service: SocketAddr) -> Result<Duration> {
     let begin = Instant::now();
     let mut api = Api::connect(service).await?;
@@ -32,7 +32,7 @@ pub async fn drain(service: SocketAddr) -> Result<Duration> {
     }
 }
 
-/// Fills in what the API says at the end.
+/// Adds the final state from the API to the history.
 pub async fn collect(service: SocketAddr, history: &mut History) -> Result<()> {
     let mut api = Api::connect(service).await?;
     history.counts = api.counts().await?;

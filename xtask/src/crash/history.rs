@@ -1,6 +1,6 @@
-//! What is known from outside about every task: the ledger of a crash run.
+//! The ledger of a crash run: what is visible from outside about every task.
 //!
-//! It lives in this process's memory, so no crash of the service can touch it. Times are microseconds since the epoch.
+//! It is in this process's memory, so no crash of the service can affect it. Times are microseconds since the epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use crate::api::{Attempt, Counts, Task};
 use crate::clock::now_us;
 use crate::witness::{Arrival, Asked};
 
-/// The status of a task that the API does not know (any more).
+/// The status of a task that the API does not return (any more).
 pub const MISSING: &str = "MISSING";
 
-/// Everything that happened, for the rules to look at.
+/// Everything that happened, as input of the rules.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// What callers asked for, by idempotency key.
+    /// The requests of callers, by idempotency key.
     pub asked: BTreeMap<String, Asked>,
     /// Every acknowledgement, also of submissions that were repeated.
     pub acknowledged: Vec<Acknowledged>,
-    /// Every request that the target read, in its order.
+    /// Every request that the target received, in order.
     pub arrivals: Vec<Arrival>,
-    /// Everything that the API said about a task during the run.
+    /// Everything that the API returned about a task during the run.
     pub sightings: Vec<Sighting>,
-    /// The tasks that the service raised the alert for, in any of its lives.
+    /// The tasks that the service raised the alert for, over all restarts.
     pub alerts: BTreeSet<String>,
     /// When the service was killed.
     pub kills: Vec<u64>,
-    /// What the API says at the end, by task id.
+    /// The final state of each task from the API, by task id.
     pub kept: BTreeMap<String, Kept>,
     /// The ids that the API lists at the end, by status (the dead letters' only).
     pub listed: BTreeMap<String, BTreeSet<String>>,
@@ -40,14 +40,14 @@ pub struct History {
 pub struct Acknowledged {
     /// The key that was submitted.
     pub key: String,
-    /// The task that the API says it is.
+    /// The task that the API returned.
     pub task: String,
 }
 
-/// What the API said about a task at some moment.
+/// What the API returned about a task at some moment.
 #[derive(Debug, Clone)]
 pub struct Sighting {
-    /// When its answer was there.
+    /// When the answer was received.
     pub at: u64,
     /// The task.
     pub task: String,
@@ -55,11 +55,11 @@ pub struct Sighting {
     pub status: String,
     /// Its attempts so far.
     pub attempt_number: u32,
-    /// Whether this was the answer to a cancel that was accepted.
+    /// Whether this was the answer to an accepted cancel.
     pub cancelled: bool,
 }
 
-/// A task at the end.
+/// The final state of a task.
 #[derive(Debug, Clone)]
 pub struct Kept {
     /// The task.
@@ -84,17 +84,17 @@ impl History {
     }
 }
 
-/// A history that callers, target and killer write to together.
+/// A history that callers, target and killer write to concurrently.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<History>);
 
 impl Ledger {
-    /// The history, to add a line to. Hold it briefly.
+    /// The history, for a change. Hold the lock briefly.
     pub fn write(&self) -> MutexGuard<'_, History> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what the API said about a task just now.
+    /// Records what the API has just returned about a task.
     pub fn saw(&self, task: &Task, cancelled: bool) {
         let sighting = Sighting {
             at: now_us(),
@@ -106,7 +106,7 @@ impl Ledger {
         self.write().sightings.push(sighting);
     }
 
-    /// Writes down that the API does not know a task.
+    /// Records that the API has no such task.
     pub fn missed(&self, task: &str) {
         let (task, status) = (task.to_owned(), MISSING.to_owned());
         self.write().sightings.push(Sighting { at: now_us(), task, status, attempt_number: 0, cancelled: false });

@@ -1,4 +1,4 @@
-//! Starts the service, lets it live for a random while, kills it, again and again on the same directory and port.
+//! Killer: starts the service, kills it after a random time, and repeats that on the same directory and port.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::clock::now_us;
 use crate::process::Process;
 use crate::witness::alerts;
 
-/// How long the service lives before it is killed; the shortest lives end during its start.
+/// How long the service runs before it is killed; the shortest times end during its start.
 const LIFE_MS: std::ops::Range<u64> = 50..1_500;
 
 /// Starts and kills the service.
@@ -30,7 +30,7 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// A killer for services in `dir`, on a port that is free now and is kept over all restarts.
+    /// A killer for services in `dir`, on a port that is free now and stays the same over all restarts.
     pub fn new(redrive: PathBuf, dir: PathBuf, ledger: Arc<Ledger>, options: &Options) -> Result<Self> {
         let probe = std::net::TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
         Ok(Killer {
@@ -43,19 +43,19 @@ impl Killer {
         })
     }
 
-    /// Where the service listens whenever it lives.
+    /// The address of the service, the same after every restart.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Starts the service and kills it (SIGKILL) at a random moment; says how long it lived.
+    /// Starts the service and kills it (SIGKILL) at a random moment. Returns how long it ran.
     pub fn live_and_die(&mut self) -> Result<Duration> {
         let service = self.start()?;
         let life = Duration::from_millis(self.random.u64(LIFE_MS));
         let end = service.started() + life;
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
         let was_running = service.kill()?;
-        // Noted once it is gone: whatever this kill cut off began before that.
+        // Recorded once it is gone: everything that this kill interrupted began before that.
         self.ledger.write().kills.push(now_us());
         self.note_alerts(&service);
         if !was_running {
@@ -71,7 +71,7 @@ impl Killer {
         Ok(service)
     }
 
-    /// Writes down the alerts in the log of a service that has been killed: the next one begins a new log.
+    /// Records the alerts in the log of a service that has been killed: the next one begins a new log.
     pub fn note_alerts(&self, service: &Process) {
         self.ledger.write().alerts.extend(alerts(&service.log_text()).map(|alert| alert.task));
     }

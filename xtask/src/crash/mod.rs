@@ -1,9 +1,9 @@
-//! `cargo xtask crash`: kills the real binary under load at random moments, starts it again, and proves from outside
-//! that it kept its promises.
+//! `cargo xtask crash`: kills the real binary under load at random moments, restarts it, and checks from outside that
+//! it kept its guarantees.
 //!
-//! Callers, target and ledger live in this process and survive every kill. The seed decides what is submitted, which
-//! attempt meets which fault and when the service is killed; how the processes are scheduled in between is the
-//! machine's own, so a seed gives a run of the same kind rather than the same run.
+//! Callers, target and ledger are in this process and survive every kill. The seed decides what is submitted, which
+//! attempt meets which fault and when the service is killed. The scheduling of the processes is up to the machine, so a
+//! seed gives a run of the same kind rather than the same run.
 
 mod caller;
 mod collect;
@@ -28,7 +28,7 @@ use history::Ledger;
 use killer::Killer;
 use only_attempts::OnlyAttempts;
 
-/// The slots of a lane, unless it is said otherwise: the service's own default.
+/// The default slots of a lane: the service's own default.
 pub const LANE_SLOTS: usize = 128;
 
 /// The options of `cargo xtask crash`.
@@ -37,13 +37,13 @@ pub struct Arguments {
     /// How often the service is killed
     #[arg(long, default_value_t = 50)]
     kills: u32,
-    /// What the random numbers begin with [default: the time]
+    /// The seed of the random numbers [default: the time]
     #[arg(long)]
     seed: Option<u64>,
     /// Callers at once
     #[arg(long, default_value_t = 24)]
     callers: usize,
-    /// The slots of a lane; with few of them and tasks enough, all are taken when the service is killed
+    /// The slots of a lane; with few slots and many tasks, all are taken when the service is killed
     #[arg(long, default_value_t = LANE_SLOTS, value_name = "SLOTS")]
     lane_concurrency: usize,
     /// Kill the dev build instead of the release build
@@ -56,15 +56,15 @@ pub struct Arguments {
 pub struct Options {
     /// How often the service is killed.
     pub kills: u32,
-    /// What the random numbers begin with.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Callers at once.
+    /// Concurrent callers.
     pub callers: usize,
     /// The slots of a lane.
     pub lane_concurrency: usize,
-    /// Which build is killed.
+    /// The build that is killed.
     pub profile: Profile,
-    /// The arguments of `cargo build` that make it.
+    /// The arguments of `cargo build` for it.
     pub build: &'static [&'static str],
 }
 
@@ -81,7 +81,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Runs and reports; an error if a promise was broken or a goal missed.
+/// Runs and reports; an error if a guarantee was broken or a goal missed.
 pub fn run(options: &Options) -> Result<()> {
     let redrive = binaries::build(options.profile, options.build)?.join("redrive");
     let dir = binaries::scratch_dir(&format!("crash/{}", std::process::id()))?;

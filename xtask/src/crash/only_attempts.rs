@@ -1,8 +1,8 @@
 //! Tasks with `maxAttempts = 1` that lost their only attempt before it was sent.
 //!
-//! Such a task ends EXHAUSTED, its outcome unknown, although nobody ever tried to deliver it. A kill between the claim and
-//! the first byte makes that possible for a task that has one of its lane's slots, and for no other: so one kill costs a
-//! lane no more tasks than it has slots.
+//! Such a task ends EXHAUSTED with an unknown outcome, although no delivery was tried. A kill between the claim and the
+//! first byte can cause that for a task that holds one of its lane's slots, and for no other. So one kill costs a lane
+//! no more tasks than it has slots.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ const ROUNDING_US: u64 = 1_000;
 pub struct OnlyAttempts {
     /// Tasks with `maxAttempts = 1`.
     pub tasks: usize,
-    /// Those that ended EXHAUSTED with the outcome unknown although the target saw no request for them.
+    /// Those that ended EXHAUSTED with an unknown outcome although the target received no request for them.
     pub lost: usize,
     /// The most of these that one kill cost one lane.
     pub most: usize,
@@ -29,7 +29,7 @@ pub struct OnlyAttempts {
 }
 
 impl OnlyAttempts {
-    /// Of everything that happened to a service with this many slots in a lane.
+    /// Counts them in the history of a service with this many slots in a lane.
     pub fn of(history: &History, lane_slots: usize) -> Self {
         let arrivals = history.arrivals_by_task();
         let once: Vec<_> = history.kept.iter().filter(|(_, kept)| kept.task.max_attempts == 1).collect();
@@ -63,7 +63,7 @@ fn is_lost(kept: &Kept) -> bool {
     kept.task.status == "EXHAUSTED" && kept.attempts.last().is_some_and(|attempt| attempt.outcome == "unknown")
 }
 
-/// Which kill cut the last attempt off: the first one after it had begun.
+/// The kill that interrupted the last attempt: the first one after it had begun.
 fn killed_by(kept: &Kept, kills: &[u64]) -> usize {
     let began = kept.attempts.last().map_or(0, |attempt| attempt.started_at * 1_000);
     kills.partition_point(|kill| *kill + ROUNDING_US < began)
@@ -89,7 +89,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    /// Adds a task whose last attempt, of so many, began then and ended in this way; the target did not see it.
+    /// Adds a task whose last attempt began and ended like this; the target did not receive it.
     fn add(history: &mut History, lane: &str, max_attempts: u32, status: &str, began_ms: u64, outcome: &str) -> String {
         let id = format!("task-{}", history.kept.len());
         let key = format!("key-{id}");
@@ -117,7 +117,7 @@ mod tests {
         id
     }
 
-    /// Killed at 2 s and at 4 s. In lane `north` the first kill cost two tasks and the second one; in `south` the second
+    /// Kills at 2 s and at 4 s. In lane `north` the first kill cost two tasks and the second one; in `south` the second
     /// cost one.
     fn history() -> History {
         let mut history = History { kills: vec![2 * SECOND, 4 * SECOND], ..History::default() };

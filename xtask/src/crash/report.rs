@@ -1,4 +1,4 @@
-//! What a crash run tells people: how far it is, what it saw, and which promise was broken.
+//! The report of a crash run: progress, figures, and which guarantee was broken.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::witness::UnsentAttempts;
 /// The most violations of one rule that are shown.
 const SHOWN: usize = 10;
 
-/// One line of progress.
+/// Prints one line of progress.
 pub fn progress(kill: u32, kills: u32, lived: Duration, ledger: &Ledger) {
     let history = ledger.write();
     println!(
@@ -23,11 +23,11 @@ pub fn progress(kill: u32, kills: u32, lived: Duration, ledger: &Ledger) {
     );
 }
 
-/// The whole run.
+/// Prints the figures of the whole run.
 pub fn summary(history: &History, violations: &[Violation], took: Duration) {
     let attempts = || history.kept.values().flat_map(|kept| &kept.attempts);
     let unknown = attempts().filter(|attempt| attempt.outcome == "unknown").count();
-    // A takeover is an attempt made after one that a kill had cut off.
+    // A takeover is an attempt made after one that a kill had interrupted.
     let takeovers = history.kept.values().flat_map(|kept| kept.attempts.windows(2));
     let takeovers = takeovers.filter(|pair| pair[0].outcome == "unknown").count();
     let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub fn summary(history: &History, violations: &[Violation], took: Duration) {
     }
 }
 
-/// What breaks no promise and should not be.
+/// Prints the goals: what breaks no guarantee and should still not happen.
 pub fn goals(unsent: UnsentAttempts, only: OnlyAttempts) {
     println!("  {}: {unsent}", unsent.verdict());
     println!("  {}: {only}", only.verdict());

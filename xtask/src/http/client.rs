@@ -18,7 +18,7 @@ pub struct Connection {
     inbox: BytesMut,
 }
 
-/// What came back; valid until the next call on the same connection.
+/// An answer; valid until the next call on the same connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// The status code.
@@ -28,7 +28,7 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Status and body, for a sentence about what went wrong.
+    /// Status and body, for an error message.
     pub fn describe(&self) -> String {
         format!("{} {}", self.status, String::from_utf8_lossy(self.body))
     }
@@ -44,7 +44,7 @@ impl Connection {
 
     /// Sends the bytes of one whole request and waits for its answer.
     ///
-    /// After an error the connection is of no more use: what was sent may have been received or not.
+    /// After an error the connection is unusable: the request may have been received or not.
     pub async fn call(&mut self, request: &[u8]) -> Result<Answer<'_>> {
         self.inbox.clear();
         self.stream.write_all(request).await.context("sending a request")?;

@@ -1,8 +1,8 @@
-//! Where a message ends, and what its head says.
+//! Parses messages: where one ends, and its head.
 
 use anyhow::{Result, bail};
 
-/// The longest head that is read: bounds what a wrong peer can make us keep.
+/// The longest head that is read: bounds the memory that a wrong peer can use.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 /// A complete message at the beginning of a buffer.
@@ -36,7 +36,7 @@ impl Frame {
     }
 }
 
-/// A request as a target sees it.
+/// A request as a target receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub(super) head: &'a [u8],
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
 
 /// The length of the head at the beginning of `buffer`, its empty line included.
 fn head_length(buffer: &[u8]) -> Option<usize> {
-    // Only every line end is looked at, not every byte.
+    // Only line ends are checked, not every byte.
     let mut from = 0;
     while let Some(at) = buffer[from..].iter().position(|&byte| byte == b'\n') {
         let next = from + at + 1;

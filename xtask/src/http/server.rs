@@ -1,4 +1,4 @@
-//! A server on its own thread that answers as it is told to: the target of benchmarks and crash runs.
+//! A server on its own thread with configurable replies: the target of benchmarks and crash runs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use super::message::{Frame, Request};
 
 const INBOX: usize = 4 * 1024;
 
-/// Decides what a request is answered with. Called on the server's only thread: it must not block.
+/// Decides how a request is answered. Called on the server's only thread: it must not block.
 pub trait Respond: Send + Sync + 'static {
     /// The reply to `request`.
     fn respond(&self, request: &Request<'_>) -> Reply;
 }
 
-/// What a target does with a request.
+/// The reply of a target.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Sends these bytes, a whole answer.
     Now(Bytes),
-    /// Sends them after a while.
+    /// Sends these bytes after this time.
     After(Duration, Bytes),
     /// Sends these bytes, the beginning of an answer, and resets the connection.
     Cut(Bytes),
-    /// Resets the connection without a word.
+    /// Resets the connection without an answer.
     Reset,
     /// Never answers; holds the connection until the caller gives up.
     Never,
-    /// Sends a head, or the beginning of one, and then one part after the other, until the caller gives up.
+    /// Sends a head, or the beginning of one, and then part after part, until the caller gives up.
     Endless {
-        /// What comes first.
+        /// The bytes that are sent first.
         head: Bytes,
-        /// What comes again and again.
+        /// The bytes that are sent again and again.
         part: Bytes,
         /// The pause before each part.
         every: Duration,
@@ -78,7 +78,7 @@ impl Server {
                 }
                 tokio::select! {
                     Some(ended) = accepting.join_next() => ended?,
-                    // Either a word or a dropped sender: the owner is gone.
+                    // Either a message or a dropped sender: the owner is gone.
                     _ = stopped => Ok(()),
                 }
             });
@@ -89,12 +89,12 @@ impl Server {
         Ok(Server { addresses, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens first.
+    /// Its first address.
     pub fn address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// Everywhere that it listens, in the order in which the addresses were given.
+    /// All of its addresses, in the order in which they were given.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -116,13 +116,13 @@ async fn accept(listener: TcpListener, respond: Arc<impl Respond>) -> Result<()>
         let (stream, _) = listener.accept().await.context("accepting a connection")?;
         let respond = Arc::clone(&respond);
         tokio::spawn(async move {
-            // A peer that was killed leaves connections in every possible state: that is no news here.
+            // A peer that was killed leaves connections in any state: that is expected here.
             serve(stream, respond.as_ref()).await.ok();
         });
     }
 }
 
-/// Answers request after request until the peer leaves or a reply ends the connection.
+/// Answers one request after the other until the peer closes or a reply ends the connection.
 async fn serve(mut stream: TcpStream, respond: &impl Respond) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut inbox = BytesMut::with_capacity(INBOX);

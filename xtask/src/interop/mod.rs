@@ -1,4 +1,4 @@
-//! `cargo xtask interop`: programs of others judge the service.
+//! `cargo xtask interop`: tests the service with third-party programs.
 
 mod namespace;
 mod python;
@@ -16,12 +16,12 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Judge {
-    /// Schemathesis: requests made from /openapi.json, good and bad ones, and what it says of the answers
+    /// Schemathesis: valid and invalid requests generated from /openapi.json, with checks of the answers
     ///
-    /// The service and Schemathesis run in a network namespace that has a loopback interface and nothing else: a task
-    /// that was generated cannot leave this machine, whatever its target says.
+    /// The service and Schemathesis run in a network namespace that has a loopback interface and nothing else: a
+    /// generated task cannot leave this machine, whatever its target is.
     Schemathesis(schemathesis::Options),
-    /// The same, inside the namespace
+    /// Runs Schemathesis inside the namespace
     #[command(hide = true)]
     SchemathesisInside(schemathesis::Inside),
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// What runs a program in a namespace of its own; `None` if that is not permitted here.
+/// The command that runs a program in a namespace of its own; `None` if that is not permitted here.
 pub(super) fn command() -> Option<Command> {
     // An administrator needs no user namespace; for others it may be permitted.
     [&["--net", "--"][..], &["--map-root-user", "--net", "--"]].into_iter().find_map(|options| {
@@ -19,13 +19,13 @@ pub(super) fn command() -> Option<Command> {
     })
 }
 
-/// Brings the loopback interface up, and makes sure that there is no other one and no way out.
+/// Brings the loopback interface up, and checks that there is no other one and no route out.
 pub(super) fn enter() -> Result<()> {
     let status = Command::new("ip").args(["link", "set", "lo", "up"]).status().context("starting ip")?;
     if !status.success() {
         bail!("the loopback interface could not be brought up: {status}");
     }
-    // Of this very process: what is under /sys belongs to whoever mounted it.
+    // From /proc/self, for this process's namespace: /sys shows the namespace in which it was mounted.
     let interfaces = std::fs::read_to_string("/proc/self/net/dev").context("reading the network interfaces")?;
     let routes = std::fs::read_to_string("/proc/self/net/route").context("reading the routes")?;
     match way_out(&interfaces, &routes) {

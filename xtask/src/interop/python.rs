@@ -1,4 +1,4 @@
-//! A scratch environment of Python with one package in it.
+//! A scratch Python environment with one package.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ pub(super) fn program(environment: &Path, name: &str) -> PathBuf {
     environment.join("bin").join(name)
 }
 
-/// What it printed, if it succeeded.
+/// The command's output, if it succeeded.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,4 +1,4 @@
-//! `cargo xtask interop schemathesis`: requests made from `/openapi.json`, good and bad ones, and what Schemathesis says of the
+//! `cargo xtask interop schemathesis`: valid and invalid requests generated from `/openapi.json`, with checks of the
 //! answers.
 
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::binaries::{self, Profile};
 use crate::process::{self, Process};
 
 const PACKAGE: &str = "schemathesis";
-/// Pinned: another version finds other things, and that is a change of its own.
+/// Pinned: another version finds other problems, so an upgrade is a change of its own.
 const VERSION: &str = "4.32.5";
 
-/// What it expects of the answers beyond its own defaults, each with its reason.
+/// The checks of the answers beyond its own defaults, each with its reason.
 const CONFIGURATION: &str = include_str!("schemathesis.toml");
 
-/// DELETE of a task cancels it: the task and its attempts are there to be looked at, and a dead letter can be replayed.
+/// DELETE of a task cancels it: the task and its attempts can still be read, and a dead letter can be replayed.
 const EXCLUDED: &str = "use_after_free";
 
-/// How long one round takes. Each has a seed and a service of its own.
+/// The duration of one round. Each has a seed and a service of its own.
 const ROUND: Duration = Duration::from_secs(120);
-/// How much longer it may take to finish what it is at.
+/// How much longer it may take to finish its current work.
 const GRACE: Duration = Duration::from_secs(300);
-/// The most rounds: with fewer cases than one in a hundred of what is usual, something is wrong.
+/// The most rounds: with less than a hundredth of the usual number of cases, something is wrong.
 const MOST_ROUNDS: u64 = 12;
-/// How much of a report that is not all well is printed.
+/// The most bytes of a failed report that are printed.
 const SHOWN: usize = 12_000;
 
 /// The options of `cargo xtask interop schemathesis`.
@@ -37,15 +37,15 @@ pub struct Options {
     /// The least number of cases
     #[arg(long, default_value_t = 20_000)]
     cases: u64,
-    /// The seed of the first round; the others count up from it
+    /// The seed of the first round; further rounds count up from it
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Judge the dev build instead of the release build
+    /// Test the dev build instead of the release build
     #[arg(long)]
     debug_binary: bool,
 }
 
-/// What is needed inside the namespace.
+/// The arguments inside the namespace.
 #[derive(Debug, Args)]
 pub struct Inside {
     #[arg(long)]
@@ -60,7 +60,7 @@ pub struct Inside {
     seed: u64,
 }
 
-/// Builds and installs what it takes, and goes on inside a namespace.
+/// Builds and installs what is needed, and continues inside a namespace.
 pub fn run(options: &Options) -> Result<()> {
     let Some(mut unshared) = namespace::command() else {
         println!("skipped: this needs `unshare --net` and `ip`, so that nothing generated can leave the machine");
@@ -97,7 +97,7 @@ pub fn run_inside(inside: &Inside) -> Result<()> {
     let mut cases = 0;
     for round in 0..MOST_ROUNDS {
         let seed = inside.seed + round;
-        // A new one each time: with the tasks of all rounds in it, every list would take longer to judge.
+        // A new one each time: with the tasks of all rounds in it, every list would take longer to check.
         let server = start(inside, seed)?;
         let address = server.wait_for_address()?;
         let mut command = Command::new(python::program(&inside.environment, PACKAGE));
@@ -130,7 +130,7 @@ pub fn run_inside(inside: &Inside) -> Result<()> {
     bail!("{MOST_ROUNDS} rounds made only {cases} cases of {}", inside.cases)
 }
 
-/// What the command ended with, and what it printed. It ends with this process, whatever ends that.
+/// Returns the command's status and output. The command ends with this process.
 fn run_to_end(command: Command, report: &Path) -> Result<(ExitStatus, String)> {
     let process = Process::spawn(command, report)?;
     loop {
@@ -144,7 +144,7 @@ fn run_to_end(command: Command, report: &Path) -> Result<(ExitStatus, String)> {
     }
 }
 
-/// The service with bounds of its own, and nobody to ask for names.
+/// Starts the service with bounds of its own, and without a name server.
 fn start(inside: &Inside, seed: u64) -> Result<Process> {
     let mut command = Command::new(&inside.binary);
     command.args(["serve", "--listen", "127.0.0.1:0", "--dns-server", "127.0.0.1:9", "--max-in-flight", "256"]);
@@ -152,7 +152,7 @@ fn start(inside: &Inside, seed: u64) -> Result<Process> {
     Process::spawn(command, &inside.scratch.join(format!("server-{seed}.log")))
 }
 
-/// A service that ended, or in which something panicked, is worse than a bad answer.
+/// Fails if the service ended, or if something in it panicked.
 fn judge_server(server: &Process) -> Result<()> {
     if let Some(status) = server.ended()? {
         bail!("the service ended with {status}; it said:\n{}", server.log_tail());
@@ -163,7 +163,7 @@ fn judge_server(server: &Process) -> Result<()> {
     Ok(())
 }
 
-/// The number of cases that a report speaks of: `11083 generated, 11083 passed`.
+/// The number of cases in a report: `11083 generated, 11083 passed`.
 fn generated(report: &str) -> Option<u64> {
     let line = report.rsplit_once("Test cases:")?.1.trim_start();
     line.split_once(" generated")?.0.parse().ok()

@@ -1,4 +1,4 @@
-//! The target of well-behaved tasks: answers 200 to everything and counts what arrives.
+//! The target of well-behaved tasks: answers 200 to everything and counts arrivals.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Callers that misbehave: connections that ask and do not read, send and do not finish, or do nothing.
+//! Attackers: connections that send a request and do not read, send and do not finish, or do nothing.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-/// The receive buffer of a caller that does not read: what its kernel takes, the service need not hold.
+/// The receive buffer of a caller that does not read: the service need not hold what this kernel takes.
 const NARROW: u32 = 4_096;
 
-/// Attackers that go on until this is dropped.
+/// Attackers that run until this is dropped.
 pub struct Attackers {
     runtime: Handle,
     tasks: JoinSet<()>,
@@ -23,12 +23,12 @@ pub struct Attackers {
 }
 
 impl Attackers {
-    /// None yet.
+    /// Starts with none.
     pub fn new(runtime: &Handle) -> Self {
         Attackers { runtime: runtime.clone(), tasks: JoinSet::new(), ends: Arc::default() }
     }
 
-    /// One more; how it ends is counted.
+    /// Adds an attacker; how it ends is counted.
     pub fn add<F>(&mut self, attack: F)
     where
         F: Future<Output = Result<String>> + Send + 'static,
@@ -41,7 +41,8 @@ impl Attackers {
         self.tasks.spawn_on(counted, &self.runtime);
     }
 
-    /// `count` connections, begun at an even pace, each of which sends `bytes` and then waits for the answer's first line.
+    /// Opens `count` connections at an even pace, each of which sends `bytes` and then waits for the answer's first
+    /// line.
     pub fn send(&mut self, address: SocketAddr, count: usize, pace: Duration, bytes: &Bytes) {
         for number in 0..count {
             let bytes = bytes.clone();
@@ -54,12 +55,12 @@ impl Attackers {
         }
     }
 
-    /// How those that have ended did, and how often.
+    /// How attackers ended, and how often.
     pub fn ends(&self) -> BTreeMap<String, usize> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How those that have ended did, in one line.
+    /// How attackers ended, in one line.
     pub fn describe(&self) -> String {
         let ends = self.ends();
         let held = (self.tasks.len()).saturating_sub(ends.values().sum());
@@ -68,31 +69,31 @@ impl Attackers {
     }
 }
 
-/// The last cause alone: the others name ports, which differ.
+/// The root cause only: the other errors contain ports, which differ.
 fn cause(error: &anyhow::Error) -> String {
     error.root_cause().to_string()
 }
 
-/// A connection.
+/// Opens a connection.
 pub async fn connect(address: SocketAddr) -> Result<TcpStream> {
     TcpStream::connect(address).await.context("connecting")
 }
 
-/// A connection whose caller has little room for what it does not read.
+/// Opens a connection with a small receive buffer.
 pub async fn connect_narrow(address: SocketAddr) -> Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(NARROW)?;
     socket.connect(address).await.context("connecting")
 }
 
-/// The status of an answer, and nothing more of it.
+/// Reads the status of an answer, and nothing more of it.
 pub async fn status(stream: &mut TcpStream) -> Result<String> {
     let mut line = [0; 12];
     stream.read_exact(&mut line).await.context("reading an answer")?;
     Ok(String::from_utf8_lossy(&line[9..]).into_owned())
 }
 
-/// Sends one byte at a time, with a pause before each; answers how it ended.
+/// Sends one byte at a time, with a pause before each.
 pub async fn send_slowly(stream: &mut TcpStream, bytes: &[u8], pause: Duration) -> Result<()> {
     for byte in bytes {
         tokio::time::sleep(pause).await;
@@ -101,7 +102,7 @@ pub async fn send_slowly(stream: &mut TcpStream, bytes: &[u8], pause: Duration) 
     Ok(())
 }
 
-/// Reads one byte at a time, with a pause before each, until the other side ends the connection.
+/// Reads one byte at a time, with a pause before each, until the other side closes the connection.
 pub async fn read_slowly(stream: &mut TcpStream, pause: Duration) -> Result<()> {
     let mut byte = [0];
     while stream.read(&mut byte).await.context("reading slowly")? != 0 {

@@ -1,7 +1,7 @@
-//! The client that goes on working during a siege: small submissions and health checks at a steady pace.
+//! The client that works during a siege: small submissions and health checks at a steady pace.
 //!
-//! It has a thread of its own, so that the attackers in this process do not slow it down. Calls on connections of their own
-//! are begun on time whatever became of the earlier ones; half of the submissions share a kept connection.
+//! It has a thread of its own, so that the attackers in this process do not slow it down. Calls on connections of their
+//! own begin on time, whatever the earlier ones do; half of the submissions share a kept connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ const EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The body of each submission.
 const BODY_BYTES: usize = 512;
-/// The most of a refusal that is kept.
+/// The most characters of a refusal that are kept.
 const SHOWN: usize = 120;
 
-/// What the client saw.
+/// The client's results.
 #[derive(Debug, Default)]
 pub struct Observed {
     /// Its submissions.
@@ -54,14 +54,14 @@ impl Client {
         Ok(Client { stop, thread })
     }
 
-    /// Begins no further call, waits for those under way, and says what came of all.
+    /// Begins no further call, waits for those in progress, and returns all results.
     pub fn stop(self) -> Result<Observed> {
         self.stop.store(true, Ordering::Release);
         self.thread.join().map_err(|_| anyhow!("the client panicked"))?
     }
 }
 
-/// What came of one call.
+/// The result of one call.
 enum Called {
     Submit(Duration, Result<String, String>),
     Health(Duration, Result<(), String>),
@@ -143,8 +143,8 @@ async fn timed_health(service: SocketAddr) -> Called {
     Called::Health(begin.elapsed(), outcome)
 }
 
-/// Submits over `connection`, or a new one. A kept connection may have been closed meanwhile: then the same request is made
-/// again over a new one, as any client would.
+/// Submits over `connection`, or a new one. A kept connection may have been closed meanwhile: then the same request is
+/// repeated over a new one, as any client would do.
 async fn timed_submit(connection: &mut Option<Api>, service: SocketAddr, document: &str) -> Called {
     let begin = Instant::now();
     let outcome = within_patience(async {
@@ -159,7 +159,7 @@ async fn timed_submit(connection: &mut Option<Api>, service: SocketAddr, documen
     Called::Submit(begin.elapsed(), outcome)
 }
 
-/// The task's id or the refusal; an error if the connection is of no more use.
+/// The task's id or the refusal; an error if the connection is unusable.
 async fn submit(keep: &mut Option<Api>, mut api: Api, document: &str) -> Result<Result<String, String>> {
     let answer = api.call("POST", "/retry-tasks", document).await?;
     if !matches!(answer.status, 200 | 201) {

@@ -1,4 +1,4 @@
-//! Where a step takes place: the attackers' runtime, and services that are started on one data directory.
+//! The environment of a step: the attackers' runtime, and services that are started on one data directory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::service::{Service, Surroundings};
 
-/// Where a step takes place.
+/// The environment of a step.
 pub struct Field {
     /// The attackers' runtime.
     pub runtime: Runtime,
@@ -18,14 +18,14 @@ pub struct Field {
 }
 
 impl Field {
-    /// An empty field in `dir`, with further arguments for every service.
+    /// An environment in `dir`, with further arguments for every service.
     pub fn new(redrive: &Path, dir: PathBuf, serve_arguments: &[String]) -> Result<Self> {
         std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         Ok(Field { runtime, redrive: redrive.to_owned(), dir, serve_arguments: serve_arguments.to_vec() })
     }
 
-    /// Starts a service; those of one field have one data directory, one after the other.
+    /// Starts a service. The services of one environment use one data directory, one after the other.
     pub fn start(&self, surroundings: Surroundings, arguments: &[&str]) -> Result<Service> {
         let further = self.serve_arguments.iter().cloned();
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).chain(further).collect();

@@ -1,8 +1,8 @@
-//! HTTP/2 as no library would speak it: frames written by hand.
+//! HTTP/2 frames written by hand, as no library would send them.
 
 use bytes::Bytes;
 
-/// What every connection begins with.
+/// The first bytes of every connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// `GET http://localhost/livez`, by HPACK's static table and literals without indexing.
 const GET_LIVEZ: &[u8] = b"\x82\x86\x04\x06/livez\x01\x09localhost";
@@ -16,11 +16,11 @@ pub enum Kind {
     Data = 0,
     /// The beginning of a request.
     Headers = 1,
-    /// What the sender wants.
+    /// The sender's settings.
     Settings = 4,
-    /// To be answered.
+    /// A ping, which must be answered.
     Ping = 6,
-    /// More of a head.
+    /// A further part of a head.
     Continuation = 9,
 }
 
@@ -35,12 +35,12 @@ pub fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What a client says first.
+/// The first frames of a client.
 pub fn opening() -> Vec<u8> {
     [PREFACE, &frame(Kind::Settings, 0, 0, &[])].concat()
 }
 
-/// A head that goes on for `frames` further frames of 10 KB and does not end.
+/// A head that continues for `frames` further frames of 10 KB and does not end.
 pub fn endless_head(frames: usize) -> Bytes {
     let fields = header_field().repeat(10);
     let mut bytes = opening();
@@ -50,13 +50,13 @@ pub fn endless_head(frames: usize) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// So many frames that ask for an answer each.
+/// `count` frames that need an answer each.
 pub fn flood(kind: Kind, count: usize) -> Bytes {
     let payload: &[u8] = if matches!(kind, Kind::Ping) { &[7; 8] } else { &[] };
     Bytes::from([opening(), frame(kind, 0, 0, payload).repeat(count)].concat())
 }
 
-/// A request whose body is larger than the window that the service gives.
+/// A request whose body is larger than the window that the service grants.
 pub fn body_beyond_the_window(frames: usize) -> Bytes {
     let mut bytes = opening();
     // `POST`, and the end of the head.
@@ -68,7 +68,7 @@ pub fn body_beyond_the_window(frames: usize) -> Bytes {
 
 fn header_field() -> Vec<u8> {
     let mut field = b"\x10\x03x-a".to_vec();
-    // A length of 127 and more goes on in groups of seven bits.
+    // A length of 127 and more continues in groups of seven bits.
     let rest = FIELD_VALUE_BYTES - 127;
     field.extend([127, (rest % 128) as u8 | 128, (rest / 128) as u8]);
     field.resize(field.len() + FIELD_VALUE_BYTES, b'b');

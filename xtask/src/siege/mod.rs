@@ -1,7 +1,7 @@
-//! `cargo xtask siege`: besieges the real binary, one step after the other, while a well-behaved client goes on working.
+//! `cargo xtask siege`: attacks the real binary, one step after the other, while a well-behaved client works.
 //!
-//! Every step has a service of its own on an empty data directory. What is judged in all of them: the service's memory, the
-//! latency of small submissions and of `/livez`, and that every acknowledged task is delivered. All of it is on loopback, and
+//! Every step has a service of its own on an empty data directory. All of them check the service's memory, the latency
+//! of small submissions and of `/livez`, and that every acknowledged task is delivered. All of it is on loopback, and
 //! every load has a bound in number and time.
 //!
 //! Not here: killing the process (`crash`), several nodes (`chaos`), speed (`bench`).
@@ -36,13 +36,13 @@ pub struct Arguments {
     /// Run this step only; may be given several times
     #[arg(long = "step", value_name = "NAME", value_parser = STEPS.iter().map(|step| step.name).collect::<Vec<_>>())]
     steps: Vec<String>,
-    /// List the steps and end
+    /// List the steps and exit
     #[arg(long)]
     list: bool,
-    /// Besiege the dev build instead of the release build
+    /// Attack the dev build instead of the release build
     #[arg(long)]
     debug_binary: bool,
-    /// Besiege this program instead of building one
+    /// Attack this program instead of building one
     #[arg(long, value_name = "FILE", conflicts_with = "debug_binary")]
     binary: Option<PathBuf>,
     /// A further argument for `redrive serve`; may be given several times
@@ -50,12 +50,12 @@ pub struct Arguments {
     serve_argument: Vec<String>,
 }
 
-/// Which program is besieged.
+/// The program to attack.
 #[derive(Debug)]
 pub enum Binary<'a> {
-    /// What `cargo build` with these arguments makes.
+    /// The result of `cargo build` with these arguments.
     Built(Profile, &'a [&'a str]),
-    /// This one.
+    /// The program at this path.
     At(&'a Path),
 }
 
@@ -64,7 +64,7 @@ pub enum Binary<'a> {
 pub struct Options<'a> {
     /// The steps, by name; all if there are none.
     pub steps: &'a [&'a str],
-    /// Which program.
+    /// The program.
     pub binary: Binary<'a>,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: &'a [String],
@@ -82,7 +82,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
     run(&Options { steps: &steps, binary, serve_arguments: &arguments.serve_argument })
 }
 
-/// Runs the steps and reports; an error if anything broke.
+/// Runs the steps and reports; an error if a check failed.
 pub fn run(options: &Options<'_>) -> Result<()> {
     crate::process::guard(LIMIT)?;
     crate::open_files::raise_limit()?;

@@ -1,26 +1,26 @@
-//! What a step did, measured and found.
+//! The outcome of a step: what it did, and its measurements and checks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::stats::Latency;
 
-/// The most memory that the service may have resident, in bytes.
+/// The limit of the service's resident memory, in bytes.
 pub const RSS_LIMIT: u64 = 512 * 1024 * 1024;
-/// The longest that all but one in a hundred small submissions and health checks may take.
+/// The limit of the 99th percentile of small submissions and health checks.
 pub const P99_LIMIT: Duration = Duration::from_secs(1);
 
 /// Calls of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    /// How long each took that was answered as it should be, in microseconds.
+    /// The durations of calls with the right answer, in microseconds.
     pub took_us: Vec<i64>,
-    /// The others: what came instead, and how often.
+    /// The other calls: the error, and how often.
     pub refused: BTreeMap<String, usize>,
 }
 
 impl Calls {
-    /// One call, and what came instead of an answer if none did.
+    /// Adds one call with its error, if it failed.
     pub fn add(&mut self, took: Duration, outcome: Result<(), String>) {
         match outcome {
             Ok(()) => self.took_us.push(i64::try_from(took.as_micros()).unwrap_or(i64::MAX)),
@@ -28,12 +28,12 @@ impl Calls {
         }
     }
 
-    /// The latency of those that were answered.
+    /// The latency of the calls that were answered.
     pub fn latency(&self) -> Latency {
         Latency::of(self.took_us.clone())
     }
 
-    /// What is wrong with them: none answered, too slow, or refused for another reason than the expected ones.
+    /// The problems of these calls: none answered, too slow, or refused for another reason than the expected ones.
     pub fn faults(&self, name: &str, expected: &[&str]) -> Vec<String> {
         let mut faults = Vec::new();
         let Latency { p99_us, samples, .. } = self.latency();
@@ -49,20 +49,20 @@ impl Calls {
     }
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why it was not run, if it was not.
     pub skipped: Option<&'static str>,
     /// What was done, and how often.
     pub done: Vec<String>,
-    /// The most memory that the service had resident, in bytes.
+    /// The service's peak of resident memory, in bytes.
     pub peak_rss: u64,
     /// The client's submissions.
     pub submits: Calls,
     /// The client's calls of `/livez`.
     pub health: Calls,
-    /// What was looked at, and whether it held.
+    /// The checks, and whether each held.
     pub checks: Vec<(bool, String)>,
 }
 
@@ -72,12 +72,12 @@ impl Outcome {
         Outcome { skipped: Some(why), ..Outcome::default() }
     }
 
-    /// What held.
+    /// The checks that held.
     pub fn held(&self) -> Vec<&str> {
         self.checks.iter().filter(|(holds, _)| *holds).map(|(_, what)| what.as_str()).collect()
     }
 
-    /// What did not hold.
+    /// The checks that failed.
     pub fn broken(&self) -> Vec<&str> {
         self.checks.iter().filter(|(holds, _)| !*holds).map(|(_, what)| what.as_str()).collect()
     }

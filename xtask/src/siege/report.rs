@@ -1,4 +1,4 @@
-//! What a siege tells people.
+//! The report of a siege.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::steps::Step;
 use crate::stats::Latency;
 use crate::table::Table;
 
-/// The steps and what each does.
+/// Prints the steps and what each does.
 pub fn list(steps: &[Step]) {
     let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
     for step in steps {
@@ -15,7 +15,7 @@ pub fn list(steps: &[Step]) {
     }
 }
 
-/// The end of one step.
+/// Prints the outcome of one step.
 pub fn progress(outcome: &Outcome, took: Duration) {
     if let Some(why) = outcome.skipped {
         println!("  SKIPPED: {why}");
@@ -33,7 +33,7 @@ pub fn progress(outcome: &Outcome, took: Duration) {
     println!("  took    {:.1} s", took.as_secs_f64());
 }
 
-/// All steps.
+/// Prints all steps.
 pub fn summary(outcomes: &[(&str, Outcome)], took: Duration) {
     let mut table =
         Table::new(&["step", "peak RSS MiB", "submits", "p99 ms", "refused", "/livez", "p99 ms", "refused", ""]);

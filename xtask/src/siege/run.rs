@@ -1,4 +1,4 @@
-//! One step under way: the service, the target, the client, and what is found out.
+//! A step in progress: the service, the target, the client, and the outcome so far.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::api::{Answered, Api, Task};
 use crate::http::Server;
 use crate::procfs::reset_peak;
 
-/// How long acknowledged tasks may take to end once the siege is over.
+/// The longest time for acknowledged tasks to end once the siege is over.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// Tasks that fill several pages of 1 MiB.
 const LARGE_TASKS: usize = 80;
 /// The header field of each of them, in bytes.
 const LARGE_HEADER: usize = 30 * 1024;
 
-/// A step under way.
+/// A step in progress.
 pub struct Run<'a> {
-    /// Where.
+    /// The environment.
     pub field: &'a Field,
-    /// The service, as long as it is not replaced.
+    /// The service, until it is replaced.
     pub service: Service,
     /// The target of well-behaved tasks.
     pub target: Server,
@@ -46,20 +46,20 @@ impl<'a> Run<'a> {
         Ok(Run { field, service, target, arrivals, client: None, tasks: Vec::new(), outcome: Outcome::default() })
     }
 
-    /// An ordinary service that the client calls from now on.
+    /// Starts an ordinary service, and the client.
     pub fn ordinary(field: &'a Field) -> Result<Self> {
         let mut run = Run::begin(field, Surroundings::Ordinary, &[])?;
         run.start_client()?;
         Ok(run)
     }
 
-    /// From now on the client calls the service.
+    /// Starts the client.
     pub fn start_client(&mut self) -> Result<()> {
         self.client = Some(Client::start(self.service.address, self.target.address())?);
         Ok(())
     }
 
-    /// The client makes no further call. Its refusals for other reasons than these are held against the service.
+    /// Stops the client. Refusals for other reasons than these are failures of the service.
     pub fn stop_client(&mut self, expected: &[&str]) -> Result<()> {
         let Some(client) = self.client.take() else { return Ok(()) };
         let seen = client.stop()?;
@@ -74,17 +74,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Notes what was done.
+    /// Records what was done.
     pub fn done(&mut self, what: impl Into<String>) {
         self.outcome.done.push(what.into());
     }
 
-    /// Notes what must hold, and whether it does.
+    /// Records a check, and whether it held.
     pub fn check(&mut self, holds: bool, what: impl Into<String>) {
         self.outcome.checks.push((holds, what.into()));
     }
 
-    /// Lets the siege go on for a while; ends it early if the service is gone.
+    /// Waits while the siege continues; fails early if the service has ended.
     pub fn go_on_for(&self, time: Duration) -> Result<()> {
         let until = Instant::now() + time;
         while Instant::now() < until && self.service.process.ended()?.is_none() {
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Lets these attackers go on for a while, notes what came of them and the memory that they cost, and ends them.
+    /// Lets these attackers run for a while, records their ends and the memory that they cost, and stops them.
     pub fn hold(&mut self, what: &str, attackers: Attackers, time: Duration) -> Result<()> {
         self.go_on_for(time)?;
         let ends = attackers.describe();
@@ -103,13 +103,13 @@ impl<'a> Run<'a> {
         reset_peak(self.service.process.pid())
     }
 
-    /// One call on a connection of its own.
+    /// Makes one call on a connection of its own.
     pub fn call(&self, method: &str, path: &str, body: &str) -> Result<Answered> {
         let address = self.service.address;
         self.field.runtime.block_on(async { Api::connect(address).await?.call(method, path, body).await })
     }
 
-    /// Calls again and again until `is_there`; the last answer, and whether it was the one.
+    /// Repeats a call until `is_there` is true of its answer. Returns the last answer, and whether it was true.
     pub fn wait_for_answer(
         &self,
         (method, path, body): (&str, &str, &str),
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Submits a task that must be delivered as the client's are.
+    /// Submits a task that must be delivered like the client's.
     pub fn submit(&mut self, document: &str) -> Result<String> {
         let answer = self.call("POST", "/retry-tasks", document)?;
         ensure!(answer.status == 201, "a submission was answered {}", answer.describe());
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         Ok(task.task_id)
     }
 
-    /// Keeps tasks that are shown with more than a page's bytes and are not due.
+    /// Submits tasks that fill more than one page of a list and are not due.
     pub fn fill_pages(&self) -> Result<()> {
         let task = json!({
             "targetUrl": format!("http://{}/later", self.target.address()),
@@ -149,17 +149,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A task is one of those that must be delivered.
+    /// Adds a task to those that must be delivered.
     pub fn expect_delivery(&mut self, task: &str) {
         self.tasks.push(task.to_owned());
     }
 
-    /// A task is no longer one of those that must be delivered.
+    /// Removes a task from those that must be delivered.
     pub fn set_apart(&mut self, task: &str) {
         self.tasks.retain(|known| known != task);
     }
 
-    /// Judges memory and whether the process lives.
+    /// Checks the memory, and that the process runs.
     pub fn judge_process(&mut self) -> Result<()> {
         match self.service.process.ended()? {
             None => self.judge_memory().map(drop),
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Judges the peak of the service's memory since the last look; in MiB.
+    /// Checks the service's peak memory since the last check; returns it in MiB.
     fn judge_memory(&mut self) -> Result<u64> {
         let peak = self.service.process.usage()?.peak_rss;
         self.outcome.peak_rss = self.outcome.peak_rss.max(peak);
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         Ok(mib)
     }
 
-    /// Judges that every acknowledged task has arrived once and ended well; gives the tasks.
+    /// Checks that every acknowledged task has arrived once and succeeded; returns the tasks.
     pub fn judge_deliveries(&mut self) -> Result<Vec<Task>> {
         let until = Instant::now() + DRAIN_LIMIT;
         let tasks = self.field.runtime.block_on(ended_tasks(&self.service, &self.tasks, until))?;
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
         Ok(tasks.into_iter().filter_map(|(_, task)| task).collect())
     }
 
-    /// The usual end: the client stops, memory and deliveries are judged.
+    /// The usual end: stops the client, checks memory and deliveries.
     pub fn end(mut self, expected_refusals: &[&str]) -> Result<Outcome> {
         self.stop_client(expected_refusals)?;
         self.judge_deliveries()?;
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         Ok(self.outcome)
     }
 
-    /// What was found out, without any further look.
+    /// The outcome, without further checks.
     pub fn into_outcome(self) -> Outcome {
         self.outcome
     }

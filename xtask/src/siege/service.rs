@@ -1,4 +1,4 @@
-//! The service under siege: the real binary, in surroundings of its own.
+//! The service under siege: the real binary, in an environment with limits.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use anyhow::{Result, bail};
 use crate::binaries;
 use crate::process::Process;
 
-/// A service started like this has at most so many files, also after it has raised its own limit.
+/// Limits the open files of the service, also after it has raised its own limit.
 const WITH_FEW_FILES: &str = r#"ulimit -n "$1" && shift && exec "$@""#;
-/// Its data directory is a small file system of its own, which goes with the process.
+/// Mounts a small file system as its data directory, which is removed with the process.
 const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@""#;
-/// Starts a program that may mount file systems that nobody else sees.
+/// Starts a program that may mount file systems that only it sees.
 const UNSHARE: [&str; 3] = ["unshare", "--map-root-user", "--mount"];
 
-/// What the service has to live with.
+/// The limits of the service's environment.
 #[derive(Debug, Clone, Copy)]
 pub enum Surroundings {
-    /// Nothing special.
+    /// No limits.
     Ordinary,
     /// At most this many open files.
     FewFiles(u32),
@@ -29,7 +29,7 @@ pub enum Surroundings {
 }
 
 impl Surroundings {
-    /// Why this machine cannot offer them, if it cannot.
+    /// Why this machine cannot provide it, if it cannot.
     pub fn missing(self) -> Option<&'static str> {
         let Surroundings::SmallDisk(_) = self else { return None };
         let mut command = Command::new(UNSHARE[0]);
@@ -55,7 +55,7 @@ impl Surroundings {
     }
 }
 
-/// The words after `sh` that run this script with these arguments.
+/// The arguments of `sh` that run this script with these arguments.
 fn shell<const N: usize>(script: &str, arguments: [String; N]) -> Vec<String> {
     ["-c", script, "sh"].map(str::to_owned).into_iter().chain(arguments).collect()
 }
@@ -64,7 +64,7 @@ fn shell<const N: usize>(script: &str, arguments: [String; N]) -> Vec<String> {
 pub struct Service {
     /// Its process.
     pub process: Process,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     /// Its data directory, as this program sees it.
     pub data: PathBuf,
@@ -91,7 +91,7 @@ impl Service {
         Ok(Service { process, address, data })
     }
 
-    /// Waits until it has ended by itself; says with which code.
+    /// Waits until it has ended by itself. Returns its exit code.
     pub fn wait_for_end(&self, within: Duration) -> Result<Option<i32>> {
         let begin = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold before a change is merged, in the order in which it fails fastest.
+//! `cargo xtask test`: everything that must hold before a change is merged, the checks that fail fastest first.
 
 mod seeds;
 mod shared_server;
@@ -15,10 +15,10 @@ use crate::{chaos, crash, siege, sim};
 use shared_server::SharedServer;
 use steps::Step;
 
-/// What the test step has built already: with another selection, cargo would build half of the tree again.
+/// The test step has already built this selection: with another one, cargo would build half of the tree again.
 const BUILT: &[&str] = &["--workspace", "--all-features", "--bins", "--tests"];
 
-/// The steps of the siege that are part of the tests: those that depend least on how fast the machine is.
+/// The steps of the siege that are part of the tests: those that depend least on the machine's speed.
 const SIEGE: siege::Options<'_> = siege::Options {
     steps: &["full-disk", "bad-rows", "lost-directory"],
     binary: siege::Binary::Built(Profile::Dev, BUILT),
@@ -66,13 +66,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     lint()?;
     run_tests()?;
     if tools::has_cargo_command("deny") {
-        // Not `advisories`: they need the network, and a new one would fail a change that has nothing to do with it.
+        // Not `advisories`: they need the network, and a new one would fail an unrelated change.
         Step::cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"]).run()?;
     } else {
         println!("──▶ skipped: cargo deny (not installed)");
     }
-    // Each world twice: a seed that goes two ways cannot be replayed. Half of them are the same every time, half are where
-    // nobody has looked yet.
+    // Each world twice: a seed whose two runs differ cannot be replayed. Half of the seeds are the same every time,
+    // half are new with each commit.
     Step::ours("xtask sim --seeds 750 --twice").run_with(|| sim::run_with(&["--seeds", "750", "--twice"]))?;
     let first = seeds::of_this_commit().to_string();
     Step::ours(&format!("xtask sim --first {first} --seeds 750 --twice"))

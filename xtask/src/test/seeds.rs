@@ -1,13 +1,13 @@
-//! Seeds of the simulator that follow from the commit: every one looks somewhere new, and can look there again.
+//! Seeds of the simulator that are derived from the commit: each commit tests new ones, and can repeat them.
 
 use std::process::Command;
 
-/// Seeds below are played anyway.
+/// Seeds below this are run anyway.
 const ABOVE: u64 = 1_000_000_000;
-/// How far apart the seeds of two commits are, at least.
+/// The least distance between the seeds of two commits.
 const APART: u64 = 1_000;
 
-/// The first seed of this commit; a fixed one where there is no commit to ask for.
+/// The first seed of this commit; a fixed one where there is no commit.
 pub fn of_this_commit() -> u64 {
     let asked = Command::new("git").args(["rev-parse", "HEAD"]).output();
     let hash = asked.ok().filter(|asked| asked.status.success()).map(|asked| asked.stdout).unwrap_or_default();

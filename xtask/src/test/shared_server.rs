@@ -1,18 +1,18 @@
-//! The PostgreSQL server that the tests of one run share: each test makes a database of its own on it, in milliseconds,
-//! and those that kill a server start their own.
+//! The PostgreSQL server that the tests of one run share. Each test makes a database of its own on it, in milliseconds;
+//! tests that kill a server start their own.
 
 use redrive_testbed::{Postgres, SHARED_POSTGRES, postgres};
 
-/// Quick, since nothing on it outlives the run, and with room for all tests that run at once.
+/// Quick, since nothing on it outlives the run, and with room for all concurrent tests.
 const OPTIONS: postgres::Options<'_> = postgres::Options {
     fsync: false,
     settings: &[("max_connections", "200"), ("shared_buffers", "128MB")],
     files: &[],
 };
 
-/// The server; gone when this is dropped, and when this process ends in any other way.
+/// The server. It ends when this is dropped, and when this process ends in any other way.
 pub(super) struct SharedServer {
-    /// Nothing if the environment names a server: that one is somebody else's.
+    /// `None` if the environment names a server, which is not this process's to end.
     _started: Option<Postgres>,
     url: String,
 }

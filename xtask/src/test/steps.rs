@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::binaries;
 
-/// A command with the words that a person would type for it.
+/// A command with its command line as a name.
 pub(super) struct Step {
     name: String,
     command: Option<Command>,
@@ -35,7 +35,7 @@ impl Step {
         Step { name: format!("cargo {name}"), command: None }
     }
 
-    /// The same, with an environment variable.
+    /// Sets an environment variable of the step.
     pub(super) fn env(mut self, name: &str, value: &str) -> Self {
         if let Some(command) = &mut self.command {
             command.env(name, value);
@@ -43,7 +43,7 @@ impl Step {
         self
     }
 
-    /// The same under another name, for words that nobody would type.
+    /// Gives the step another name, where the command line is not useful.
     pub(super) fn called(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
@@ -73,7 +73,7 @@ impl Step {
     }
 }
 
-/// Whether a documentation comment in the crates holds a code block: only then is the doc-test step worth its time.
+/// Whether a doc comment in the crates has a code block: only then is the doc-test step needed.
 pub(super) fn doc_tests_exist() -> Result<bool> {
     let mut dirs = vec![binaries::workspace_root().join("crates")];
     while let Some(dir) = dirs.pop() {

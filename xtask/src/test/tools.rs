@@ -1,4 +1,4 @@
-//! The programs that building and testing need, and how to get them.
+//! The programs that building and testing need, and their installation.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use anyhow::{Result, bail};
 
 use super::steps::Step;
 
-/// A program that must be there.
+/// A program that must be installed.
 struct Tool {
     program: &'static str,
     what_for: &'static str,
-    /// The Debian packages that bring it.
+    /// The Debian packages that contain it.
     packages: &'static [&'static str],
 }
 
@@ -22,8 +22,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 
-/// Installs Debian packages without starting what they bring: the tests start their own servers, on other ports, and
-/// nobody asked for one that runs on. A policy that the machine has already is left alone.
+/// Installs Debian packages without starting their services: the tests start their own servers, on other ports. An
+/// existing policy of the machine is left alone.
 const INSTALL: &str = r#"
 set -e
 export DEBIAN_FRONTEND=noninteractive
@@ -38,7 +38,8 @@ apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"
 "#;
 
-/// Installs what is missing if we may (as root or by sudo without a password, with apt-get), or else says what to install.
+/// Installs missing programs if permitted (as root or by sudo without a password, with apt-get); otherwise fails with
+/// what to install.
 pub(super) fn install_missing() -> Result<()> {
     let missing = Missing::now();
     if !missing.programs.is_empty() {
@@ -57,7 +58,7 @@ pub(super) fn install_missing() -> Result<()> {
 /// What is not installed.
 #[derive(Default)]
 struct Missing {
-    /// Each with what it is for.
+    /// Each with its purpose.
     programs: Vec<String>,
     packages: BTreeSet<&'static str>,
 }
@@ -88,7 +89,7 @@ impl Missing {
     }
 }
 
-/// What to put before a command that installs packages; nothing if we may not install any.
+/// The prefix of a command that installs packages; `None` if that is not permitted.
 fn administrator() -> Option<&'static [&'static str]> {
     if !answers("apt-get", "--version") {
         None

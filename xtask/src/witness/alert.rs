@@ -5,11 +5,11 @@
 pub struct Alert {
     /// The task.
     pub task: String,
-    /// Which of its runs ended so.
+    /// The run that ended so.
     pub run: u32,
 }
 
-/// The alerts in a log; a last line that a kill cut off is none.
+/// The alerts in a log; a last line that a kill truncated is ignored.
 pub fn alerts(log: &str) -> impl Iterator<Item = Alert> {
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     whole.lines().filter(|line| line.contains("alert=\"dead-letter\"")).filter_map(|line| {

@@ -1,7 +1,7 @@
-//! What the tools that break the service share: what they submit, the target that misbehaves and sees every arrival, the
-//! alerts in a log, and the attempts that were counted and not sent.
+//! What the tools that break the service share: submissions, the faulty target that records every arrival, the alerts
+//! in a log, and the attempts that were counted and not sent.
 //!
-//! Not here: what is broken and when, and the rules by which a history is judged; each tool has its own.
+//! Not here: what is broken and when, and the rules that judge a history; each tool has its own.
 
 mod alert;
 mod arrival;

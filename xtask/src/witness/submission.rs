@@ -1,4 +1,4 @@
-//! What a caller submits: drawn from its random numbers, with small delays so that a run is short.
+//! Random submissions, with small delays so that a run is short.
 
 use std::net::SocketAddr;
 
@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 
 use crate::fingerprint::hash_of;
 
-/// A body that is over 64 KiB is kept apart from its task.
+/// The size of a large body: over 64 KiB it is stored apart from its task.
 const LARGE: std::ops::Range<usize> = 66_000..100_000;
 const METHODS: [&str; 3] = ["POST", "PUT", "PATCH"];
-/// So that several lanes are at work.
+/// Several, so that there are several lanes.
 pub const DEPENDENCIES: [&str; 4] = ["north", "east", "south", "west"];
 
-/// What a caller asked for.
+/// What a caller requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Method and path of the target.
     pub target: String,
-    /// The body.
+    /// The hash of the body.
     pub body_hash: u64,
     /// The dependency, whose lane the task is in.
     pub dependency: String,
     /// The most sends that it allows.
     pub max_attempts: u32,
-    /// How long each of them may take.
+    /// The timeout of each send.
     pub attempt_timeout_ms: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// A submission with this key, for `target`, each of whose attempts may take this long.
+    /// A submission with this key and attempt timeout, for `target`.
     pub fn draw(key: String, target: SocketAddr, attempt_timeout_ms: u64, random: &mut Rng) -> Self {
         let method = METHODS[random.usize(..METHODS.len())];
         let path = format!("/{key}?part={}", random.u32(..10));
@@ -70,14 +70,14 @@ impl Submission {
         Submission { key, document: document.to_string(), asked }
     }
 
-    /// The same with one attempt only.
+    /// Limits it to one attempt.
     pub fn once(self) -> Self {
         let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
         document["policy"]["maxAttempts"] = Value::from(1);
         Submission { document: document.to_string(), asked: Asked { max_attempts: 1, ..self.asked }, ..self }
     }
 
-    /// The same with a large body.
+    /// Gives it a large body.
     pub fn large(self, random: &mut Rng) -> Self {
         let length = random.usize(LARGE);
         let body: String = std::iter::repeat_with(|| random.alphanumeric()).take(length).collect();
@@ -90,12 +90,12 @@ impl Submission {
         self.document.len() > LARGE.start
     }
 
-    /// The same, to be sent after this many milliseconds.
+    /// Delays it by this many milliseconds.
     pub fn after_ms(self, delay_ms: u64) -> Self {
         Submission { document: self.with("delayMs", Value::from(delay_ms)), ..self }
     }
 
-    /// The document with another value of a field.
+    /// The document with another value of one field.
     fn with(&self, field: &str, value: Value) -> String {
         let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
         document[field] = value;

@@ -1,7 +1,7 @@
-//! The target: it passes every arrival on to be written down, and fails, resets and stalls at random.
+//! The faulty target: reports every arrival, and fails, resets and stalls at random.
 //!
-//! What happens to an attempt follows from the seed, the key and the attempt's number alone, so the same seed brings
-//! the same faults however the processes are scheduled.
+//! The fault of an attempt depends only on the seed, the key and the attempt's number. So the same seed gives the same
+//! faults, however the processes are scheduled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct FaultyTarget<Note> {
 }
 
 impl<Note: Fn(Arrival)> FaultyTarget<Note> {
-    /// A target with its faults on; `note` is told of every arrival before it is answered.
+    /// A target with faults; `note` is called with every arrival before it is answered.
     pub fn new(seed: u64, note: Note) -> Self {
         FaultyTarget { seed, note, on: AtomicBool::new(true) }
     }
@@ -55,7 +55,7 @@ impl<Note: Fn(Arrival) + Send + Sync + 'static> Respond for FaultyTarget<Note> {
     }
 }
 
-/// A reply, and the status that it answers with, if it does.
+/// A reply, and its status if it has one.
 fn draw(random: &mut Rng) -> (Option<u16>, Reply) {
     match random.u32(0..100) {
         0..50 => answer(200, ""),

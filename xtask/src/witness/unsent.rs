@@ -1,8 +1,8 @@
-//! Attempts that were counted and never reached the wire.
+//! Attempts that were counted and never sent.
 //!
-//! A claim counts its attempt before the first byte goes out. A process that is killed between the two leaves an attempt
-//! whose outcome is unknown and that no target saw: it used up one of the task's attempts for nothing. That breaks no
-//! promise, so it is a goal and not an invariant.
+//! A claim counts its attempt before the first byte is sent. A process that is killed between the two leaves an attempt
+//! whose outcome is unknown and that no target received: it used up one of the task's attempts for nothing. That breaks
+//! no guarantee, so it is a goal and not an invariant.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,34 +10,34 @@ use std::fmt;
 use super::Arrival;
 use crate::api::Attempt;
 
-/// The most of all attempts that may be so, in percent.
+/// The most unsent attempts, in percent of all attempts.
 const GOAL_PERCENT: f64 = 1.0;
-/// With fewer attempts the share says nothing: a short run has a kill for every few hundred attempts, and each kill costs what
-/// was claimed at that moment.
+/// With fewer attempts the share is not judged: a short run has a kill for every few hundred attempts, and each kill
+/// costs the attempts that were claimed at that moment.
 const JUDGED_FROM: usize = 10_000;
 
-/// How many attempts were counted and never reached the wire.
+/// How many attempts were counted and never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsentAttempts {
-    /// Logged with the outcome `unknown`, and not seen by the target.
+    /// Attempts with the outcome `unknown` that the target did not receive.
     pub unsent: usize,
-    /// All that were logged.
+    /// All attempts in the log.
     pub attempts: usize,
 }
 
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was.
+    /// The goal was reached.
     Reached,
-    /// It was not.
+    /// The goal was not reached.
     Missed,
-    /// There was too little to judge it by.
+    /// There were too few samples to judge it.
     NotJudged,
 }
 
 impl UnsentAttempts {
-    /// Of these attempt logs, by task, and everything that the target saw.
+    /// Counts them in these attempt logs, by task, and all arrivals at the target.
     pub fn of<'a>(logs: impl IntoIterator<Item = (&'a str, &'a [Attempt])>, arrivals: &[Arrival]) -> Self {
         let seen: BTreeSet<(&str, u32)> =
             arrivals.iter().map(|arrival| (arrival.task.as_str(), arrival.attempt)).collect();
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn an_attempt_is_unsent_if_its_outcome_is_unknown_and_the_target_did_not_see_it() {
         let a = [attempt(1, "unknown"), attempt(2, "unknown"), attempt(3, "success")];
-        // Without an answer and without an arrival, but not cut off: the connection failed.
+        // Without an answer and without an arrival, but not interrupted: the connection failed.
         let b = [attempt(1, "retryable"), attempt(2, "unknown")];
         let arrivals = [arrival("a", 2), arrival("a", 3)];
         let of = UnsentAttempts::of([("a", a.as_slice()), ("b", b.as_slice())], &arrivals);

@@ -1,21 +1,21 @@
-//! How far ahead of free slots and due times tasks are claimed.
+//! Horizon: how far ahead of free slots and due times tasks are claimed.
 //!
-//! A claim is durable before the send, so it takes a commit. Without claiming ahead, slots would stand empty during every
-//! commit, and every due task would be late by one. But what is claimed and not sent costs an attempt if the process dies.
-//! So a lane claims only what it will send within a *window* of about two commits: the measured time of a claim decides.
+//! A claim is durable before the send, so it takes a commit. Without claiming ahead, slots would be idle during every
+//! commit, and every due task would be late by one commit. But a task that is claimed and not sent costs an attempt if
+//! the process dies. So a lane claims only what it will send within a *window* of about two commits, as measured.
 
 use std::time::Duration;
 
 use redrive_core::Latency;
 
-/// The window is at least this long.
+/// The shortest window.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
-/// The window is at most this long, however slow the store is.
+/// The longest window, however slow the store is.
 pub(crate) const LONGEST: Duration = Duration::from_millis(50);
 /// A long claim counts for this long, and at most twice as long.
 const PEAK_COUNTS: Duration = Duration::from_secs(5);
 
-/// How long claims have been taking.
+/// The measured duration of claims.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Horizon {
     claims: Latency,
@@ -25,7 +25,7 @@ pub(crate) struct Horizon {
 }
 
 impl Horizon {
-    /// Takes in a claim that took `took`, its commit included, and ended at the elapsed time `now`.
+    /// Records a claim that took `took`, its commit included, and ended at the elapsed time `now`.
     pub(crate) fn record(&mut self, took: Duration, now: Duration) {
         self.claims.record(took);
         if now >= self.period_ends {
@@ -36,26 +36,26 @@ impl Horizon {
         self.peaks[0] = self.peaks[0].max(took);
     }
 
-    /// Tasks are claimed up to this long before they are due: the lead, and one claim more, so that one claim takes all that
+    /// How long before they are due tasks are claimed: the lead, and one claim more. So one claim takes everything that
     /// becomes due meanwhile instead of one task at a time.
     pub(crate) fn window(&self) -> Duration {
         self.lead() + self.sending_time() / 2
     }
 
-    /// How long before the first due time the next claim begins. Claims of the same store differ: what counts is the longest
-    /// of late, or every long one would make tasks late.
+    /// How long before the first due time the next claim begins. The duration of claims varies: the longest recent one
+    /// counts, otherwise every long one would make tasks late.
     pub(crate) fn lead(&self) -> Duration {
         let [this, before] = self.peaks;
         this.max(before).clamp(SHORTEST / 2, LONGEST / 2)
     }
 
-    /// Two claims, usually: what a lane sends within this time is claimed ahead of its slots.
+    /// The time of two claims, usually: a lane claims ahead of its slots what it sends within this time.
     fn sending_time(&self) -> Duration {
         (self.claims.estimate() * 2).clamp(SHORTEST, LONGEST)
     }
 
-    /// How many tasks a lane with this many slots sends within the window beyond those that get a slot at once. None while
-    /// it is unknown how long an attempt holds its slot.
+    /// How many tasks a lane with this many slots sends within the window beyond those that get a slot at once. Zero
+    /// while it is unknown how long an attempt holds its slot.
     pub(crate) fn ahead(&self, slots: usize, slot_time: Option<Duration>, most: usize) -> usize {
         let Some(slot_time) = slot_time else { return 0 };
         let tasks = self.sending_time().as_nanos() * slots as u128 / slot_time.as_nanos().max(1);

@@ -1,13 +1,14 @@
-//! What is known of a lane's attempts: how long they hold a slot, and whether they get an answer at all.
+//! Pace: what was measured of a lane's attempts. How long they hold a slot, and whether they get an answer at all.
 //!
-//! A lane is *slow* while its smoothed slot time, or the age of its oldest attempt on the wire, is over [`SLOW_AFTER`]. The
-//! age counts because a dependency that hangs ends no attempt that could be measured. After [`ESTIMATE_FOR`] without an
-//! attempt nothing is known any more.
+//! A lane is *slow* while its smoothed slot time, or the age of its oldest attempt on the wire, is over [`SLOW_AFTER`].
+//! The age counts because a dependency that hangs ends no attempt that could be measured. After [`ESTIMATE_FOR`]
+//! without an attempt the lane is *unknown* again.
 //!
-//! A lane is *failing* while more than half of its latest attempts ended without an answer (refused, reset, not resolved).
-//! Such attempts take hardly any slot time, so nothing of the above would hold them back, and a backlog for a dependency
-//! that is down would use up the processor and the store instead. A failing lane gets [`FIRST_SLOTS`] slots, and a slot
-//! rests for [`REST`] after an attempt that failed. That is no breaker: it bounds what failures cost the other lanes.
+//! A lane is *failing* while more than half of its latest attempts ended without an answer (refused, reset, not
+//! resolved). Such attempts take hardly any slot time, so the rules above would not limit them, and a backlog for a
+//! dependency that is down would use up the processor and the store instead. A failing lane gets [`FIRST_SLOTS`] slots,
+//! and a slot rests for [`REST`] after an attempt that failed. This is not a circuit breaker: it limits what failures
+//! cost the other lanes.
 
 use std::time::Duration;
 
@@ -16,46 +17,46 @@ use redrive_core::latency::ESTIMATE_FOR;
 
 use super::Pool;
 
-/// From this slot time on a lane is slow.
+/// A lane is slow from this slot time on.
 pub(crate) const SLOW_AFTER: Duration = Duration::from_millis(250);
-/// The slots of a lane of which nothing is known, and of one that fails.
+/// The slots of an unknown lane, and of a failing one.
 pub(crate) const FIRST_SLOTS: usize = 2;
 /// How long a failing lane's slot rests after an attempt without an answer.
 pub(crate) const REST: Duration = Duration::from_secs(1);
-/// The longest from one start to the next in a slow lane: one that recovers has to show it.
+/// The longest spacing between two starts in a slow lane: a lane that recovers needs attempts that show it.
 const WIDEST_SPACING: Duration = Duration::from_millis(50);
 /// The weight of one attempt in the share of failures, as a power of two: 1/8.
 const FAILURE_SHIFT: u32 = 3;
-/// All attempts failed, in the units of `Pace::failures`.
+/// The value of `Pace::failures` when all attempts failed.
 const ALL_FAILED: u32 = 1 << 16;
 
 /// How an attempt that held a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptEnd {
-    /// The dependency answered, whatever it said.
+    /// The dependency answered, with any status.
     Answered,
-    /// It took the request and did not answer in time.
+    /// The dependency took the request and did not answer in time.
     TimedOut,
-    /// It had no part in the end: this machine lacked something, or the body could not be read.
+    /// The failure was local: this machine lacked a resource, or the body could not be read.
     LocalFailure,
     /// There was no connection, or it broke.
     NoConnection,
 }
 
-/// What is known of a lane's attempts.
+/// What was measured of a lane's attempts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
     slot_time: Latency,
     /// Smoothed share of attempts without an answer, of [`ALL_FAILED`].
     failures: u32,
-    /// Attempts that ended quickly and with an answer, since nothing was known.
+    /// Attempts that ended quickly and with an answer, since the lane was unknown.
     quick: usize,
     /// When the last attempt ended; `None` before the first.
     ended_at: Option<Duration>,
 }
 
 impl Pace {
-    /// Takes in an attempt that held its slot for `took`; says how long the slot rests.
+    /// Records an attempt that held its slot for `took`. Returns how long the slot rests.
     pub(crate) fn record(&mut self, took: Duration, end: AttemptEnd, now: Duration) -> Duration {
         if end == AttemptEnd::LocalFailure {
             return REST;
@@ -80,7 +81,7 @@ impl Pace {
         }
     }
 
-    /// The pool that the lane's slots are counted in, with an oldest attempt on the wire that began at `oldest`.
+    /// The pool that the lane's slots are counted in. `oldest` is when its oldest attempt on the wire began.
     pub(crate) fn pool(&self, oldest: Option<Duration>, now: Duration) -> Pool {
         let is_hanging = oldest.is_some_and(|began| now.saturating_sub(began) >= SLOW_AFTER);
         let is_known = self.is_known(now);
@@ -89,7 +90,7 @@ impl Pace {
         } else if is_known && self.quick > 0 {
             Pool::Fast
         } else {
-            // What fails quickly says nothing about how long a call takes.
+            // An attempt that fails quickly is no measure of how long a call takes.
             Pool::Unknown
         }
     }
@@ -98,18 +99,19 @@ impl Pace {
     pub(crate) fn earned(&self, now: Duration) -> usize {
         match self.is_known(now) {
             true if self.is_failing() => FIRST_SLOTS,
-            // What is slow has no rounds worth waiting for: its pool is what bounds it.
+            // The rounds of a slow lane are too long to wait for: its pool limits it.
             true if self.slot_time.estimate() >= SLOW_AFTER => usize::MAX,
             true => FIRST_SLOTS.saturating_add(self.quick),
             false => FIRST_SLOTS,
         }
     }
 
-    /// From one start to the next in a slow lane that has held `most` slots: half of what its slots turn over in, so that it
-    /// binds only what would otherwise start at one moment, end at one moment, and be settled and claimed at one moment.
+    /// The time between two starts in a slow lane that has held `most` slots: half of the time in which its slots turn
+    /// over. So it delays only starts that would otherwise come at one moment, end at one moment, and be settled and
+    /// claimed at one moment.
     pub(crate) fn spacing(&self, most: usize, now: Duration) -> Duration {
         match self.slot_time(now) {
-            // In whole milliseconds: no clock wakes anybody more finely than that.
+            // In whole milliseconds: timers are no finer than that.
             Some(slot_time) if !self.is_failing() => {
                 let spacing = slot_time.as_millis() / 2 / most.max(1) as u128;
                 Duration::from_millis(u64::try_from(spacing).unwrap_or(u64::MAX)).min(WIDEST_SPACING)
@@ -118,7 +120,7 @@ impl Pace {
         }
     }
 
-    /// What an attempt is expected to hold its slot for; `None` while nothing is known.
+    /// The expected time that an attempt holds its slot; `None` while the lane is unknown.
     pub(crate) fn slot_time(&self, now: Duration) -> Option<Duration> {
         self.is_known(now).then(|| self.slot_time.estimate())
     }

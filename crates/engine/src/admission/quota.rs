@@ -2,7 +2,7 @@
 
 use super::Pool;
 
-/// How much of a tenant's pool all of its lanes may hold, in multiples of what is free: one tenant alone gets at most 8/9
+/// How much of a pool all lanes of a tenant may hold, in multiples of what is free: one tenant alone gets at most 8/9
 /// of a pool, and a ninth stays free for the next one.
 pub(crate) const TENANT_WEIGHT: usize = 8;
 
@@ -24,15 +24,18 @@ impl Quota {
         Quota { capacity, held: [0; Pool::ALL.len()] }
     }
 
-    /// How much a lane of this pool could take if it were alone. `stuck` is what its tenant's slow and unknown lanes hold.
+    /// How much a lane of this pool could take if it were alone. `stuck` is what its tenant's slow and unknown lanes
+    /// hold.
     ///
-    /// A lane that turns slow takes its slots along, so slow lanes may hold more than their half, and as many as there are
-    /// if fast lanes begin to hang, all at once or one after the other. So fast lanes hold three quarters at most,
-    /// beyond their first slots ([`Quota::unheld`]). Once slow lanes hold more than half, what is left is kept for those who
-    /// hold little: the last eighth is not for fast lanes beyond their first slots, the last sixteenth not for unknown lanes,
-    /// the last thirty-second not even for those of a tenant that has not used up half itself. And what slow lanes hold
-    /// beyond their half is taken from the quarter of the unknown ones, down to a sixteenth: else a stream of new lanes that
-    /// all hang would eat up everything, a quarter at a time.
+    /// A lane that turns slow takes its slots along. So slow lanes may hold more than their half, up to everything if
+    /// fast lanes begin to hang, at once or one after the other. Therefore:
+    ///
+    /// - Fast lanes hold at most three quarters, beyond their first slots ([`Quota::unheld`]).
+    /// - Once slow lanes hold more than half, the rest is kept for lanes that hold little: the last eighth is not for
+    ///   fast lanes beyond their first slots, the last sixteenth not for unknown lanes, the last thirty-second not even
+    ///   for those of a tenant that has not used up half itself.
+    /// - What slow lanes hold beyond their half is taken from the quarter of the unknown ones, down to a sixteenth.
+    ///   Otherwise a stream of new lanes that all hang would use up everything, a quarter at a time.
     pub(crate) fn free(&self, pool: Pool, stuck: usize) -> usize {
         let [fast, unknown, slow] = self.held;
         let free = self.unheld();
@@ -51,7 +54,7 @@ impl Quota {
         }
     }
 
-    /// What is not held by any lane.
+    /// What no lane holds.
     pub(crate) fn unheld(&self) -> usize {
         self.capacity.saturating_sub(self.held.iter().sum())
     }
@@ -77,7 +80,7 @@ impl Quota {
 mod tests {
     use super::*;
 
-    /// What `lanes` lanes of this pool come to hold if each of them wants as much as it can get.
+    /// What `lanes` lanes of this pool come to hold if each of them takes as much as it can get.
     fn settled(quota: &mut Quota, pool: Pool, lanes: usize) -> Vec<usize> {
         let mut own = vec![0; lanes];
         loop {

@@ -1,15 +1,16 @@
 //! A rate limit on the starts of all slow lanes together.
 //!
-//! Lanes that receive their backlogs at the same time start, end, settle and claim at the same time, every few seconds, and
-//! healthy lanes wait meanwhile. A delay per lane does not help: the slot that a delayed lane leaves free goes to the next
-//! lane in line at that same moment. So the limit is one for the whole slow pool. It is twice the rate at which the pool's
-//! slots can turn over, so that it binds bursts only.
+//! Lanes that receive their backlogs at the same time start, end, settle and claim at the same time, every few seconds,
+//! and healthy lanes wait meanwhile. A delay per lane does not help: the slot that a delayed lane leaves free goes to
+//! the next lane in the queue at the same moment. So there is one limit for the whole slow pool. It is twice the rate
+//! at which the pool's slots can turn over, so that it limits bursts only.
 
 use std::time::Duration;
 
 use redrive_core::Latency;
 
-/// No limit while attempts are shorter than this on average: a burst that overloads this machine makes healthy lanes slow, too.
+/// No limit while attempts are shorter than this on average: a burst that overloads this machine also makes healthy
+/// lanes slow.
 const LONG: Duration = Duration::from_secs(1);
 /// Starts are granted in portions of this length: a claim of one task costs nearly as much as a claim of twenty.
 const PORTION: Duration = Duration::from_millis(20);
@@ -29,7 +30,7 @@ pub(crate) struct StartRate {
 }
 
 impl StartRate {
-    /// For slow lanes that may hold so many slots together.
+    /// For slow lanes that may hold this many slots together.
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).max(1);
         StartRate { capacity, slot_time: Latency::default(), booked: Duration::ZERO }
@@ -40,7 +41,7 @@ impl StartRate {
         self.slot_time.record(held);
     }
 
-    /// How many may start now.
+    /// How many attempts may start now.
     pub(crate) fn starts(&self, now: Duration) -> usize {
         let spacing = self.spacing();
         match now.checked_sub(self.booked) {
@@ -53,17 +54,17 @@ impl StartRate {
         }
     }
 
-    /// When the next portion may start, if what may start now has been granted: always after `now`.
+    /// When the next portion may start, once what may start now has been granted: always after `now`.
     pub(crate) fn next_portion(&self, now: Duration) -> Duration {
         self.booked.max(now) + PORTION
     }
 
-    /// Counts starts.
+    /// Counts starts against the limit.
     pub(crate) fn take(&mut self, starts: usize, now: Duration) {
         self.booked = self.booked.max(now.saturating_sub(PORTION)) + self.time_of(starts);
     }
 
-    /// Takes starts back that were counted and not made.
+    /// Takes back starts that were counted and not made.
     pub(crate) fn give_back(&mut self, starts: usize) {
         self.booked = self.booked.saturating_sub(self.time_of(starts));
     }
@@ -72,7 +73,7 @@ impl StartRate {
         self.spacing() * u32::try_from(starts).unwrap_or(u32::MAX)
     }
 
-    /// From one start to the next: half of what the slots turn over in.
+    /// The time between two starts: half of the time in which the slots turn over.
     fn spacing(&self) -> Duration {
         let slot_time = self.slot_time.estimate();
         if slot_time < LONG { Duration::ZERO } else { (slot_time / 2 / self.capacity).min(WIDEST) }

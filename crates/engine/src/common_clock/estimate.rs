@@ -1,23 +1,22 @@
-//! What a process knows of the shared store's clock, and what a further reading of it means. Pure: readings come in, nothing
-//! is asked here.
+//! Estimate of the shared store's clock from readings of it. Pure: readings are arguments, nothing is read here.
 //!
-//! An offset is a time on the epoch minus this process's elapsed time, both in microseconds: constant for as long as neither
-//! clock is set. A reading is as uncertain as half of the time that it took, and becomes more so with age, because two clocks
-//! do not run at quite the same speed.
+//! An offset is a time since the epoch minus this process's elapsed time, both in microseconds. It is constant for as
+//! long as neither clock is set. The error of a reading is half of the time that it took. It grows with age, because
+//! two clocks do not run at exactly the same speed.
 //!
-//! A store's clock that is suddenly elsewhere (another server took over, it was set by hand) would send tasks early or end them if
-//! it were followed at once. It is followed if the machine's own clock agrees with it, or if the step is short and it stays; until
-//! then the process claims nothing.
+//! A step of the store's clock (another server took over, it was set by hand) would send tasks early or end them if it
+//! were followed at once. It is followed if the machine's own clock agrees with it, or if the step is short and lasts.
+//! Until then the process claims nothing.
 
 use std::time::Duration;
 
 use redrive_core::Timestamp;
 
-/// The most uncertain a process may be of the time and still claim tasks, unless its leases are short.
+/// The largest error of the time with which a process claims tasks, unless its leases are short.
 const MAX_ERROR: Duration = Duration::from_millis(500);
-/// How fast two clocks drift apart at most, in millionths.
+/// The highest rate at which two clocks drift apart, in millionths.
 const DRIFT_PPM: u32 = 200;
-/// Differences up to this are followed at once; a machine's clock that differs by more is reported.
+/// Differences up to this are followed at once; a larger difference of the machine's clock is reported.
 pub(crate) const SMALL: Duration = Duration::from_secs(1);
 /// A step of the store's clock up to this is followed once the clock has kept to it for [`STEP_LASTS`].
 const SHORT_STEP: Duration = Duration::from_secs(60);
@@ -29,7 +28,7 @@ pub(crate) struct Reading {
     /// In microseconds.
     offset: i64,
     error: Duration,
-    /// By this process's elapsed time.
+    /// In this process's elapsed time.
     at: Duration,
 }
 
@@ -37,7 +36,7 @@ impl Reading {
     /// The store's clock showed `shown` at a moment between `asked` and `answered`, in elapsed time.
     pub(crate) fn new(shown: Timestamp, asked: Duration, answered: Duration) -> Self {
         let half = answered.saturating_sub(asked) / 2;
-        // What is shown was cut off to whole milliseconds.
+        // The shown time was truncated to whole milliseconds.
         let rounding = Duration::from_micros(500);
         let shown = micros(Duration::from_millis(shown.as_millis())).saturating_add(micros(rounding));
         Reading { offset: shown.saturating_sub(micros(asked + half)), error: half + rounding, at: answered }
@@ -51,31 +50,31 @@ impl Reading {
         Duration::from_micros(self.offset.abs_diff(other.offset))
     }
 
-    /// Whether both can be right.
+    /// Whether both readings can be right.
     fn agrees_with(&self, later: &Reading) -> bool {
         self.distance(later) <= self.error_at(later.at).saturating_add(later.error)
     }
 }
 
-/// The most uncertain a process may be of the time with this margin of its leases: two processes that are wrong in opposite
-/// directions must still agree about the end of one.
+/// The largest error of the time with which a process claims tasks, with this margin of its leases: two processes whose
+/// errors have opposite signs must still agree about the end of a lease.
 pub(crate) fn max_error(lease_margin: Duration) -> Duration {
     MAX_ERROR.min(lease_margin / 5)
 }
 
-/// What is known of the store's clock.
+/// The estimate of the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockEstimate {
-    /// It has not been read yet.
+    /// The clock has not been read yet.
     Nothing,
-    /// Where it is.
+    /// The clock was read, and this reading counts.
     Time(Reading),
-    /// It was at `from`, and shows another time since.
+    /// The clock was at `from`, and has shown another time since `since`.
     Stepped { from: Reading, to: Reading, since: Duration },
 }
 
 impl ClockEstimate {
-    /// What is known after another reading. `wall` is the offset of the machine's own clock.
+    /// The estimate after another reading. `wall` is the offset of the machine's own clock.
     pub(crate) fn after(self, reading: Reading, wall: i64, max_error: Duration) -> ClockEstimate {
         let is_useless = reading.error > max_error;
         match self {
@@ -84,7 +83,7 @@ impl ClockEstimate {
                 ClockEstimate::Time(if reading.error <= known.error_at(reading.at) { reading } else { known })
             }
             ClockEstimate::Time(_) | ClockEstimate::Stepped { .. } if is_useless => self,
-            // What is old is uncertain by what two clocks drift apart, and not by more.
+            // The error of an old reading is the drift of two clocks, and not more.
             ClockEstimate::Time(known)
                 if known.distance(&reading) <= SMALL.saturating_add(known.error_at(reading.at)) =>
             {
@@ -104,8 +103,8 @@ impl ClockEstimate {
         }
     }
 
-    /// The offset of the time that the process works on, in microseconds: the earliest that the reading allows, so that nothing
-    /// is sent, ended or taken over before its time.
+    /// The offset of the time that the process works on, in microseconds. It is the earliest that the reading allows,
+    /// so that nothing is sent, ended or taken over early.
     pub(crate) fn offset(&self) -> Option<i64> {
         match self {
             ClockEstimate::Nothing => None,
@@ -123,7 +122,7 @@ impl ClockEstimate {
         }
     }
 
-    /// Whether that time is good enough to claim tasks by.
+    /// Whether the estimate is good enough to claim tasks.
     pub(crate) fn is_certain(&self, at: Duration, max_error: Duration) -> bool {
         matches!(self, ClockEstimate::Time(known) if known.error_at(at) <= max_error)
     }
@@ -145,7 +144,7 @@ mod tests {
     const EPOCH: u64 = 1_800_000_000_000;
     const HOUR: i64 = 3_600_000;
 
-    /// The store's clock, `ahead` ms of the right time, read at a second, with an answer after `took` ms.
+    /// A reading at `second` of a store's clock that is `ahead` ms of the right time; its answer took `took` ms.
     fn read(second: u64, ahead: i64, took: u64) -> Reading {
         let asked = Duration::from_secs(second);
         let answered = asked + Duration::from_millis(took);
@@ -158,7 +157,7 @@ mod tests {
         (EPOCH as i64 + ahead) * 1_000
     }
 
-    /// By how many milliseconds what is known after a reading of 2 ms is ahead of the right time; it is a millisecond behind
+    /// By how many milliseconds the estimate is ahead of the right time, after a reading of 2 ms; it is 1 ms behind
     /// what was read.
     fn ahead(known: ClockEstimate) -> i64 {
         (known.offset().unwrap() - wall(0)) / 1_000 + 1
@@ -255,7 +254,7 @@ mod tests {
         let stepped = stepped.after(read(10, 30_000, 2), wall(HOUR), MAX_ERROR);
         assert!(!certain(stepped, 10));
         assert_eq!(ahead(stepped.after(read(15, 30_000, 2), wall(HOUR), MAX_ERROR)), 30_000);
-        // One that wanders does not last.
+        // A step that changes again does not last.
         let elsewhere =
             stepped.after(read(14, 40_000, 2), wall(HOUR), MAX_ERROR).after(read(16, 40_000, 2), wall(HOUR), MAX_ERROR);
         assert_eq!((ahead(elsewhere), elsewhere.step()), (0, Some(40_000)));

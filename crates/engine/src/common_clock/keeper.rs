@@ -1,4 +1,4 @@
-//! Reads the shared store's clock with every heartbeat, and reports what is wrong with the clocks, once.
+//! Keeper: reads the shared store's clock with every heartbeat, and reports each problem of the clocks once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{ClockState, CommonClock};
 use crate::events::{Events, Report};
 use crate::shared::{Phase, Shared};
 
-/// How soon the store's clock is read again while the time is not certain.
+/// How soon the store's clock is read again while the time is uncertain.
 const UNCERTAIN_READ_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until no attempt is left.
@@ -30,7 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// What was reported last: whether the machine's clock is off, and why nothing is claimed.
+/// The last report: whether the machine's clock is off, and why nothing is claimed.
 type Reported = (bool, Option<Uncertain>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
-//! The time that all processes over one store agree on.
+//! Common clock: the time that all processes over one store agree on.
 //!
-//! On a shared store that is the store's own time: this process's elapsed time plus an offset that is measured at the start and
-//! with every heartbeat. What the machine's clock shows, and whether it is set while the process runs, changes nothing. On a
-//! store of its own there are no other nodes, and the time is the injected clock's.
+//! On a shared store it is the store's own time: this process's elapsed time plus an offset that is measured at the
+//! start and with every heartbeat. The machine's clock has no effect, also if it is set while the process runs. On an
+//! exclusive store there are no other nodes, and the time is the injected clock's.
 //!
 //! | file | its job |
 //! | --- | --- |
 //! | `estimate` | what readings of the store's clock mean: pure |
-//! | `keeper` | reads it again and again, and reports what is wrong with the clocks |
+//! | `keeper` | reads the store's clock periodically, and reports problems of the clocks |
 
 mod estimate;
 pub(crate) mod keeper;
@@ -28,7 +28,7 @@ use estimate::{ClockEstimate, Reading, micros, offset};
 const FIRST_READINGS: usize = 20;
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How often the store's clock is read in a row while no answer is quick.
+/// How often the store's clock is read in a row until an answer is quick.
 const READINGS: usize = 4;
 const QUICK: Duration = Duration::from_millis(1);
 
@@ -38,15 +38,15 @@ pub struct CommonClock {
     is_shared: bool,
     max_error: OnceLock<Duration>,
     known: Mutex<ClockEstimate>,
-    /// Of the time that this process works on, in microseconds; see `estimate`.
+    /// The offset of the time that this process works on, in microseconds; see `estimate`.
     offset: AtomicI64,
     is_certain: Watched<bool>,
 }
 
-/// What is to be said of this process's clocks.
+/// The state of this process's clocks, for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockState {
-    /// Whether the time is known well enough to claim tasks.
+    /// Whether the time is certain enough to claim tasks.
     pub is_certain: bool,
     /// By how many milliseconds the machine's clock is ahead of the time that the process works on.
     pub ahead_ms: i64,
@@ -55,14 +55,14 @@ pub struct ClockState {
 }
 
 impl ClockState {
-    /// Whether the machine's clock differs by more than a second.
+    /// Whether the machine's clock differs by more than 1 s.
     pub fn is_machine_off(&self) -> bool {
         self.ahead_ms.unsigned_abs() > estimate::SMALL.as_millis() as u64
     }
 }
 
 impl CommonClock {
-    /// The time of this store. Before it has been read, it is what `local` shows.
+    /// The time of this store. Before the store's clock has been read, it is what `local` shows.
     pub fn new(local: Arc<dyn Clock>, store: &dyn Store) -> Arc<Self> {
         let is_shared = store.shared().is_some();
         Arc::new(CommonClock {
@@ -75,7 +75,7 @@ impl CommonClock {
         })
     }
 
-    /// The present moment.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         if !self.is_shared {
             return self.local.now();
@@ -94,19 +94,19 @@ impl CommonClock {
         self.local.sleep(wait)
     }
 
-    /// What there is to say of the clocks.
+    /// The state of the clocks.
     pub fn state(&self) -> ClockState {
         let (ours, machines) = (self.now().as_millis() as i64, self.local.wall().as_millis() as i64);
         let stepped_ms = self.known().step();
         ClockState { is_certain: self.is_certain(), ahead_ms: machines.saturating_sub(ours), stepped_ms }
     }
 
-    /// Whether the time is known well enough to claim tasks.
+    /// Whether the time is certain enough to claim tasks.
     pub(crate) fn is_certain(&self) -> bool {
         self.is_certain.get()
     }
 
-    /// Ends once it is.
+    /// Waits until the time is certain enough to claim tasks.
     pub(crate) async fn certain(&self) {
         self.is_certain.until(|is_certain| is_certain).await;
     }
@@ -137,7 +137,7 @@ impl CommonClock {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the store's clock, again if the answer took long: what is known is as good as the quickest answer.
+    /// Reads the store's clock, again if the answer took long: the estimate is as good as the quickest answer.
     async fn read_well(&self, store: &dyn Shared) -> Result<(), Error> {
         for _ in 0..READINGS {
             let asked = self.local.elapsed();
@@ -149,7 +149,7 @@ impl CommonClock {
         Ok(())
     }
 
-    /// Reads the store's clock once more.
+    /// Reads the store's clock once.
     async fn read(&self, store: &dyn Shared) -> Result<(), Error> {
         let asked = self.local.elapsed();
         let shown = store.time().await?;
@@ -169,7 +169,7 @@ impl CommonClock {
         self.review();
     }
 
-    /// Whether the time is still certain: an old reading is not.
+    /// Updates whether the time is certain: an old reading is not.
     fn review(&self) {
         let is_certain = !self.is_shared || self.known().is_certain(self.local.elapsed(), self.max_error());
         if is_certain != self.is_certain.get() {

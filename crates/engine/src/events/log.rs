@@ -1,6 +1,6 @@
 //! The engine's log lines. Each event has at most one.
 //!
-//! Lines have fields, and never a body, a token or a secret. What happens to every task without a failure is at the level
+//! Lines have fields, and never a body, a token or a secret. Events of every task that are no failures are at the level
 //! `debug`.
 
 use redrive_core::{Attempt, Reason, Task};
@@ -8,7 +8,7 @@ use redrive_core::{Attempt, Reason, Task};
 use super::{EndedBy, Event, Report, Sink};
 use crate::common_clock::ClockState;
 
-/// Writes the log.
+/// The sink that writes the log.
 #[derive(Debug)]
 pub(super) struct Log;
 
@@ -88,7 +88,7 @@ fn overdue(task: &Task) {
     );
 }
 
-/// The alert of rule R-8: a watch on this log event learns of every dead letter.
+/// The alert of rule R-8: this log event is written for every dead letter.
 fn dead_letter(task: &Task) {
     tracing::error!(
         alert = "dead-letter",

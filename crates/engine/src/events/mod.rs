@@ -1,8 +1,7 @@
-//! What happens in the engine, as typed events: each is emitted in one place, and everything that tells people or programs
-//! about it is a [`Sink`].
+//! Typed events of the engine. Each is emitted in one place, and delivered to every [`Sink`].
 //!
-//! Sinks are called synchronously, on the path of every task, so they only count or write a log line. A view that follows
-//! live must read from a bounded buffer that a sink fills, and be told what it missed. Alerts of dead letters do not depend
+//! Sinks are called synchronously, on the path of every task, so they only count or write a log line. A live view must
+//! read from a bounded buffer that a sink fills, with a count of what was dropped. Alerts of dead letters do not depend
 //! on sinks: they come from durable notes in the store (`announcer`), which emit [`Event::DeadLetter`].
 //!
 //! `log` is the sink that writes the engine's log lines.
@@ -20,14 +19,14 @@ use crate::common_clock::ClockState;
 use crate::slots::NoSlot;
 use log::Log;
 
-/// Something that happened.
+/// An event of the engine.
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
     /// A new task was stored.
     Accepted(&'a Task),
     /// An attempt was claimed: it is counted and durable, and not sent yet.
     Claimed(&'a ClaimedTask),
-    /// The first byte of an attempt left.
+    /// The first byte of an attempt was sent.
     Sent(Sent<'a>),
     /// An attempt was made and has an outcome; nothing of it is stored yet.
     AttemptEnded(&'a Task, &'a Attempt),
@@ -37,11 +36,11 @@ pub enum Event<'a> {
     Retried(&'a Task, Timestamp),
     /// The end of a claim was not stored, because the lease was lost.
     LeaseLost(&'a Task),
-    /// The lease of an attempt ran out, and this process settles it.
+    /// The lease of an attempt expired, and this process settles it.
     TakenOver(&'a Task),
     /// A lane with due work gets no slot.
     HeldBack(&'a Lane, HoldReason),
-    /// A task ended in this status. The task is as it was before, if an attempt ended it.
+    /// A task ended in this status. If an attempt ended it, the task is as it was before.
     Ended(&'a Task, Status, EndedBy),
     /// A task ended as a dead letter: this is its alert. It may be raised more than once.
     DeadLetter(&'a Task),
@@ -49,16 +48,16 @@ pub enum Event<'a> {
     PolicyUnavailable(&'a Task, &'a dyn Display),
     /// The policy of a claimed task is damaged or gone: the task ends.
     PolicyLost(&'a Task, &'a dyn Display),
-    /// The stored body of a claimed task cannot be read now: the task waits. With the number of such tasks since this was
-    /// last reported, if it is time to report it.
+    /// The stored body of a claimed task cannot be read now: the task waits. The number counts such tasks since the
+    /// last report; it is `None` if no report is due.
     BodyUnavailable(&'a Task, Option<u64>, &'a dyn Display),
     /// A loop of the engine ended or panicked.
     LoopFailed(&'static str),
-    /// The engine reports about its own work, and not about one task.
+    /// A report about the engine's own work, not about one task.
     Report(Report<'a>),
 }
 
-/// An attempt whose first byte left.
+/// An attempt whose first byte was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
     /// The task's lane.
@@ -114,9 +113,9 @@ pub enum Report<'a> {
     StoreCallFailed(&'static str, &'a dyn Display),
     /// An outage of the store began with this call.
     StoreOutageBegan(&'static str, &'a dyn Display),
-    /// The outage goes on; so many calls have failed.
+    /// The outage goes on; this many calls have failed.
     StoreOutageGoesOn(u64, &'static str, &'a dyn Display),
-    /// The outage is over; so many calls had failed in so much time.
+    /// The outage is over; this many calls failed in this time.
     StoreOutageEnded(u64, Duration),
     /// This many dead letters were found whose alert had not been raised.
     AlertsFound(usize),
@@ -124,13 +123,13 @@ pub enum Report<'a> {
     AlertsUnconfirmed(usize, &'a dyn Display),
     /// This many tasks passed their deadline before this process looked for the first time.
     OverdueAtStart(usize),
-    /// An attempt could not be settled; its lease will run out.
+    /// An attempt could not be settled; its lease will expire.
     Unsettled(TaskId, &'a dyn Display),
     /// A pass of the cleaner removed this many tasks.
     Cleaned(usize),
     /// A pass of the cleaner failed.
     CleaningFailed(&'a dyn Display),
-    /// Stored bodies are not collected, because this is not the location that they are kept in.
+    /// Stored bodies are not collected, because this is not the location where they are kept.
     WrongBodyLocation(&'a dyn Display),
     /// A pass of the collector deleted this many stored bodies.
     BodiesDeleted(usize),
@@ -144,32 +143,32 @@ pub enum Report<'a> {
     UploadsNotDeleted(&'a dyn Display),
     /// The store's clock could not be read.
     ClockUnread(&'a dyn Display),
-    /// The machine's clock is off, or right again; with whether the store is shared.
+    /// The machine's clock is off, or right again. The flag is whether the store is shared.
     MachineClock(ClockState, bool),
     /// The time that the engine works on became certain or uncertain.
     CommonTime(ClockState),
-    /// This process could not say that it leaves.
+    /// This process could not announce that it leaves.
     LeavingFailed(&'a dyn Display),
     /// The grace of a stop is over; this many attempts are given up.
     AttemptsGivenUp(usize),
     /// The store does not answer during a stop.
     StoreSilent(&'static str),
-    /// A caller went away before its answer.
+    /// A caller was gone before its answer.
     CallerGone,
 }
 
-/// Tells people or programs of events. Called on the path of every task: it must be quick and must not block.
+/// Receives events. Called on the path of every task: it must be quick and must not block.
 pub trait Sink: Send + Sync + 'static {
-    /// Takes note of an event.
+    /// Handles an event.
     fn on(&self, event: &Event<'_>);
 }
 
-/// Where the engine emits its events. Cheap to clone.
+/// Emits the engine's events to all sinks. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Events(Arc<[Arc<dyn Sink>]>);
 
 impl Events {
-    /// Events for the log and for these sinks.
+    /// Emits to the log and to these sinks.
     pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
         let log: Arc<dyn Sink> = Arc::new(Log);
         Events(std::iter::once(log).chain(sinks).collect())

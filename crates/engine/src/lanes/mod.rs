@@ -1,15 +1,15 @@
 //! Lanes: one tenant's work for one dependency, the unit of queueing, fairness and protection.
 //!
-//! This is where the three concepts meet, behind one lock: the *schedule* says which lane has due work and whose turn it is,
-//! *admission* how much each may have now, and the *slots* what is on the wire. A lane in memory is a few words; its backlog
-//! stays in the store. All of it is an index and can be rebuilt from the store at any moment.
+//! Three concepts are combined here, behind one lock: the *schedule* (which lane has due work and claims next),
+//! *admission* (how much each lane may use now) and the *slots* (what is on the wire). A lane in memory is a few words;
+//! its backlog stays in the store. All of it is an index and can be rebuilt from the store at any time.
 //!
 //! | file | its job |
 //! | --- | --- |
 //! | `mod` | what the claimer, the submits and the attempts call |
-//! | `state` | the lanes under the lock, and where each belongs |
-//! | `names` | numbers for lanes and tenants; forgets the ones that were idle for longest |
-//! | `reservation` | a task's place in its lane, from its claim until it is settled |
+//! | `state` | the lanes under the lock, and the placement of each after a change |
+//! | `names` | numbers for lanes and tenants; forgets the lanes that were idle for longest |
+//! | `reservation` | what a claimed task holds of its lane's capacity until it is settled |
 
 mod names;
 mod reservation;
@@ -33,26 +33,26 @@ use crate::options::Options;
 use crate::slots::Room;
 use state::{Now, State};
 
-/// How long due work may wait before new tasks have to queue up behind it.
+/// How long due work may wait before new tasks have to queue behind it.
 const FRESH: Duration = Duration::from_secs(1);
-/// What a claimed task takes in memory beside its headers and its body, about.
+/// What a claimed task takes in memory beside its headers and its body, approximately.
 const TASK_BYTES: usize = 1_024;
 
-/// All lanes with work, and the latest ones without.
+/// All lanes with work, and the most recent ones without.
 pub(crate) struct Lanes {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     events: Events,
-    /// Rings when a lane may have come to its turn.
+    /// Notified when a lane may be ready to claim.
     changed: Notify,
 }
 
-/// When the claimer has to look again, if nothing rings before.
+/// When the claimer has to look again without a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextLook {
-    /// A lane waits for its turn.
+    /// A lane is ready to claim.
     Now,
-    /// At this moment on the wall, or at this elapsed time, whichever comes first.
+    /// At this wall-clock time, or at this elapsed time, whichever comes first.
     At(Option<Timestamp>, Option<Duration>),
 }
 
@@ -77,7 +77,7 @@ impl Lanes {
         Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, events, changed: Notify::new() })
     }
 
-    /// A reservation for a new task that is due now, if its lane has room and nothing older is waiting for it. `is_last` says that
+    /// Reserves room for a new task that is due now, if its lane has room and no older task waits for it. `is_last`:
     /// the task has no second attempt.
     pub(crate) fn reserve(self: &Arc<Self>, lane: &Lane, request: &Request, is_last: bool) -> Option<Reservation> {
         let bytes = bytes(request);
@@ -90,7 +90,7 @@ impl Lanes {
                 false => state.reserve(id, is_last, now),
             };
             let Some(room) = room else {
-                // If the task is not kept after all, the lane has nothing.
+                // If the task is not stored after all, the lane has nothing.
                 state.place(id, now);
                 return None;
             };
@@ -99,7 +99,8 @@ impl Lanes {
         })
     }
 
-    /// Notes that a task of this class of the lane is due at `due`. Says whether none was known that is due as early.
+    /// Notes that a task of this class of the lane is due at `due`. Returns whether that is earlier than what was
+    /// known.
     pub(crate) fn note_due(&self, lane: &Lane, class: Class, due: Timestamp) -> bool {
         self.with(|state, now| {
             let id = state.id(lane);
@@ -111,7 +112,8 @@ impl Lanes {
         })
     }
 
-    /// Forgets what is due in every lane, as if this index had been lost; attempts under way keep their reservations.
+    /// Discards the due times of every lane, as if this index had been lost; attempts in flight keep their
+    /// reservations.
     pub(crate) fn forget_due(&self) {
         self.with(|state, now| {
             state.schedule.forget();
@@ -119,8 +121,8 @@ impl Lanes {
         });
     }
 
-    /// Takes the next lanes whose turn it is, each with the room that it gets; the room is taken until
-    /// [`Lanes::claimed`] or [`Lanes::claim_failed`] says what became of the claim.
+    /// Takes the next lanes that are ready to claim, each with the room that it gets. The room is held until
+    /// [`Lanes::claimed`] or [`Lanes::claim_failed`] reports the result of the claim.
     pub(crate) fn take_turns(&self, lease: LeaseTerms) -> Option<(Turns, ClaimRequest)> {
         self.with(|state, now| {
             let turns = state.take_turns(now);
@@ -129,7 +131,7 @@ impl Lanes {
         })
     }
 
-    /// Ends turns with what the store answered after `took`: every claimed task gets its reservation.
+    /// Ends turns with the store's answer, which came after `took`: every claimed task gets its reservation.
     pub(crate) fn claimed(
         self: &Arc<Self>,
         turns: &Turns,
@@ -140,13 +142,13 @@ impl Lanes {
         let mut claimed = claimed.into_iter().peekable();
         let mut reserved = Vec::with_capacity(claimed.len());
         self.with(|state, now| {
-            // One that found nothing wrote nothing, and says nothing of what a commit takes.
+            // A claim that found nothing wrote nothing, so it is no measure of a commit.
             if claimed.peek().is_some() {
                 state.horizon.record(took, now.elapsed);
             }
             for (at, (room, &id)) in turns.rooms.iter().zip(&turns.lanes).enumerate() {
-                // A store may have a task under another class than its attempts say, if an older program wrote it: the
-                // last room of a lane takes what is left of it.
+                // An older program may have stored a task under another class than its attempts imply: the last room of
+                // a lane takes the tasks that are left.
                 let is_last = turns.lanes.get(at + 1) != Some(&id);
                 let is_of = |claimed: &ClaimedTask| {
                     claimed.task.lane == room.lane && (is_last || class_of(claimed) == room.class)
@@ -166,7 +168,7 @@ impl Lanes {
         reserved
     }
 
-    /// Ends turns whose claim failed: the lanes have as much due as before.
+    /// Ends turns whose claim failed: the lanes have the same due work as before.
     pub(crate) fn claim_failed(&self, turns: &Turns) {
         self.with(|state, now| {
             for (room, &id) in turns.rooms.iter().zip(&turns.lanes) {
@@ -176,23 +178,23 @@ impl Lanes {
         });
     }
 
-    /// When the claimer has to look again, if nothing rings before.
+    /// When the claimer has to look again without a notification.
     pub(crate) fn next_look(&self) -> NextLook {
         self.with(|state, _| state.next_look())
     }
 
-    /// Ends when a lane may have come to its turn since the last call.
+    /// Waits until a lane may have become ready to claim since the last call.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What a call of this lane's dependency has been taking lately; zero if nothing is known.
+    /// The recent latency of calls to this lane's dependency; zero if it is unknown.
     pub(crate) fn estimate(&self, lane: &Lane) -> Duration {
         let elapsed = self.clock.elapsed();
         self.lock().estimate(lane, elapsed)
     }
 
-    /// Changes the lanes, and lets the claimer look if it has to do so sooner than before.
+    /// Changes the lanes, and wakes the claimer if it has to look sooner than before.
     fn with<R>(&self, change: impl FnOnce(&mut State, Now) -> R) -> R {
         let now = Now { wall: self.clock.now(), elapsed: self.clock.elapsed() };
         let mut state = self.lock();
@@ -217,12 +219,12 @@ impl Lanes {
     }
 }
 
-/// The class that a claimed task was claimed from: its attempt is counted already.
+/// The class that a claimed task was claimed from: its attempt is already counted.
 fn class_of(claimed: &ClaimedTask) -> Class {
     if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
 }
 
-/// What a task takes in memory while it is claimed, about.
+/// What a task takes in memory while it is claimed, approximately.
 fn bytes(request: &Request) -> usize {
     let body = match &request.body {
         Body::Inline(bytes) => bytes.len(),

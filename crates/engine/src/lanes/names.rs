@@ -1,7 +1,7 @@
-//! Numbers for lanes and tenants, so that what is counted per lane is found without its name.
+//! Numbers for lanes and tenants, so that counters per lane are found by index instead of by name.
 //!
-//! A lane without work is remembered for a while, for what its calls have been taking; the ones that were idle for longest
-//! are forgotten.
+//! A lane without work is remembered for a while, to keep the measured latency of its calls. The lanes that were idle
+//! for longest are forgotten.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,14 +21,14 @@ pub(super) struct Names {
     unused_lanes: Vec<LaneId>,
     tenants: HashMap<TenantId, Tenant>,
     unused_tenants: Vec<TenantKey>,
-    /// Lanes without work, the one that has been so for longest first.
+    /// Lanes without work, the one that has been idle for longest first.
     idle: VecDeque<LaneId>,
 }
 
 #[derive(Debug)]
 struct Named {
     lane: Lane,
-    /// Whether it stands in `Names::idle`.
+    /// Whether the lane is in `Names::idle`.
     is_remembered: bool,
 }
 
@@ -50,7 +50,7 @@ impl Names {
         self.ids.get(lane).copied()
     }
 
-    /// Gives the lane, which has none, a number.
+    /// Gives a number to the lane, which has none.
     pub(super) fn add(&mut self, lane: &Lane) -> NewLane {
         let id = self.unused_lanes.pop().unwrap_or(self.lanes.len());
         let named = Some(Named { lane: lane.clone(), is_remembered: false });
@@ -72,7 +72,7 @@ impl Names {
         self.lanes.get(id)?.as_ref().map(|named| &named.lane)
     }
 
-    /// Remembers a lane that has become idle; answers the one that it takes the place of, which may have work again.
+    /// Remembers a lane that has become idle. Returns the lane that it replaces, which may have work again.
     pub(super) fn remember(&mut self, id: LaneId) -> Option<LaneId> {
         let named = self.lanes.get_mut(id)?.as_mut()?;
         if std::mem::replace(&mut named.is_remembered, true) {
@@ -84,7 +84,7 @@ impl Names {
         Some(oldest)
     }
 
-    /// Forgets a lane that is not remembered any more.
+    /// Forgets a lane that is no longer remembered.
     pub(super) fn forget(&mut self, id: LaneId) {
         let Some(Named { lane, .. }) = self.lanes.get_mut(id).and_then(Option::take) else { return };
         self.ids.remove(&lane);

@@ -1,4 +1,4 @@
-//! A task's place in its lane, from its claim until it is settled.
+//! Reservation: what a claimed task holds of its lane's capacity, until it is settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::admission::pace::AttemptEnd;
 use crate::schedule::LaneId;
 use crate::slots::{Number, Room};
 
-/// A claimed task's place in its lane. Dropping it gives everything back that the task holds.
+/// What a claimed task holds of its lane's capacity. Dropping it gives everything back.
 pub(crate) struct Reservation {
     lanes: Arc<Lanes>,
     lane: LaneId,
@@ -23,13 +23,13 @@ pub(crate) struct Reservation {
 enum Hold {
     /// Claimed ahead of a slot.
     Ahead,
-    /// Waits for a slot under this number.
+    /// Waits for a slot, under this number.
     Waiting(Number, oneshot::Receiver<()>),
-    /// A slot.
+    /// Holds a slot.
     Slot,
-    /// A slot, and the attempt with this number is on the wire.
+    /// Holds a slot, and the attempt with this number is on the wire.
     Wire(Number),
-    /// Nothing: the attempt has ended.
+    /// Holds nothing: the attempt has ended.
     Ended,
 }
 
@@ -40,7 +40,7 @@ impl Reservation {
         Reservation { lanes: lanes.clone(), lane, hold, bytes }
     }
 
-    /// Whether the attempt may go on the wire.
+    /// Whether the task holds a slot: its attempt may be sent.
     pub(crate) fn has_slot(&mut self) -> bool {
         if let Hold::Waiting(number, _) = self.hold
             && self.lanes.with(|state, _| state.slots.is_granted(self.lane, number))
@@ -50,16 +50,16 @@ impl Reservation {
         matches!(self.hold, Hold::Slot)
     }
 
-    /// Gives the slot to others of the lane until the task asks for one again, if the lane's slots turn over quickly: a task
-    /// that is held until it is due sends nothing.
+    /// Lends the slot to other tasks of the lane until this one wants a slot again, if the lane's slots turn over
+    /// quickly: a task that is held until it is due sends nothing.
     pub(crate) fn lend_slot(&mut self) {
         if matches!(self.hold, Hold::Slot) && self.lanes.with(|state, now| state.slots.lend(self.lane, now.elapsed)) {
             self.hold = Hold::Ahead;
         }
     }
 
-    /// Waits for a slot, behind the tasks of the lane that were there before. Cancel safe: a slot that was given while this
-    /// was dropped is the reservation's all the same.
+    /// Waits for a slot, behind the lane's tasks that began to wait before. Cancel safe: a slot that was granted while
+    /// this was dropped still belongs to the reservation.
     pub(crate) async fn slot(&mut self) {
         if matches!(self.hold, Hold::Ahead) {
             self.hold = match self.lanes.with(|state, now| state.slots.want(self.lane, now.elapsed)) {
@@ -75,15 +75,15 @@ impl Reservation {
         }
     }
 
-    /// The attempt goes on the wire.
+    /// Notes that the attempt goes on the wire.
     pub(crate) fn begin(&mut self) {
         if matches!(self.hold, Hold::Slot) {
             self.hold = Hold::Wire(self.lanes.with(|state, now| state.slots.begin(self.lane, now.elapsed)));
         }
     }
 
-    /// The attempt has ended: the slot is free while its result is written down. `call` is what a call of the dependency
-    /// took, if that is known by it.
+    /// Notes that the attempt has ended: the slot is free while its result is stored. `call` is the latency of the
+    /// dependency, if the attempt measured it.
     pub(crate) fn end(&mut self, end: AttemptEnd, call: Option<Duration>) {
         let Hold::Wire(number) = self.hold else { return self.give_back() };
         self.hold = Hold::Ended;
@@ -96,7 +96,7 @@ impl Reservation {
         });
     }
 
-    /// Gives back the slot or the wait for one; what is in memory still counts.
+    /// Gives back the slot or the wait for one; the task's memory still counts.
     pub(crate) fn give_back(&mut self) {
         let one = |slots, ahead| Room { slots, ahead };
         let lane = self.lane;

@@ -1,4 +1,4 @@
-//! The lanes under the lock: the schedule, the slots, and where a lane belongs after a change.
+//! The lanes under the lock: the schedule, the slots, and the placement of a lane after a change.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::options::{Options, Steps};
 use crate::schedule::{LaneId, Schedule};
 use crate::slots::{Bounds, NoSlot, Room, Slots};
 
-/// What a lane asks for in its first turn. It asks for twice as much when it got all of that, and slowly for less when it did
-/// not, so that the slots that a claim reserves are not many more than it needs, and a late claim finds enough of them.
+/// How many tasks a lane requests in its first turn. It requests twice as many after it got all of them, and gradually
+/// fewer when it did not. So a claim reserves not many more slots than it needs, and a late claim finds enough of them.
 const FIRST_ASK: usize = 8;
 
-/// The present moment, on both clocks.
+/// The current time, on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
-    /// On the wall, which may jump: due times are in it.
+    /// Wall-clock time, which may jump: due times are in it.
     pub(super) wall: Timestamp,
-    /// Since some fixed point: slot times are in it.
+    /// Time since some fixed point: slot times are in it.
     pub(super) elapsed: Duration,
 }
 
@@ -38,24 +38,24 @@ pub(super) struct State {
     unsettled: usize,
     most_in_flight: usize,
     steps: Steps,
-    /// The lanes that were held back since the last events were emitted.
+    /// The lanes that were held back since events were last emitted.
     pub(super) held_back: Vec<(Lane, HoldReason)>,
 }
 
 #[derive(Debug, Clone)]
 struct LaneState {
-    /// Why it got no slot when it was last placed, if it got none.
+    /// Why the lane got no slot when it was last placed, if it got none.
     held_back: Option<HoldReason>,
-    /// What its calls have been taking, for the question whether one more fits before a deadline.
+    /// The latency of its calls, to decide whether one more fits before a deadline.
     calls: Latency,
     called_at: Duration,
-    /// How many tasks it asks for in its next turn.
+    /// How many tasks the lane requests in its next turn.
     ask: usize,
-    /// The next task may be claimed only into a slot: a claim without one found nothing that it may take.
+    /// The next task may be claimed only into a slot: a claim without one found no task that it may take.
     needs_slot: bool,
 }
 
-/// A claim under way: what is asked for, and the lanes that ask.
+/// A claim in progress: what is requested, and by which lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     pub(super) rooms: Vec<LaneRoom>,
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// The number of this lane, a new one if it has none.
+    /// The number of this lane; a new one if it has none.
     pub(super) fn id(&mut self, lane: &Lane) -> LaneId {
         if let Some(id) = self.names.find(lane) {
             return id;
@@ -111,7 +111,7 @@ impl State {
         new.id
     }
 
-    /// Puts a lane where it belongs after a change.
+    /// Places a lane after a change: waiting by time, queued for its turn, or set aside.
     pub(super) fn place(&mut self, lane: LaneId, now: Now) {
         let Some(due) = self.schedule.first_due(lane) else {
             self.schedule.set_aside(lane);
@@ -119,7 +119,7 @@ impl State {
             self.rest(lane);
             return;
         };
-        // As `next_look` reckons it, or the claimer would be told to look at once, again and again.
+        // The same limit as in `next_look`, otherwise the claimer would be woken at once, again and again.
         if now.wall < due.before(self.horizon.lead()) {
             self.slots.unreserve(lane, now.elapsed);
             self.schedule.wait(lane);
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// Notes why a lane with due work gets no slot, once for as long as the reason is the same.
+    /// Notes why a lane with due work gets no slot, once for as long as the reason stays the same.
     fn note_held(&mut self, lane: LaneId, reason: Option<HoldReason>) {
         let before = std::mem::replace(&mut self.lanes[lane].held_back, reason);
         if let (Some(reason), Some(name)) = (reason.filter(|_| before != reason), self.names.lane(lane)) {
@@ -153,14 +153,14 @@ impl State {
         }
     }
 
-    /// Room for one new task that is due now.
+    /// Takes room for one new task that is due now.
     pub(super) fn reserve(&mut self, lane: LaneId, is_last: bool, now: Now) -> Option<Room> {
         let one = self.slots.room_for_one(lane, is_last, &self.horizon, now.elapsed)?;
         self.slots.take(lane, one, now.elapsed);
         Some(one)
     }
 
-    /// Takes the next lanes whose turn it is, each with the room that it gets.
+    /// Takes the next lanes that are ready to claim, each with the room that it gets.
     pub(super) fn take_turns(&mut self, now: Now) -> Turns {
         let mut turns = Turns::default();
         let mut without_room = Vec::new();
@@ -170,7 +170,7 @@ impl State {
             let Some(lane) = self.schedule.next(due_by) else { break };
             let room = self.ask(lane, now);
             if room.is_none() {
-                // New tasks took what there was. Placed below: one that is not due yet would come again here.
+                // New tasks took the room. Placed below: a lane that is not due yet would be returned here again.
                 without_room.push(lane);
                 continue;
             }
@@ -192,8 +192,8 @@ impl State {
         ClaimRequest { rooms: turns.rooms.clone(), most: self.steps.claim, due_by, lease, now }
     }
 
-    /// Ends a turn of one class: `claimed` tasks were claimed, and `next_due` is what the store says is left. Answers the
-    /// room that each of them has; the rest is given back.
+    /// Ends a turn of one class: `claimed` tasks were claimed, and `next_due` is the due time that the store returned
+    /// for the rest. Returns the room of each claimed task; the rest is given back.
     pub(super) fn claimed(
         &mut self,
         lane: LaneId,
@@ -213,7 +213,7 @@ impl State {
         let claimable = now.wall.after(self.horizon.window());
         state.needs_slot = claimed == 0 && asked.slots == 0 && next_due.is_some_and(|due| due <= claimable);
         if let Some(due) = next_due {
-            // What was noted during the claim may be in the store's answer or not: the earlier of both is safe.
+            // A due time noted during the claim may be in the store's answer or not: the earlier of both is safe.
             self.schedule.note(lane, asked.class, due);
         }
         self.schedule.claimed(lane);
@@ -221,17 +221,17 @@ impl State {
         used
     }
 
-    /// A task holds neither a slot nor a wait for one any more, and is about to be settled.
+    /// Notes that a task holds neither a slot nor a wait for one any more, and is about to be settled.
     pub(super) fn ended(&mut self) {
         self.unsettled += 1;
     }
 
-    /// A task is settled, or left to the rescuer.
+    /// Notes that a task is settled, or left to the rescuer.
     pub(super) fn leave(&mut self) {
         self.unsettled = self.unsettled.saturating_sub(1);
     }
 
-    /// Whether nothing may be claimed, because the store does not keep up with what has ended.
+    /// Whether nothing may be claimed, because the store cannot keep up with the attempts that have ended.
     pub(super) fn is_full(&self) -> bool {
         self.unsettled >= self.most_in_flight
     }
@@ -247,8 +247,8 @@ impl State {
         }
     }
 
-    /// What a call of this lane's dependency has been taking lately. After [`ESTIMATE_FOR`] without a call nothing is
-    /// known: else one slow spell could turn away every later task with a short budget, and no call would be made that
+    /// The recent latency of calls to this lane's dependency. It expires after [`ESTIMATE_FOR`] without a call.
+    /// Otherwise one slow period could reject every later task with a short budget, and no call would be made that
     /// could show that the dependency has recovered.
     pub(super) fn estimate(&self, lane: &Lane, elapsed: Duration) -> Duration {
         self.names.find(lane).map_or(Duration::ZERO, |lane| {
@@ -257,7 +257,7 @@ impl State {
         })
     }
 
-    /// Notes what a call took.
+    /// Records the latency of a call.
     pub(super) fn record_call(&mut self, lane: LaneId, took: Duration, elapsed: Duration) {
         let LaneState { calls, called_at, .. } = &mut self.lanes[lane];
         if elapsed.saturating_sub(*called_at) > ESTIMATE_FOR {
@@ -275,14 +275,14 @@ impl State {
         (room, held)
     }
 
-    /// What the lane asks for in its turn: no more than it may have, and than it is likely to find.
+    /// How many tasks the lane requests in its turn: no more than it may have, and than it is likely to find.
     fn ask(&mut self, lane: LaneId, now: Now) -> Room {
         let (room, _) = self.room(lane, now);
         let slots = room.slots.min(self.lanes[lane].ask);
         Room { slots, ahead: room.ahead.min(self.lanes[lane].ask - slots) }
     }
 
-    /// Splits room between the classes that have something due: in halves, the larger one for what was due first.
+    /// Splits room between the classes that have due work: in halves, the larger one for the class that was due first.
     fn split(&self, lane: LaneId, room: Room, due_by: Timestamp) -> Vec<(Class, Room)> {
         let due = |class| self.schedule.due(lane, class).filter(|due| *due <= due_by);
         let (first, second) = match (due(Class::First), due(Class::Retry)) {
@@ -298,7 +298,7 @@ impl State {
         both.into_iter().filter(|(_, room)| !room.is_none()).collect()
     }
 
-    /// A lane without work is remembered for a while; the oldest are forgotten.
+    /// Remembers a lane without work for a while; the oldest are forgotten.
     fn rest(&mut self, lane: LaneId) {
         if !self.is_idle(lane) {
             return;
@@ -316,7 +316,7 @@ impl State {
     }
 }
 
-/// What is left in the room of a turn, by the store's answer.
+/// The due time of the tasks that remain in a turn's lane and class, from the store's answer.
 pub(super) fn left(lanes: &[LaneDue], at: usize, room: &LaneRoom) -> Option<Timestamp> {
     let is_of = |left: &&LaneDue| left.lane == room.lane && left.class == room.class;
     let left = lanes.get(at).filter(is_of).or_else(|| lanes.iter().find(is_of));

@@ -1,3 +1,5 @@
+//! Tests of the lanes, on a clock that the test sets.
+
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
@@ -10,7 +12,7 @@ use super::*;
 use crate::admission::pace::AttemptEnd;
 use crate::clock::Sleep;
 
-/// A clock that stands still until the test sets it.
+/// A clock that advances only when the test sets it.
 #[derive(Default)]
 struct Stopped(AtomicU64);
 
@@ -62,7 +64,7 @@ impl World {
         self.lanes.note_due(&lane(name), class, at(millis));
     }
 
-    /// Lets the lane make this many quick attempts, so that it is known as fast.
+    /// Makes this many quick attempts in the lane, so that it is known as fast.
     fn learn(&self, name: &str, attempts: usize) {
         for _ in 0..attempts {
             let mut reservation = self.begin(name);

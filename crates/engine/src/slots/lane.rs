@@ -1,4 +1,4 @@
-//! What one lane holds, waits for and is known by.
+//! One lane's entry: the slots that it holds, its tasks that wait, and its measurements.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,34 +9,34 @@ use super::{Number, TenantKey};
 use crate::admission::Pool;
 use crate::admission::pace::Pace;
 
-/// One lane's slots, tasks and figures.
+/// One lane's slots, tasks and measurements.
 #[derive(Debug)]
 pub(super) struct LaneSlots {
     pub(super) tenant: TenantKey,
-    /// Where what it holds is counted.
+    /// The pool in which its slots are counted.
     pub(super) pool: Pool,
     /// Slots that it holds: reserved, on the wire, or resting.
     pub(super) held: usize,
-    /// Of these, reserved for its next claim.
+    /// Of these, the slots reserved for its next claim.
     pub(super) reserved: usize,
     /// Tasks that are claimed, or about to be, without a slot.
     pub(super) unsent: usize,
     pub(super) bytes: usize,
-    /// The largest of its latest tasks in memory.
+    /// The size of the largest of its latest tasks in memory.
     pub(super) task_bytes: usize,
     pub(super) on_wire: BTreeMap<Number, Duration>,
     pub(super) waiting: VecDeque<(Number, oneshot::Sender<()>)>,
     pub(super) pace: Pace,
     pub(super) ages_at: Option<Duration>,
-    /// The most slots that it has held since it is slow, and the earliest start of its next attempt.
+    /// The most slots that it has held since it became slow, and the earliest start of its next attempt.
     pub(super) most_held: usize,
     pub(super) next_start: Duration,
-    /// When it is looked at again, if it is held back until its next start.
+    /// When it is looked at again, if it waits for its next start.
     pub(super) paced_until: Option<Duration>,
 }
 
 impl LaneSlots {
-    /// A lane of this tenant that holds nothing and of which nothing is known.
+    /// A lane of this tenant that holds nothing and is unknown.
     pub(super) fn new(tenant: TenantKey) -> Self {
         LaneSlots {
             tenant,

@@ -1,4 +1,4 @@
-//! How many more slots a lane may take, and why no more.
+//! Limits: how many more slots a lane may take, and the reason for the limit.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl Slots {
         let tasks = self.bytes_left(lane) / entry.task_bytes;
         match self.more_slots(lane, now)? {
             _ if self.bytes_left(lane) == 0 => Err(NoSlot::Memory),
-            // One that is larger than what is left may still come; after it the lane waits.
+            // One task that is larger than the memory that is left may still be claimed; after it the lane waits.
             slots => Ok(slots.min(tasks.max(1))),
         }
     }
@@ -28,7 +28,7 @@ impl Slots {
         share(entry.bytes, free, 1).min(share(of_tenant, free, TENANT_WEIGHT))
     }
 
-    /// How many more slots the lane may take now, for tasks that are in memory already; never zero.
+    /// How many more slots the lane may take now, for tasks that are already in memory; never zero.
     pub(super) fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, NoSlot> {
         let entry = &self.lanes[lane];
         let held = &self.tenants[entry.tenant].slots;
@@ -37,7 +37,7 @@ impl Slots {
         let free = self.slots.free(entry.pool, stuck);
         let of_pool = share(entry.held, free, 1);
         let of_tenant = share(held[entry.pool as usize], free, TENANT_WEIGHT);
-        // Of what is kept from fast lanes, every one of them still has its first slots.
+        // Every fast lane may have its first slots, also from the part that is kept from fast lanes.
         let first = match entry.pool {
             Pool::Fast => FIRST_SLOTS.saturating_sub(entry.held).min(self.slots.unheld()).min(limit),
             Pool::Unknown | Pool::Slow => 0,
@@ -76,7 +76,7 @@ impl Slots {
         }
     }
 
-    /// Slots that were taken for attempts of a slow lane are given back, and the attempts were not made.
+    /// Takes back starts of a slow lane whose slots are given back because the attempts were not made.
     pub(super) fn not_started(&mut self, lane: LaneId, slots: usize, now: Duration) {
         let spacing = self.spacing(lane, now) * u32::try_from(slots).unwrap_or(u32::MAX);
         let entry = &mut self.lanes[lane];
@@ -86,7 +86,7 @@ impl Slots {
         }
     }
 
-    /// Lets the lane be looked at again at this time.
+    /// Schedules another look at the lane at this time.
     pub(super) fn look_again(&mut self, lane: LaneId, until: Duration) {
         let entry = &mut self.lanes[lane];
         if let Some(before) = entry.paced_until.replace(until) {

@@ -1,16 +1,16 @@
-//! Slots: what is on the wire or about to be, lane by lane, and who waits for a slot.
+//! Slots: what is on the wire or about to be, by lane, and which lanes wait for a slot.
 //!
-//! A slot is held from its reservation (for a claim or a new task) until the attempt has ended. Tasks that were claimed ahead
-//! hold none: they wait in their lane's order. A lane that could use a slot and gets none because its pool is used up waits in
-//! line; what becomes free is offered there first.
+//! A slot is held from its reservation (for a claim or a new task) until the attempt has ended. Tasks that were claimed
+//! ahead hold none: they wait in their lane's order. A lane that could use a slot and gets none because its pool is
+//! used up waits in a queue; free slots are offered to the queue first.
 //!
 //! | file | its job |
 //! | --- | --- |
 //! | `mod` | what each lane holds, has claimed and has on the wire |
 //! | `lane` | one lane's entry |
-//! | `limits` | how many more a lane may take, and why no more: the rules of `admission`, asked with what is counted here |
-//! | `offers` | who gets what becomes free |
-//! | `wait_queue` | the order of those who wait |
+//! | `limits` | how many more slots a lane may take, and why: applies the rules of `admission` to these counts |
+//! | `offers` | which lane gets a slot that becomes free |
+//! | `wait_queue` | the order of the lanes that wait |
 //!
 //! Not here: what is due (`schedule`).
 
@@ -37,10 +37,10 @@ use wait_queue::WaitQueue;
 
 /// A tenant's number while one of its lanes is in memory.
 pub(crate) type TenantKey = usize;
-/// Tells attempts on the wire, and tasks that wait, apart. Never used twice.
+/// Identifies an attempt on the wire, or a task that waits. Never used twice.
 pub(crate) type Number = u64;
 
-/// What bounds all lanes.
+/// The limits of all lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Slots in all.
@@ -56,15 +56,16 @@ pub(crate) struct Bounds {
 /// Why a lane gets no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSlot {
-    /// It has as many as it may have, or has earned.
+    /// The lane has as many slots as it may have, or has earned.
     LaneLimit,
-    /// Its pool has none for it: too few are free.
+    /// Too few slots are free in the lane's pool.
     Pool,
-    /// Its tenant's lanes hold their share of the pool.
+    /// The tenant's lanes hold their share of the pool.
     Tenant,
-    /// The bodies in memory are too large already.
+    /// The claimed bodies in memory take up their limit.
     Memory,
-    /// It is slow, and its next start is at this elapsed time, so that its attempts do not all start at one moment.
+    /// The lane is slow, and its next start is at this elapsed time, so that its attempts do not all start at one
+    /// moment.
     Paced(Duration),
     /// The slow lanes together have started as many attempts as they may for now.
     StartRate,
@@ -73,9 +74,9 @@ pub(crate) enum NoSlot {
 /// How many tasks a lane may claim now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Into slots.
+    /// Tasks that get a slot at once.
     pub(crate) slots: usize,
-    /// Ahead of slots that will become free.
+    /// Tasks ahead of slots that will become free.
     pub(crate) ahead: usize,
 }
 
@@ -85,7 +86,7 @@ impl Room {
     }
 }
 
-/// All slots, and those who hold them or wait for them. Times are of the clock that never jumps.
+/// All slots, and the lanes that hold them or wait for them. Times are elapsed time, which never jumps.
 #[derive(Debug)]
 pub(crate) struct Slots {
     bounds: Bounds,
@@ -95,18 +96,18 @@ pub(crate) struct Slots {
     slots: Quota,
     bytes: Quota,
     queue: WaitQueue,
-    /// Slots that rest after a failure, by when they are free again.
+    /// Slots that rest after a failure, by the time at which they are free again.
     resting: BTreeMap<(Duration, Number), LaneId>,
-    /// Lanes that turn slow if their oldest attempt is still on the wire then.
+    /// Lanes that turn slow at this time if their oldest attempt is still on the wire.
     ageing: BTreeSet<(Duration, LaneId)>,
-    /// Slow lanes that may start another attempt then.
+    /// Slow lanes that may start another attempt at this time.
     paced: BTreeSet<(Duration, LaneId)>,
-    /// How fast slow lanes may start, and when those that wait for that are offered slots again.
+    /// The start rate of slow lanes, and when the lanes that wait for it are offered slots again.
     start_rate: StartRate,
     next_slow_starts: Option<Duration>,
     /// Tasks of all lanes that are claimed, or about to be, without a slot.
     unsent: usize,
-    /// The pool whose line is offered first what becomes free next; they take turns.
+    /// The pool whose queue is offered the next free slot first; the pools take turns.
     first_pool: Pool,
     /// Lanes that may have more room than before.
     served: Vec<LaneId>,
@@ -140,7 +141,7 @@ impl Slots {
         }
     }
 
-    /// Enters a lane that holds nothing under this number.
+    /// Adds a lane that holds nothing, under this number.
     pub(crate) fn add(&mut self, lane: LaneId, tenant: TenantKey) {
         let fresh = LaneSlots::new(tenant);
         if self.tenants.len() <= tenant {
@@ -153,7 +154,8 @@ impl Slots {
         debug_assert!(lane < self.lanes.len(), "lanes are numbered without gaps");
     }
 
-    /// How many tasks the lane may claim now; an error says why none may get a slot, while some may still go ahead.
+    /// How many tasks the lane may claim now. The `NoSlot` is the reason why none may get a slot; some may still be
+    /// claimed ahead.
     pub(crate) fn room(&mut self, lane: LaneId, horizon: &Horizon, now: Duration) -> (Room, Option<NoSlot>) {
         self.classify(lane, now);
         let (slots, held) = match self.more(lane, now) {
@@ -162,7 +164,7 @@ impl Slots {
         };
         let entry = &self.lanes[lane];
         let slots = slots + entry.reserved;
-        // What is on the wire or will be: resting slots send nothing. A lane that is held back for memory claims nothing.
+        // Slots that are or will be on the wire: resting slots send nothing. A lane that lacks memory claims nothing.
         let in_memory = self.bytes_left(lane) / entry.task_bytes;
         let most = if held == Some(NoSlot::Memory) { 0 } else { self.bounds.ahead };
         let ahead = match entry.pool {
@@ -172,14 +174,14 @@ impl Slots {
         // Tasks that are claimed and unsent will take slots, or use up what may be claimed ahead of them.
         let all = (slots + ahead).min(in_memory.max(slots)).saturating_sub(entry.unsent);
         let slots = slots.min(all);
-        // What waits in memory is shared as slots are: else a few lanes that come to a halt would hold all that may wait.
+        // Unsent tasks are limited by the same share as slots: otherwise a few lanes that stall would hold all of them.
         let most = share(entry.unsent, self.bounds.slots.saturating_sub(self.unsent), 1);
         (Room { slots, ahead: (all - slots).min(most) }, held)
     }
 
-    /// Room for one new task, if the lane has any. It gets a slot at once if it must have one to be claimed, or if nothing
-    /// says that its lane's slots turn over quickly. Otherwise it takes one when its commit is done: a slot that is held
-    /// during a commit sends nothing.
+    /// Room for one new task, if the lane has any. The task gets a slot at once if it can be claimed only with one, or
+    /// if the lane's slots are not known to turn over quickly. Otherwise it takes a slot when its commit is done: a
+    /// slot that is held during a commit sends nothing.
     pub(crate) fn room_for_one(
         &mut self,
         lane: LaneId,
@@ -196,7 +198,7 @@ impl Slots {
         }
     }
 
-    /// Takes room that [`Slots::room`] said there is.
+    /// Takes room that [`Slots::room`] returned.
     pub(crate) fn take(&mut self, lane: LaneId, room: Room, now: Duration) {
         let entry = &mut self.lanes[lane];
         let from_reserved = room.slots.min(entry.reserved);
@@ -212,7 +214,7 @@ impl Slots {
         self.release(lane, room.slots, now);
     }
 
-    /// Turns one task with a slot into one that was claimed ahead, if the lane may have such; says whether it did.
+    /// Turns one task with a slot into one that was claimed ahead, if the lane may have such. Returns whether it did.
     pub(crate) fn lend(&mut self, lane: LaneId, now: Duration) -> bool {
         self.classify(lane, now);
         let may_be_ahead = self.lanes[lane].pool == Pool::Fast;
@@ -223,7 +225,7 @@ impl Slots {
         may_be_ahead
     }
 
-    /// Gives back what is reserved for a claim that is not going to be made.
+    /// Gives back what is reserved for a claim that will not be made.
     pub(crate) fn unreserve(&mut self, lane: LaneId, now: Duration) {
         let reserved = std::mem::take(&mut self.lanes[lane].reserved);
         if reserved > 0 {
@@ -237,12 +239,12 @@ impl Slots {
         (0..self.lanes.len()).for_each(|lane| self.unreserve(lane, now));
     }
 
-    /// The lane, which is idle, is forgotten: it waits for nothing any more.
+    /// Forgets the lane, which is idle: it leaves the queue.
     pub(crate) fn remove(&mut self, lane: LaneId) {
         self.queue.leave(lane);
     }
 
-    /// A task that was claimed ahead wants a slot: it gets one, or waits behind the lane's others.
+    /// Requests a slot for a task that was claimed ahead: it gets one, or waits behind the lane's other tasks.
     pub(crate) fn want(&mut self, lane: LaneId, now: Duration) -> Result<(), (Number, oneshot::Receiver<()>)> {
         self.classify(lane, now);
         if self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
@@ -255,12 +257,12 @@ impl Slots {
         Err((number, grant))
     }
 
-    /// Whether a task that waited under this number has been given its slot.
+    /// Whether the task that waited under this number has been granted its slot.
     pub(crate) fn is_granted(&self, lane: LaneId, number: Number) -> bool {
         !self.lanes[lane].waiting.iter().any(|(other, _)| *other == number)
     }
 
-    /// A task that waited under this number waits no longer; says whether it had been given a slot, which it keeps.
+    /// Ends the wait of a task under this number. Returns whether it had been granted a slot, which it keeps.
     pub(crate) fn stop_waiting(&mut self, lane: LaneId, number: Number) -> bool {
         let waiting = &mut self.lanes[lane].waiting;
         let before = waiting.len();
@@ -268,7 +270,7 @@ impl Slots {
         before == waiting.len()
     }
 
-    /// An attempt begins to use its slot.
+    /// Notes that an attempt begins to use its slot.
     pub(crate) fn begin(&mut self, lane: LaneId, now: Duration) -> Number {
         let number = self.number();
         self.lanes[lane].on_wire.insert(number, now);
@@ -276,7 +278,7 @@ impl Slots {
         number
     }
 
-    /// An attempt has ended: its slot is free, or rests.
+    /// Notes that an attempt has ended: its slot is free, or rests.
     pub(crate) fn end(&mut self, lane: LaneId, number: Number, end: AttemptEnd, now: Duration) {
         let Some(began) = self.lanes[lane].on_wire.remove(&number) else { return };
         let took = now.saturating_sub(began);
@@ -292,7 +294,7 @@ impl Slots {
         }
     }
 
-    /// An attempt is given up without an end that says anything of the dependency.
+    /// Notes that an attempt was given up without a result that measures the dependency.
     pub(crate) fn abandon(&mut self, lane: LaneId, number: Number, now: Duration) {
         if self.lanes[lane].on_wire.remove(&number).is_some() {
             self.classify(lane, now);
@@ -309,7 +311,7 @@ impl Slots {
         self.bytes.take(entry.pool, bytes);
     }
 
-    /// The body is not in memory any more.
+    /// Stops counting a body that is no longer in memory.
     pub(crate) fn drop_bytes(&mut self, lane: LaneId, bytes: usize, now: Duration) {
         let entry = &mut self.lanes[lane];
         entry.bytes = entry.bytes.saturating_sub(bytes);
@@ -321,8 +323,8 @@ impl Slots {
         }
     }
 
-    /// Lets time pass: slots that rested are free, slow lanes may start their next attempts, and lanes whose oldest attempt is
-    /// old now are slow.
+    /// Advances time: slots that rested are free, slow lanes may start their next attempts, and lanes whose oldest
+    /// attempt has become too old are slow.
     pub(crate) fn advance(&mut self, now: Duration) {
         while let Some(((until, _), _)) = self.resting.first_key_value()
             && *until <= now
@@ -349,7 +351,7 @@ impl Slots {
         }
     }
 
-    /// When the next resting slot is free, a slow lane may start again, or the next lane turns slow while others wait in line.
+    /// When the next resting slot is free, a slow lane may start again, or the next lane turns slow while others wait.
     pub(crate) fn next_change(&self) -> Option<Duration> {
         let rested = self.resting.first_key_value().map(|((until, _), _)| *until);
         let aged = self.ageing.first().map(|(ages_at, _)| *ages_at).filter(|_| !self.queue.is_empty());
@@ -357,7 +359,7 @@ impl Slots {
         [rested, aged, paced, self.next_slow_starts].into_iter().flatten().min()
     }
 
-    /// A lane that may have more room than before, each at most once per change.
+    /// Takes a lane that may have more room than before; each is returned at most once per change.
     pub(crate) fn next_served(&mut self) -> Option<LaneId> {
         self.served.pop()
     }
@@ -387,13 +389,13 @@ impl Slots {
         self.unsent -= dropped;
     }
 
-    /// Counts what the lane holds where it belongs now.
+    /// Moves what the lane holds to the pool that it belongs to now.
     fn classify(&mut self, lane: LaneId, now: Duration) {
         let entry = &mut self.lanes[lane];
         let oldest = entry.on_wire.first_key_value().map(|(_, began)| *began);
         let (before, pool) = (entry.pool, entry.pace.pool(oldest, now));
-        // What a slow lane holds was taken from the slow ones. If it were counted as unknown once the lane's figures expire, the
-        // slow ones could take as much again.
+        // The slots of a slow lane were taken from the slow pool. If they were counted as unknown once the lane's
+        // measurements expire, the slow lanes could take as many again.
         let has_expired = before == Pool::Slow && pool == Pool::Unknown && entry.held > 0;
         if before == pool || has_expired {
             return;
@@ -411,7 +413,7 @@ impl Slots {
             quota.take(pool, amount);
         }
         self.watch_age(lane);
-        // It may stand in the line of the pool that it left.
+        // It may still be in the queue of the pool that it left.
         if self.queue.leave(lane) {
             self.serve(lane, now);
             self.join_queue(lane, now);
@@ -423,14 +425,14 @@ impl Slots {
         entry.ages_at = None;
         let was_fast = entry.pool != Pool::Slow;
         self.classify(lane, now);
-        // The oldest attempt of now may be younger than the oldest of then.
+        // The oldest attempt now may be younger than the oldest was then.
         self.watch_age(lane);
         if was_fast && self.lanes[lane].pool == Pool::Slow {
             self.offer(lane, now);
         }
     }
 
-    /// Lets the lane be looked at again when its oldest attempt would make it slow.
+    /// Schedules another look at the lane when its oldest attempt would make it slow.
     fn watch_age(&mut self, lane: LaneId) {
         let entry = &mut self.lanes[lane];
         if entry.pool != Pool::Slow

@@ -1,4 +1,5 @@
-//! Who gets what becomes free: lanes that hold nothing, then the one that gave it back, then the others in line.
+//! Offers: which lane gets a free slot. First lanes that hold nothing, then the lane that gave it back, then the others
+//! in the queue.
 
 use std::time::Duration;
 
@@ -6,12 +7,13 @@ use super::{NoSlot, Slots};
 use crate::admission::Pool;
 use crate::schedule::LaneId;
 
-/// The most lanes of one line that are offered what has become free and cannot take it. The next offer goes on behind them:
-/// a release must not cost a look at every tenant.
+/// The most lanes of one queue that refuse a free slot in one offer. The next offer continues behind them: a release
+/// must not cost a check of every tenant.
 const REFUSALS: usize = 16;
 
 impl Slots {
-    /// Lets the lane, which has due work and no room, stand in line if it is its pool that has no slot for it.
+    /// Queues the lane, which has due work and no room, unless its own limits are the reason. A slow lane that waits
+    /// for its next start is looked at again then.
     pub(crate) fn join_queue(&mut self, lane: LaneId, now: Duration) {
         match self.more(lane, now) {
             Err(held @ (NoSlot::Pool | NoSlot::Tenant | NoSlot::Memory | NoSlot::StartRate)) => {
@@ -26,7 +28,7 @@ impl Slots {
         }
     }
 
-    /// Gives one task that was claimed ahead a slot, one that is reserved if there is such; says whether it did.
+    /// Gives a slot to one task that was claimed ahead; a reserved one if there is one. Returns whether it did.
     pub(super) fn give_one(&mut self, lane: LaneId, now: Duration) -> bool {
         if self.lanes[lane].reserved > 0 {
             self.lanes[lane].reserved -= 1;
@@ -53,7 +55,7 @@ impl Slots {
         self.offer(lane, now);
     }
 
-    /// Offers what has become free: to lanes that hold nothing, then to the one that gave it back, then to the others.
+    /// Offers free slots: to lanes that hold nothing, then to the lane that gave them back, then to the others.
     pub(super) fn offer(&mut self, lane: LaneId, now: Duration) {
         self.first_pool = self.first_pool.next();
         self.offer_in_line(true, now);
@@ -65,11 +67,11 @@ impl Slots {
         for pool in [self.first_pool, self.first_pool.next(), self.first_pool.next().next()] {
             let mut refused = 0;
             let most = self.queue.tenants(pool, to_starved).min(REFUSALS);
-            // Slow lanes that are let go now start together.
+            // Slow lanes that get slots now start together.
             let mut starts = if pool == Pool::Slow { self.start_rate.starts(now) } else { usize::MAX };
             while refused < most && self.slots.unheld() > 0 {
                 let Some(lane) = self.queue.first(pool, to_starved) else { break };
-                // While it waited, it may have become unknown: then it stands in another line now.
+                // The lane may have become unknown while it waited: then it is in another queue now.
                 self.classify(lane, now);
                 if self.lanes[lane].pool != pool {
                     continue;
@@ -84,7 +86,7 @@ impl Slots {
                         self.queue.leave(lane);
                         self.queue.pass(pool, to_starved);
                     }
-                    // It is not its pool that it waits for any more.
+                    // It no longer waits for its pool.
                     Err(NoSlot::LaneLimit) => {
                         self.queue.leave(lane);
                         continue;
@@ -94,7 +96,7 @@ impl Slots {
                         self.look_again(lane, until);
                         continue;
                     }
-                    // The tenant has its share, or the lane more than is free: another lane may fit.
+                    // The tenant has its share, or the lane holds more than is free: another lane may fit.
                     Err(held) => {
                         if held == NoSlot::Pool && !to_starved {
                             self.queue.leave(lane);
@@ -106,7 +108,7 @@ impl Slots {
                     }
                 }
                 if to_starved && self.lanes[lane].waiting.is_empty() {
-                    // Reserved, because until its claim others would take it.
+                    // Reserved, because other lanes would take it before its claim.
                     self.hold(lane, 1, now);
                     self.lanes[lane].reserved += 1;
                 }
@@ -115,11 +117,11 @@ impl Slots {
         }
     }
 
-    /// Gives slots to the lane's tasks that wait for one, and lets it be looked at for a claim.
+    /// Gives slots to the lane's tasks that wait for one, and marks the lane for a claim.
     pub(super) fn serve(&mut self, lane: LaneId, now: Duration) {
         while !self.lanes[lane].waiting.is_empty() && self.give_one(lane, now) {
             let Some((_, granted)) = self.lanes[lane].waiting.pop_front() else { break };
-            // A task that waits no longer finds out that it was given a slot, and gives it back.
+            // A task that no longer waits finds that it was granted a slot, and gives it back.
             granted.send(()).ok();
         }
         if !self.lanes[lane].waiting.is_empty() {

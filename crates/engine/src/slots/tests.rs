@@ -1,3 +1,5 @@
+//! Tests of the slots: shares, pools, start rates and the wait queue.
+
 use std::collections::VecDeque;
 
 use redrive_core::latency::ESTIMATE_FOR;
@@ -10,7 +12,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Lanes of these tenants, each of them unknown.
+/// Unknown lanes of these tenants.
 fn slots(slots: usize, per_lane: usize, tenants: &[TenantKey]) -> Slots {
     let bounds = Bounds { slots, slots_per_lane: per_lane, bytes: 1 << 30, ahead: 256 };
     let mut all = Slots::new(bounds);
@@ -18,7 +20,7 @@ fn slots(slots: usize, per_lane: usize, tenants: &[TenantKey]) -> Slots {
     all
 }
 
-/// What the lane may take now, into slots.
+/// How many slots the lane may take now.
 fn more(slots: &mut Slots, lane: LaneId, now: Duration) -> usize {
     slots.room(lane, &Horizon::default(), now).0.slots
 }
@@ -36,7 +38,7 @@ fn fill(slots: &mut Slots, lane: LaneId, now: Duration) -> Vec<Number> {
     }
 }
 
-/// Lets the lane make `attempts` attempts, one after the other, that take `took` each.
+/// Makes `attempts` attempts in the lane, one after the other, that take `took` each.
 fn learn(slots: &mut Slots, lane: LaneId, attempts: usize, took: Duration, end: AttemptEnd, at: Duration) -> Duration {
     let mut now = at;
     for _ in 0..attempts {
@@ -160,7 +162,7 @@ fn a_lane_that_holds_too_much_does_not_stand_in_the_way_of_its_tenants_others() 
     assert_eq!(served(&mut slots), [modest, other], "one holds 8 and the other one 2, and 5 are free");
 }
 
-/// The attempts that lanes with always work to do start in each 10 ms of `time`, if each takes as long as `took` says.
+/// The attempts that lanes with a constant backlog start in each 10 ms of `time`; `took` is the duration of an attempt.
 fn starts(slots: &mut Slots, lanes: usize, time: Duration, took: impl Fn(LaneId) -> Duration) -> Vec<usize> {
     const STEP: Duration = Duration::from_millis(10);
     let mut wire: BTreeMap<Duration, Vec<(LaneId, Number)>> = BTreeMap::new();
@@ -194,7 +196,7 @@ fn slow_lanes_that_were_given_their_work_at_one_moment_do_not_start_again_at_one
     for (lanes, per_lane, took, most, fewest) in cases {
         let mut slots = slots(4_096, per_lane, &vec![0; lanes]);
         let started = starts(&mut slots, lanes, took * 10, |_| took);
-        // In their first round nothing is known of them.
+        // They are unknown in their first round.
         let later = &started[100 * took.as_secs() as usize..];
         let in_10_ms = later.iter().max().unwrap();
         assert!(*in_10_ms <= most, "{lanes} lanes: {in_10_ms} within 10 ms");
@@ -260,7 +262,7 @@ fn the_attempts_of_a_slow_lane_do_not_start_at_one_moment() {
     let mut slots = slots(4_096, 40, &[0]);
     let mut now = learn(&mut slots, 0, 1, secs(4), AttemptEnd::Answered, secs(0));
     let (mut started, mut wire) = (Vec::new(), VecDeque::new());
-    // It has always work to do, for a minute, and is looked at every 10 ms.
+    // For a minute it has a constant backlog, and is looked at every 10 ms.
     for _ in 0..6_000 {
         slots.advance(now);
         while let Some((number, began)) = wire.front().copied()
@@ -340,7 +342,8 @@ fn one_tenants_lanes_leave_a_ninth_of_the_pool_to_the_next_tenant() {
 
 #[test]
 fn tenants_take_turns_in_the_line() {
-    // Four slots for slow lanes: the lanes of tenant 0 hold them, and 0 has more lanes in line before the one of tenant 1.
+    // The slow pool has four slots, held by lanes of tenant 0. More lanes of tenant 0 are queued before the one of
+    // tenant 1.
     let mut slots = slots(8, 8, &[0, 0, 0, 0, 0, 0, 1]);
     let now = (0..7).map(|lane| learn(&mut slots, lane, 1, secs(4), AttemptEnd::Answered, secs(0))).max().unwrap();
     let begun: Vec<Number> = (0..4)

@@ -1,7 +1,7 @@
-//! The line: lanes that could use a slot and get none, because their pool is used up.
+//! Wait queue: lanes that could use a slot and get none, because their pool is used up.
 //!
-//! First come, first served within a tenant; tenants take turns. Lanes that hold no slot at all (*starved*) have a line of
-//! their own, which is served before the other one.
+//! First come, first served within a tenant; tenants take turns. Lanes that hold no slot at all (*starved*) have a
+//! queue of their own, which is served before the other one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::schedule::LaneId;
 #[derive(Debug, Default)]
 pub(super) struct WaitQueue {
     queues: [[Queue; 2]; Pool::ALL.len()],
-    /// Where each lane stands. Entries of a queue that are not found here have left.
+    /// Where each lane is. Entries of a queue that are not found here have left.
     standing: BTreeMap<LaneId, Standing>,
     stamps: u64,
 }
@@ -33,7 +33,7 @@ struct Queue {
 }
 
 impl WaitQueue {
-    /// Joins the line at its end, unless the lane stands there already.
+    /// Adds the lane at the end of the queue, unless it is already in it.
     pub(super) fn join(&mut self, lane: LaneId, tenant: TenantKey, pool: Pool, is_starved: bool) {
         let stands = |standing: &Standing| standing.pool == pool && standing.is_starved == is_starved;
         if self.standing.get(&lane).is_some_and(stands) {
@@ -49,12 +49,12 @@ impl WaitQueue {
         lanes.push_back((lane, self.stamps));
     }
 
-    /// Leaves the line; says whether the lane stood there.
+    /// Takes the lane out of the queue. Returns whether it was in it.
     pub(super) fn leave(&mut self, lane: LaneId) -> bool {
         self.standing.remove(&lane).is_some()
     }
 
-    /// The first lane of the tenant whose turn it is.
+    /// The first lane of the tenant that is next.
     pub(super) fn first(&mut self, pool: Pool, starved: bool) -> Option<LaneId> {
         let queue = &mut self.queues[pool as usize][usize::from(starved)];
         while let Some(tenant) = queue.turns.front() {
@@ -71,13 +71,13 @@ impl WaitQueue {
         None
     }
 
-    /// Passes the turn on to the next tenant.
+    /// Moves on to the next tenant.
     pub(super) fn pass(&mut self, pool: Pool, starved: bool) {
         let turns = &mut self.queues[pool as usize][usize::from(starved)].turns;
         turns.rotate_left(turns.len().min(1));
     }
 
-    /// How many tenants have lanes in this line, at most.
+    /// The most tenants that can have lanes in this queue.
     pub(super) fn tenants(&self, pool: Pool, starved: bool) -> usize {
         self.queues[pool as usize][usize::from(starved)].turns.len()
     }

@@ -1,4 +1,4 @@
-//! A store that fails when the test says so, and otherwise is the one it wraps.
+//! A store that fails when the test orders it, and otherwise passes every call on to the store that it wraps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,12 +47,12 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Ends when the call has happened.
+    /// Waits until the call has happened.
     pub async fn reached(&self) {
         self.reached.notified().await;
     }
 
-    /// Lets the answer go.
+    /// Releases the answer.
     pub fn release(&self) {
         self.released.notify_one();
     }
@@ -75,34 +75,34 @@ impl FailingStore {
         }
     }
 
-    /// A store that several nodes use, with this clock.
+    /// A store that several nodes share, with this clock.
     pub fn of_several(inner: MemoryStore, peers: Arc<Peers>) -> Self {
         FailingStore { is_shared: AtomicBool::new(true), peers: Some(peers), ..FailingStore::new(inner) }
     }
 
-    /// From now on other processes may write here too.
+    /// From now on the store is shared with other processes.
     pub fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
     }
 
-    /// From now on this process is alone here again.
+    /// From now on the store is exclusive to this process again.
     pub fn own(&self) {
         self.is_shared.store(false, Ordering::Relaxed);
     }
 
-    /// The next `times` calls of `method` fail, and nothing of them happens.
+    /// The next `times` calls of `method` fail without any effect.
     pub fn fail(&self, method: &'static str, times: usize) {
         known(method);
         self.failures.lock().unwrap().insert(method, times);
     }
 
-    /// The next `times` calls of `method` happen and then fail, before any other failure: their answers are lost.
+    /// The next `times` calls of `method` take effect and then fail, before any other failure: their answers are lost.
     pub fn lose_answers(&self, method: &'static str, times: usize) {
         known(method);
         self.lost_answers.lock().unwrap().insert(method, times);
     }
 
-    /// The next `times` calls of `method` meet what cannot be understood.
+    /// The next `times` calls of `method` fail with damaged data.
     pub fn damage(&self, method: &'static str, times: usize) {
         known(method);
         self.damages.lock().unwrap().insert(method, times);
@@ -114,7 +114,7 @@ impl FailingStore {
         self.panics.lock().unwrap().insert(method, 1);
     }
 
-    /// How often `method` was called, whatever came of it.
+    /// How often `method` was called, with any result.
     pub fn calls(&self, method: &'static str) -> usize {
         known(method);
         self.calls.lock().unwrap().get(method).copied().unwrap_or(0)
@@ -126,7 +126,7 @@ impl FailingStore {
         self.failures.lock().unwrap().get(method).copied().unwrap_or(0)
     }
 
-    /// The next call of `method` happens, and its answer is held back until the hold is released.
+    /// The next call of `method` takes effect, and its answer is held back until the hold is released.
     pub fn hold_answer(&self, method: &'static str) -> Arc<Hold> {
         known(method);
         let hold = Arc::<Hold>::default();
@@ -179,12 +179,12 @@ impl FailingStore {
     }
 }
 
-/// A name that no method has would make its test prove nothing.
+/// Fails for a name that no method has: a test with it would prove nothing.
 fn known(method: &str) {
     assert!(METHODS.contains(&method), "the store has no method {method:?}");
 }
 
-/// Whether one was left of what was ordered for `method`; there is one less now.
+/// Whether a failure ordered for `method` was left; counts it down.
 fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static str) -> bool {
     let mut ordered = ordered.lock().unwrap();
     let left = ordered.get_mut(method).filter(|left| **left > 0);
@@ -230,7 +230,7 @@ impl Store for FailingStore {
     }
 }
 
-/// Every method: fail if told to, else pass it on.
+/// Every method fails if it was ordered to, and is passed on otherwise.
 macro_rules! passed_on {
     ($($concept:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
         $(#[async_trait]
@@ -249,7 +249,7 @@ macro_rules! passed_on {
             })*
         })*
 
-        /// Every method that can be told to fail.
+        /// Every method that can be ordered to fail.
         const METHODS: &[&str] = &[$($(stringify!($method)),*),*];
     };
 }

@@ -1,4 +1,4 @@
-//! The log, as whoever watches it sees it.
+//! Captures the log for tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// The fields of one event, as text.
 pub type Fields = BTreeMap<&'static str, String>;
 
-/// Every event, from now on and on this thread, until it is dropped.
+/// Captures every event on this thread until it is dropped.
 pub struct Log {
     events: Arc<Mutex<Vec<(Level, Fields)>>>,
     _guard: DefaultGuard,
@@ -24,7 +24,7 @@ impl Log {
         Log { _guard: set_default(Watcher(events.clone())), events }
     }
 
-    /// What an operator sees: all that is at least information, a line each.
+    /// The lines that an operator sees: those of level info and above.
     pub fn lines(&self) -> Vec<String> {
         let line = |(level, fields): &(Level, Fields)| {
             let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();

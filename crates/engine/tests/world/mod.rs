@@ -47,12 +47,12 @@ impl PausedClock {
         Arc::new(PausedClock { started: tokio::time::Instant::now(), ahead_millis: AtomicI64::new(0) })
     }
 
-    /// Somebody sets the clock on the wall this far ahead of the right time; elapsed time goes on as it did.
+    /// Sets the wall clock this far ahead of the right time; elapsed time continues as before.
     pub fn set_ahead(&self, by: Duration) {
         self.set_off(by.as_millis() as i64);
     }
 
-    /// The same, also behind the right time.
+    /// Sets the wall clock off by this much, ahead of the right time or behind it.
     pub fn set_off(&self, millis: i64) {
         self.ahead_millis.store(millis, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ impl Clock for PausedClock {
     }
 }
 
-/// Always draws the middle: full jitter halves every ceiling.
+/// Always draws 0.5: full jitter halves every ceiling.
 #[derive(Default)]
 pub struct Half(AtomicU64);
 
@@ -107,7 +107,7 @@ impl World {
         World::over(Arc::new(FailingStore::new(MemoryStore::new())), PausedClock::start(), options).await
     }
 
-    /// An engine over a store that may hold tasks already.
+    /// An engine over a store that may already hold tasks.
     pub async fn over(store: Arc<FailingStore>, clock: Arc<PausedClock>, options: Options) -> Self {
         let dependency = Arc::new(Scripted::new(clock.clone()));
         let events = Arc::<RecordedEvents>::default();
@@ -126,7 +126,7 @@ impl World {
         World { clock, store, dependency, engine, events, options }
     }
 
-    /// A second engine over the same store: what a restart is.
+    /// A second engine over the same store, as after a restart.
     pub async fn restarted(&self) -> World {
         World::over(self.store.clone(), self.clock.clone(), self.options.clone()).await
     }
@@ -160,7 +160,7 @@ impl World {
         self.submit_draft(draft).await
     }
 
-    /// A task that is due in a while.
+    /// A task that is due after `wait`.
     pub async fn submit_in(&self, wait: Duration, key: &str, overrides: Spec) -> Task {
         let mut draft = self.draft(key, overrides).await;
         draft.not_before = Some(self.clock.now().after(wait));
@@ -213,7 +213,7 @@ pub fn attempts(max: u32) -> Spec {
     Spec { max_attempts: Some(max), ..Spec::default() }
 }
 
-/// Claims one task as a worker does that dies right after, or is paused.
+/// Claims one task like a worker that dies right after, or is suspended.
 pub async fn claim_as_another(store: &FailingStore, now: Timestamp) -> ClaimedTask {
     let room = |class| LaneRoom { lane: lane("dependency"), class, slots: 1, ahead: 0 };
     let lease = LeaseTerms { margin: Duration::from_secs(15) };

@@ -1,4 +1,4 @@
-//! What makes the test's store a shared one: it has a clock of its own.
+//! Makes the test's store a shared one, with a clock of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -32,12 +32,12 @@ impl Peers {
         self.ahead_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// Something may have been missed, when it is next asked for.
+    /// The next query for missed notifications returns that there may be some.
     pub fn miss(&self) {
         self.missed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the store's clock cannot be read, and nobody be asked.
+    /// Sets whether reads of the store's clock and queries for missed notifications fail.
     pub fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A dependency that does what the test says, and remembers every send.
+//! A dependency with scripted replies, which records every send.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,22 +13,22 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::PausedClock;
 
-/// What the dependency does with a send.
+/// The scripted reply to a send.
 #[derive(Debug, Clone)]
 pub enum Reply {
     Status(u16),
     /// A status with these headers.
     With(u16, Vec<(&'static str, String)>),
     Error(ErrorType),
-    /// The reply after a while; the attempt's timeout comes first if it is shorter.
+    /// The reply after this time; the attempt's timeout comes first if it is shorter.
     After(Duration, Box<Reply>),
-    /// The reply once the test lets it go with [`Scripted::release`].
+    /// The reply once the test releases it with [`Scripted::release`].
     Held(Box<Reply>),
-    /// The connection stands once the test lets it go with [`Scripted::connect`]; then the reply.
+    /// The connection is established once the test calls [`Scripted::connect`]; then the reply.
     Connecting(Box<Reply>),
 }
 
-/// One send as the dependency saw it.
+/// One send as the dependency received it.
 #[derive(Debug, Clone)]
 pub struct SeenSend {
     pub at: Timestamp,
@@ -60,22 +60,22 @@ impl Scripted {
         }
     }
 
-    /// Ends when a connection is asked for after this call.
+    /// Waits for a connection that is requested after this call.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
-    /// Lets `count` connections stand.
+    /// Lets `count` connections be established.
     pub fn connect(&self, count: usize) {
         self.connecting.add_permits(count);
     }
 
-    /// Sends that were withdrawn when their connection stood.
+    /// How many sends were withdrawn once their connection was established.
     pub fn withdrawn(&self) -> usize {
         self.withdrawn.load(Ordering::Relaxed)
     }
 
-    /// The replies to the next sends to `dependency`, in order; when they are used up it answers 200.
+    /// The replies to the next sends to `dependency`, in order; after them it answers 200.
     pub fn script(&self, dependency: &str, replies: impl IntoIterator<Item = Reply>) {
         self.replies.lock().unwrap().entry(dependency.into()).or_default().extend(replies);
     }
@@ -84,7 +84,7 @@ impl Scripted {
         self.sends.lock().unwrap().clone()
     }
 
-    /// Ends when `count` sends have arrived in all.
+    /// Waits until `count` sends have arrived in all.
     pub async fn arrived(&self, count: usize) {
         loop {
             let arrived = self.arrived.notified();
@@ -95,13 +95,13 @@ impl Scripted {
         }
     }
 
-    /// Lets `count` held replies go.
+    /// Releases `count` held replies.
     pub fn release(&self, count: usize) {
         self.gate.add_permits(count);
     }
 }
 
-/// The dependency as a transport: a world's own, so that a send can come back to it.
+/// The dependency as a transport. The `Arc` lets a send refer to it.
 pub struct Wire(pub Arc<Scripted>);
 
 impl Transport for Wire {

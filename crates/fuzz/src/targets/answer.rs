@@ -1,7 +1,7 @@
-//! An HTTP answer: the first byte says how it is sent, the rest is what the server writes.
+//! An HTTP answer: the first byte selects how it is sent, the rest is what the server writes.
 //!
-//! The server is a socket of this machine that reads a request, writes these bytes and ends. How they are cut into pieces
-//! must not matter.
+//! The server is a loopback socket that reads a request, writes these bytes and closes. How the bytes are split into
+//! pieces must not matter.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn samples() -> Vec<Vec<u8>> {
     samples
 }
 
-/// An answer with random fields and a body whose length is told in a random way; or random frames of HTTP/2.
+/// An answer with random fields and a body whose length is given in a random way; or random frames of HTTP/2.
 fn generate(random: &mut Rng) -> Vec<u8> {
     if random.u8(..3) == 0 {
         return frames(random);
@@ -131,14 +131,14 @@ fn run(input: &[u8]) {
         let in_pieces = block_on(exchange(how, bytes.to_vec(), piece));
         match (&whole, &in_pieces) {
             (Ok(whole), Ok(pieces)) => assert_eq!(whole, pieces, "pieces of {piece} bytes are another answer"),
-            // Which mistake is noticed first may depend on the pieces.
+            // Which error is detected first may depend on the pieces.
             (Err(_), Err(pieces)) => check_error(pieces),
             _ => panic!("whole: {whole:?}, in pieces of {piece} bytes: {in_pieces:?}"),
         }
     }
 }
 
-/// An answer is within its bounds, and an error is one that a dependency can cause, in words of our own.
+/// An answer is within its bounds. An error is one that a dependency can cause, with a message of our own.
 fn check(outcome: &Result<Answer, SendError>) {
     match outcome {
         Ok(answer) => {
@@ -163,7 +163,7 @@ fn check_error(SendError { kind, message }: &SendError) {
     assert!(!message.is_empty() && message.len() < 400 && !message.contains(char::is_control), "{message:?}");
 }
 
-/// One call of a server that writes `bytes` in pieces.
+/// One call to a server that writes `bytes` in pieces.
 async fn exchange(how: u8, bytes: Vec<u8>, piece: usize) -> Result<Answer, SendError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
     let address = listener.local_addr().expect("a listener has an address");
@@ -178,7 +178,8 @@ async fn exchange(how: u8, bytes: Vec<u8>, piece: usize) -> Result<Answer, SendE
     transport.expect("a transport").send(outbound(address, if how & HEAD == 0 { "POST" } else { "HEAD" })).await
 }
 
-/// Reads one request, writes the bytes and ends; what comes after that is read and forgotten, so that nothing is reset.
+/// Reads one request, writes the bytes and ends. What comes after that is read and discarded, so that there is no
+/// reset.
 async fn serve(mut stream: TcpStream, at_once: bool, bytes: Arc<Vec<u8>>, piece: usize) {
     let mut head = Vec::new();
     let mut buffer = [0; 4_096];

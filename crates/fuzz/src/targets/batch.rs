@@ -69,7 +69,7 @@ fn run(input: &[u8]) {
 
 fn check_result(result: &Result<Accepted, Failure>, at: usize, world: &World, have_keys: bool) {
     match result {
-        // The same key may come twice in one batch: then the second one is no new task.
+        // The same key may occur twice in one batch: then the second one is no new task.
         Ok(accepted) if !have_keys => check_accepted(accepted, &world.app.limits),
         Ok(_) => {}
         Err(Failure::KeyReused(_)) => assert!(have_keys),
@@ -82,7 +82,7 @@ fn check_result(result: &Result<Accepted, Failure>, at: usize, world: &World, ha
     }
 }
 
-/// A task of a batch is judged as it would be alone.
+/// The result of a task in a batch is the same as that of a single submission.
 async fn compare(world: &World, item: Result<Submission<'_>, Malformed>, result: &Result<Accepted, Failure>) {
     let alone = match item {
         Ok(submission) => submit_task(&world.app, &world.caller, submission, None).await,

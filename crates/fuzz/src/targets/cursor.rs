@@ -32,7 +32,7 @@ fn samples() -> Vec<Vec<u8>> {
         .to_vec()
 }
 
-/// Payloads at the edges of what a cursor holds.
+/// Payloads at the limits of what a cursor holds.
 const PAYLOADS: [&str; 10] = [
     "0",
     "4294967295",
@@ -69,14 +69,14 @@ fn run(input: &[u8]) {
     }
 }
 
-/// A cursor that is accepted is one that was handed out.
+/// A cursor that is accepted is one that the server could have returned.
 fn read<C: Cursor>(text: &str) -> Option<C> {
     let cursor = C::from_cursor(text)?;
     assert_eq!(cursor.to_cursor(), text, "a cursor that was never handed out was accepted");
     Some(cursor)
 }
 
-/// A list goes on behind its cursor, in its order, and ends.
+/// A list continues after its cursor, in order, and ends.
 async fn page(task: Option<TaskId>, policy: Option<PolicyId>, attempt: Option<AttemptNumber>) {
     let World { app, caller } = World::start().await;
     let submission = || Submission { target_url: "http://127.0.0.1/".into(), ..Submission::default() };

@@ -1,4 +1,4 @@
-//! Header fields of a submission, as lines, sent over a socket to the REST server: `Idempotency-Key` above all.
+//! Header fields of a submission, as lines, sent over a socket to the REST server: mainly `Idempotency-Key`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(crate) const TARGET: Target = Target {
 const DOCUMENT: &str = r#"{"targetUrl":"http://127.0.0.1:1/"}"#;
 const KEY: &str = "idempotency-key";
 
-/// Fields that say where the message ends: with them the bytes would be another message, and no answer would come.
+/// Fields that determine the end of the message: with them the bytes would be another message without an answer.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
 
 fn samples() -> Vec<Vec<u8>> {
@@ -93,7 +93,7 @@ fn run(input: &[u8]) {
         input.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| may_be_sent(line)).collect();
     let (first, second) = block_on(async {
         let world = World::start().await;
-        // No time passes here, so a caller that waits for a task's end would wait for ever.
+        // No time passes here, so a caller that waits for a task's end would never get an answer.
         let limits = Limits { longest_wait: Duration::ZERO, ..Limits::default() };
         let app = Arc::new(App { limits, ..App::clone(&world.app) });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
@@ -104,7 +104,7 @@ fn run(input: &[u8]) {
             let mut stream = TcpStream::connect(address).await.expect("the server listens");
             stream.write_all(&request(&lines)).await.expect("the server takes a request");
             let mut answer = Vec::new();
-            // A server that closes before it has read everything may reset the connection behind its answer.
+            // A server that closes before it has read everything may reset the connection after its answer.
             stream.read_to_end(&mut answer).await.unwrap_or_default();
             answers.push(Answer::parse(&answer));
         }
@@ -120,7 +120,7 @@ fn run(input: &[u8]) {
 
 fn may_be_sent(line: &[u8]) -> bool {
     let name = line.split(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
-    // A line that begins with a space would go on with the one before it.
+    // A line that begins with a space would continue the one before it.
     !line.is_empty()
         && !line[0].is_ascii_whitespace()
         && !FRAMING.iter().any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
@@ -152,14 +152,14 @@ fn request(lines: &[&[u8]]) -> Vec<u8> {
 struct Answer {
     status: u16,
     is_problem: bool,
-    /// Empty if HTTP itself was not understood.
+    /// Null if the request was not valid HTTP.
     document: serde_json::Value,
 }
 
 impl Answer {
     fn parse(bytes: &[u8]) -> Option<Answer> {
         let text = std::str::from_utf8(bytes).expect("an answer is text");
-        // An informational answer may stand before it.
+        // An informational answer may come first.
         let text = text.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(text);
         let status = text.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
         let (head, body) = text.split_once("\r\n\r\n")?;
@@ -168,10 +168,10 @@ impl Answer {
         Some(Answer { status, is_problem, document })
     }
 
-    /// No header makes the server fail, and a refusal says what was wrong with the request.
+    /// No header makes the server fail, and a refusal names what was wrong with the request.
     fn check(&self) {
         assert!(self.status < 500, "{self:?}");
-        // hyper answers what is no HTTP by itself, without a document.
+        // hyper itself answers what is not HTTP, without a document.
         if self.status >= 400 && !self.document.is_null() {
             assert!(self.is_problem, "{self:?}");
             assert_eq!(self.document["status"], self.status, "{self:?}");

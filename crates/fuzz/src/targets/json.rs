@@ -1,11 +1,11 @@
-//! JSON documents of the right structure with random values in them.
+//! JSON documents of the right structure with random values.
 
 use fastrand::Rng;
 
 /// A field of a document: its name, and values that it could have, as JSON.
 pub(crate) type Field = (&'static str, &'static [&'static str]);
 
-/// Values that belong nowhere.
+/// Values that are valid for no field.
 const FOREIGN: [&str; 12] = [
     "null",
     "true",
@@ -21,7 +21,7 @@ const FOREIGN: [&str; 12] = [
     "[{\"a\":[1]}]",
 ];
 
-/// An object with some of these fields, mostly with a value of theirs.
+/// An object with some of these fields, mostly with a valid value.
 pub(crate) fn object(random: &mut Rng, fields: &[Field]) -> String {
     let mut text = String::from("{");
     for (name, values) in fields {

@@ -1,4 +1,4 @@
-//! What is fed: one file per target.
+//! The targets, one file for each.
 
 pub(crate) mod answer;
 pub(crate) mod batch;

@@ -1,4 +1,4 @@
-//! Policies and services in a file: the first byte says what the file is called, the rest is the file.
+//! Policies and services in a file: the first byte selects the file's name, the rest is the file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,10 +70,10 @@ pub(crate) const TARGET: Target = Target {
     max_bytes: 8 * 1024,
 };
 
-/// What a file may be called; without an extension its content says its language.
+/// The file names; without an extension the content determines the format.
 const NAMES: [&str; 4] = ["f.toml", "f.yaml", "f.json", "-"];
 
-/// One in so many inputs has its reports written.
+/// One in this many inputs has its reports written.
 const REPORTED: usize = 16;
 
 const FIELDS: &[Field] = &[
@@ -115,7 +115,7 @@ fn samples() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// A policy as JSON, which YAML is, too.
+/// A policy as JSON, which is also YAML.
 fn generate(random: &mut Rng) -> Vec<u8> {
     let object = json::object(random, FIELDS);
     let text = if random.bool() { object } else { format!("{{\"policies\": {{\"a\": {object}}}}}") };
@@ -128,7 +128,7 @@ fn run(input: &[u8]) {
     let source = Source::try_new(name, bytes.to_vec());
     let verdict = judge(vec![source.clone()], Date::of(NOW));
     check_verdict(&verdict, bytes.len());
-    // The reports name the whole standard, so writing them takes far longer than all the rest.
+    // The reports contain the whole standard, so writing them takes far longer than everything else.
     if bytes.len().is_multiple_of(REPORTED) {
         check_reports(&verdict);
     }
@@ -145,7 +145,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// A problem says what is wrong, and its place is in the file.
+/// A problem has a message, and its location is in the file.
 fn check_problem(problem: &Problem, bytes: usize) {
     assert!(!problem.wrong.is_empty());
     if let Some(place) = problem.location.line_range() {
@@ -156,12 +156,12 @@ fn check_problem(problem: &Problem, bytes: usize) {
         assert!((place.line, place.column) <= (place.end_line, place.end_column), "{problem}: {place:?}");
         assert!(place.end_line <= lines, "{problem}: {place:?}");
     }
-    // Names are cut when they are repeated: a report is not much larger than what it is about.
+    // Names are truncated when they are repeated: a report is not much larger than its file.
     let longest = 4_096 + 4 * bytes;
     assert!(problem.to_string().len() <= longest, "a problem of {} bytes", problem.to_string().len());
 }
 
-/// Problems and findings have places.
+/// Problems and findings have locations.
 fn check_verdict(verdict: &Verdict, bytes: usize) {
     verdict.problems.iter().for_each(|problem| check_problem(problem, bytes));
     for found in &verdict.findings {
@@ -169,7 +169,7 @@ fn check_verdict(verdict: &Verdict, bytes: usize) {
     }
 }
 
-/// Every report can be written, and those that are JSON are JSON.
+/// Every report can be written, and the JSON reports are valid JSON.
 fn check_reports(verdict: &Verdict) {
     let (people, github) = (report::people(verdict, false), report::github(verdict));
     let is_obeyed = |letter: char| letter.is_control() && letter != '\n';
@@ -194,7 +194,7 @@ fn check_written(written: &FilePolicy, bytes: usize) {
     }
 }
 
-/// The same policy written as JSON is the same policy.
+/// The same policy written as JSON is read as the same policy.
 fn check_as_json(written: &FilePolicy, document: &serde_json::Value) {
     let source: Arc<Source> = Source::try_new("again.json", document.to_string().into_bytes()).expect("JSON is text");
     let again = policies(&source).unwrap_or_else(|problems| panic!("{}", problems[0]));
@@ -202,14 +202,14 @@ fn check_as_json(written: &FilePolicy, document: &serde_json::Value) {
     assert_eq!(again[0].spec, written.spec, "{document}");
 }
 
-/// A server reads what the linter reads, as the linter reads it.
+/// A server reads a policy the same way as the linter.
 fn check_on_server(written: &FilePolicy, document: &serde_json::Value) {
     let text = document.to_string();
     let input: PolicyInput<'_> = parse(text.as_bytes()).unwrap_or_else(|refused| panic!("{refused}: {text}"));
     assert_eq!((&*input.policy_id, &input.spec), (written.name.as_str(), &written.spec), "{text}");
 }
 
-/// What resolves is within its limits, and stays what it is when it is shown and read again.
+/// A resolved policy is within its limits, and is unchanged when it is written and read again.
 fn check_policy(policy: &Policy) {
     assert!(Limits::MAX_ATTEMPTS.contains(&policy.max_attempts), "{policy:?}");
     assert!(Limits::TOTAL_BUDGET.contains(&policy.total_budget), "{policy:?}");

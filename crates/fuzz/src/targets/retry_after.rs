@@ -50,7 +50,7 @@ fn samples() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// A whole second within the years that an HTTP date can say, as a date; or a number of seconds.
+/// A date in whole seconds, within the years that an HTTP date can express; or a number of seconds.
 fn generate(random: &mut Rng) -> Vec<u8> {
     let date = |random: &mut Rng| {
         let seconds = random.u64(..253_402_300_800);
@@ -88,7 +88,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// A date is a whole second, and is read back as it is written.
+/// A date is a whole second, and is unchanged when it is written and read again.
 fn check_date(value: &str, date: Option<&str>, wait: Duration) {
     let until = httpdate::parse_http_date(value).expect("what asks for a wait is a number or a date");
     let again = retry_after::parse(&httpdate::fmt_http_date(until), date, NOW);
@@ -100,7 +100,7 @@ fn check_date(value: &str, date: Option<&str>, wait: Duration) {
     }
 }
 
-/// Whatever is asked for, no retry comes before it, and none after the deadline.
+/// No retry comes before the Retry-After, and none after the deadline.
 fn check_decision(wait: Duration) {
     let policy = Policy::default();
     let deadline_at = NOW.after(policy.total_budget);

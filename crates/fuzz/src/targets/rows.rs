@@ -1,8 +1,8 @@
 //! Rows of the embedded store: random values in random columns, in a closed store or under one that is open.
 //!
-//! An input is a byte that says when, and then damages: column, row, kind of value, length and value. Only what belongs to
-//! one tenant is damaged. Nothing of that may panic, fail a call that is about more than the damaged row, or take anything
-//! away from the tenant beside it.
+//! An input is a byte that selects when, followed by damages: column, row, kind of value, length and value. Only rows
+//! of one tenant are damaged. This must not panic, fail a call that is about more than the damaged row, or change
+//! anything of the other tenant.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ pub(crate) const TARGET: Target = Target {
 };
 
 const DATABASE: &str = "redrive.db";
-/// The tenant that nothing is done to.
+/// The tenant whose rows are not damaged.
 const NEIGHBOUR: &str = "neighbour";
 /// The tasks of the tenant whose rows are damaged.
 const DAMAGED: std::ops::RangeInclusive<u64> = 1..=6;
@@ -44,8 +44,8 @@ const IN_FLIGHT: u64 = 13;
 /// The most damages of one input.
 const MOST_DAMAGES: usize = 4;
 
-/// The tables with rows of one tenant, and which of their rows are the damaged tenant's. Not here: `meta`, which belongs to
-/// everybody; `keys`, which is made from `tasks`.
+/// The tables with rows of one tenant, and which of their rows are the damaged tenant's. Not here: `meta`, which
+/// belongs to all tenants; `keys`, which is derived from `tasks`.
 const TABLES: [(&str, &str); 10] = [
     ("tasks", "id IN (SELECT id FROM tasks WHERE tenant = 1 ORDER BY id LIMIT 1 OFFSET ?2)"),
     ("requests", "task IN (SELECT id FROM tasks WHERE tenant = 1 ORDER BY id LIMIT 1 OFFSET ?2)"),
@@ -83,14 +83,14 @@ static TEMPLATE: LazyLock<Template> = LazyLock::new(|| {
     Template { database, columns }
 });
 
-/// In memory where there is such a place: the disk is not what is tried here, and each input has dozens of syncs.
+/// In memory where possible: the disk is not tested here, and each input has dozens of syncs.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
 async fn fill(directory: &Path) {
     let store = open(directory);
-    // Those that end come first: they are claimed from their lane, where nothing else may wait yet.
+    // Tasks that end come first: they are claimed from their lane while nothing else waits in it.
     keep_and_end(&store, task(1), Status::Failed, at(2)).await;
     keep_and_end(&store, task(2), Status::Succeeded, at(3)).await;
     keep_retries(&store, [task(3).due(at(1))]).await;
@@ -115,7 +115,7 @@ fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(small).expect("a store with a damaged row opens")
 }
 
-/// In each column a text, and the largest number that there is; of the tasks, it is the one that waits.
+/// In each column a text, and the largest number; of the tasks, the pending one is damaged.
 fn samples() -> Vec<Vec<u8>> {
     const ROW: u8 = 3;
     let columns = 0..u8::try_from(TEMPLATE.columns.len()).unwrap_or(u8::MAX);
@@ -139,7 +139,7 @@ struct Damage {
     column: &'static str,
     row: u8,
     value: Value,
-    /// Bytes that are stored as text, whether they are or not.
+    /// Bytes that are stored as text, valid or not.
     as_text: bool,
 }
 
@@ -169,7 +169,7 @@ fn damages(mut bytes: &[u8]) -> Vec<Damage> {
     damages
 }
 
-/// Does the damage; what the schema itself refuses does not happen.
+/// Writes the damages. The schema may refuse some: they are skipped.
 fn damage(directory: &Path, damages: &[Damage]) {
     let connection = Connection::open(directory.join(DATABASE)).expect("the database opens");
     connection.busy_timeout(Duration::from_secs(10)).expect("a timeout can be set");
@@ -211,7 +211,7 @@ fn run(input: &[u8]) {
     });
 }
 
-/// Everything that a store is asked for.
+/// Makes every kind of call to a store.
 async fn work(store: &SqliteStore) {
     let expired = store.upkeep().expired_leases(at(1_000_000_000), 50).await.expect("leases are found");
     assert!(expired.iter().any(|claimed| claimed.task.id == id(IN_FLIGHT)), "a lease is lost");
@@ -247,7 +247,7 @@ async fn work(store: &SqliteStore) {
     store.upkeep().confirm_alerts(announced).await.expect("alerts are noted");
 
     let shown = ids(store, tenant(NEIGHBOUR)).await;
-    // A task of the other tenant may have come here: that is what its row says.
+    // A task of the other tenant may appear here, if its row was changed so.
     assert!(SOUND.iter().all(|n| shown.contains(&id(*n))), "a task is not listed: {shown:?}");
     ids(store, acme()).await;
     store.reads().counts(tenant(NEIGHBOUR)).await.expect("tasks are counted");
@@ -281,7 +281,7 @@ async fn ids(store: &SqliteStore, tenant: TenantId) -> Vec<TaskId> {
     panic!("the list does not end");
 }
 
-/// A call for one row is answered, or says that the row makes no sense.
+/// A call for one row succeeds, or fails because the row is corrupt.
 async fn ask_for(store: &SqliteStore, n: u64) {
     fn allowed<T>(answer: Result<T, Error>) {
         if let Err(error) = answer {
@@ -301,7 +301,7 @@ async fn ask_for(store: &SqliteStore, n: u64) {
     allowed(store.reads().by_key(acme(), key).await);
 }
 
-/// New tasks are accepted: the neighbour's for certain.
+/// New tasks are accepted: the neighbour's always.
 async fn accept(store: &SqliteStore) {
     let sound = task(21).of(NEIGHBOUR).to(sound_lane().dependency.as_str());
     let new = vec![task(22).0, sound.0, task(23).to("https://new.example").0];

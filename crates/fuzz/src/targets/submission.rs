@@ -25,7 +25,7 @@ pub(crate) const TARGET: Target = Target {
     max_bytes: 16 * 1024,
 };
 
-/// What submissions are made of.
+/// Tokens of submissions.
 pub(crate) const WORDS: &[&str] = &[
     "\"targetUrl\":",
     "\"method\":",
@@ -157,12 +157,12 @@ fn run(input: &[u8]) {
     });
 }
 
-/// A refusal says what is wrong, and where unless it is the document as a whole.
+/// A refusal describes the problem, and its location unless it is the whole document.
 pub(crate) fn check_malformed(input: &[u8], malformed: &Malformed) {
     let as_json = serde_json::from_slice::<serde::de::IgnoredAny>(input);
     match malformed {
-        // What has a data error first and is no JSON behind it counts as no JSON. A text may be skipped over and yet be
-        // none (half of a surrogate pair), so JSON that can be skipped over is not always JSON that can be read.
+        // An input with a data error that is no JSON after it counts as no JSON. A string may be skipped and yet be
+        // invalid (half of a surrogate pair), so JSON that can be skipped is not always JSON that can be read.
         Malformed::Syntax(message) => {
             let as_value = serde_json::from_slice::<serde_json::Value>(input);
             assert!(as_value.is_err(), "this is JSON, and was taken for none: {message}");
@@ -178,7 +178,7 @@ pub(crate) fn check_malformed(input: &[u8], malformed: &Malformed) {
     }
 }
 
-/// A refusal is about a value of the caller's, and names it.
+/// A refusal is about one of the caller's values, and names it.
 pub(crate) fn check_failure(failure: &Failure, outer: &str) {
     let named = |field: &str| assert!(field.starts_with(outer) && field.len() > outer.len(), "{field:?}: {failure}");
     match failure {
@@ -196,12 +196,12 @@ pub(crate) fn check_failure(failure: &Failure, outer: &str) {
     }
 }
 
-/// What is accepted is within its bounds, can be shown, and can be put on the wire.
+/// An accepted task is within its bounds, can be shown, and can be sent.
 pub(crate) fn check_accepted(accepted: &Accepted, limits: &Limits) {
     let TaskDetail { task, request, .. } = &accepted.detail;
     assert_eq!(accepted.how, Acceptance::Created);
     assert!(request.target_url.len() <= limits.url_bytes && request.body.length() <= limits.body_bytes as u64);
-    // The content type that the body implies comes on top.
+    // The content type that the body implies is added.
     assert!(request.headers.len() <= limits.headers + 1 && request.labels.len() <= limits.labels);
     check_times(task);
     let secrets = wire::Secrets::default();
@@ -236,7 +236,7 @@ fn outbound(task: &Task, detail: &TaskDetail) -> Outbound {
     }
 }
 
-/// The same document with the same key is the same task; another one with it is refused.
+/// The same document with the same key is the same task; another document with it is refused.
 async fn check_again(world: &World, submission: Submission<'_>, accepted: &Accepted) {
     let key = accepted.detail.task.idempotency_key.as_str();
     let again = submit_task(&world.app, &world.caller, submission.clone(), Some(key)).await;

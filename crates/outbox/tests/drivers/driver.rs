@@ -1,4 +1,4 @@
-//! What the suite needs of a driver.
+//! The interface of a driver for the suite.
 
 use redrive_outbox::{Enqueue, Error, TaskId};
 use redrive_testbed::Database;

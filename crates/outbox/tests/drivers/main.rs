@@ -1,4 +1,4 @@
-//! Both drivers against a real server, by one suite of facts.
+//! Tests of both drivers against a real server, with one suite.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -6,7 +6,7 @@ mod driver;
 mod suite;
 mod world;
 
-/// Each fact as a test of this driver's.
+/// Makes a test of this driver from each fact of the suite.
 macro_rules! facts_hold_for {
     ($driver:ident: $($fact:ident)*) => {
         $(#[tokio::test]
@@ -36,7 +36,7 @@ facts! {
     a_database_without_the_schema_is_the_drivers_error
 }
 
-/// A task of a runtime with several threads can enqueue.
+/// A task on a multi-threaded runtime can enqueue.
 #[allow(dead_code, reason = "that it compiles is the fact")]
 fn futures_may_move_between_threads(
     transaction: &::tokio_postgres::Transaction<'_>,

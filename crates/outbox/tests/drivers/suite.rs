@@ -1,4 +1,4 @@
-//! What is true of enqueueing, whichever driver does it.
+//! What is true of enqueueing with any driver.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! A store of Redrive's on a database of its own, and a driver's connection to it.
+//! A store of Redrive on a database of its own, and a driver's connection to it.
 
 use redrive_core::{PolicyId, Status, TaskId, TenantId, Timestamp, policy};
 use redrive_store::{Expected, NodeId, Store, TaskDetail};
@@ -14,7 +14,7 @@ pub(crate) struct World<D> {
 }
 
 impl<D: Driver> World<D> {
-    /// A store with the policy that everything uses, and a table of somebody's business.
+    /// A store with the policy that all tests use, and a table of an application.
     pub(crate) async fn new() -> Self {
         let database = Postgres::shared().fresh_database();
         let options = Options::new(database.url(), NodeId::try_new("one").unwrap());

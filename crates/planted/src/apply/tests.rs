@@ -1,3 +1,5 @@
+//! Tests of applying bugs to source text.
+
 use super::*;
 use crate::read;
 

@@ -1,4 +1,4 @@
-//! Hunting: seed after seed, with progress, and the smallest failure at the end.
+//! The hunt command: runs many seeds with progress, and prints the first failure in its smallest form.
 
 use std::io::{IsTerminal, Write};
 
@@ -11,7 +11,7 @@ use super::Arguments;
 use super::replay::explain;
 use super::say::say;
 
-/// The most runs that making a failure smaller may take.
+/// The most runs to shrink a failure.
 const SHRINK_RUNS: usize = 600;
 
 pub(super) fn run(ask: &Ask, arguments: &Arguments) -> anyhow::Result<bool> {
@@ -58,7 +58,7 @@ fn progress(hunt: &Hunt, is_terminal: bool) {
     );
     if is_terminal {
         eprint!("\r\x1b[K{line}");
-        // A progress line that does not show is not worth an error.
+        // A progress line that cannot be written is not worth an error.
         std::io::stderr().flush().ok();
     } else if (seconds as u64).is_multiple_of(10) {
         eprintln!("{line}");

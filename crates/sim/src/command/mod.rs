@@ -1,4 +1,4 @@
-//! The command line: hunting, replaying, and showing what is planted.
+//! The command line: hunts, replays, and tests of planted bugs.
 
 mod hunt;
 mod planted;
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, f7 a fault)
     #[arg(long, value_name = "PARTS", requires = "seed")]
     keep: Option<Keep>,
-    /// What chance does to the parts that are kept, as a failure that was made smaller says
+    /// The random choices for the parts that are kept, as printed with a shrunk failure
     #[arg(long, value_name = "N", requires = "seed", default_value_t = 0)]
     luck: u64,
     /// The first seed of a hunt
@@ -48,23 +48,23 @@ pub(crate) struct Arguments {
     /// For at most this many seconds [default: 60, unless --seeds is given]
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     time: Option<u64>,
-    /// Run each seed twice, and see that it goes the same way
+    /// Run each seed twice, and check that both runs are the same
     #[arg(long, conflicts_with_all = ["seed", "planted"])]
     twice: bool,
-    /// How many nodes every world has, 1 to 5 [default: as the seed says]
+    /// How many nodes every world has, 1 to 5 [default: drawn from the seed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=5))]
     nodes: Option<u64>,
-    /// For how many simulated hours things go wrong [default: as the seed says]
+    /// For how many simulated hours faults occur [default: drawn from the seed]
     #[arg(long, value_name = "HOURS", value_parser = positive)]
     hours: Option<f64>,
     /// The families of faults that may occur: all, none, or a list of crash, stop, pause, clock, store, dependency,
     /// client, schedule; with neighbours, every world is a crowd of dependencies
     #[arg(long, value_name = "FAMILIES", conflicts_with = "profile")]
     faults: Option<Families>,
-    /// A family of faults by itself, with what makes it bite
+    /// One family of faults by itself, in worlds in which it has effects
     #[arg(long, value_name = "NAME")]
     profile: Option<Profile>,
-    /// With --seed: print every event, whatever comes of it
+    /// With --seed: print every event, also if no invariant is broken
     #[arg(long, requires = "seed")]
     whole: bool,
     /// Plant one known bug after the other, and show how soon each is found
@@ -82,7 +82,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Does what the arguments say; says whether every invariant held.
+/// Runs the command. Returns whether every invariant held.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.seed.is_none() {
         let is_for_one = arguments.keep.is_some() || arguments.whole || arguments.luck != 0;

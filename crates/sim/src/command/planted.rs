@@ -1,4 +1,4 @@
-//! Showing how soon each planted bug is found.
+//! The planted command: shows how soon each planted bug is found.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,11 @@ use redrive_sim::planted::{Found, find, is_found_again};
 use super::Arguments;
 use super::say::say;
 
-/// The most seeds that a bug may take to be found, unless the command line says otherwise.
+/// The most seeds until a bug must be found, unless the command line sets another limit.
 const MOST_SEEDS: u64 = 5_000;
 
-/// Hunts every bug; says whether all were found, those that were real once also at the seeds that found them.
+/// Hunts every bug. Returns whether all were found; bugs that were real once must also be found at their recorded
+/// seeds.
 #[expect(clippy::disallowed_methods, reason = "how long it takes to find a bug is a matter of real time")]
 pub(super) fn run(arguments: &Arguments, ask: &Ask) -> anyhow::Result<bool> {
     let most = arguments.seeds.unwrap_or(MOST_SEEDS);
@@ -43,10 +44,10 @@ pub(super) fn run(arguments: &Arguments, ask: &Ask) -> anyhow::Result<bool> {
     Ok(missed == 0)
 }
 
-/// Whether a bug that was real once is found at the seed that found it.
+/// Whether a bug that was real once is found at its recorded seed.
 ///
-/// A seed means something only as long as plans are drawn in the same way, and the engine does the same things in the same
-/// order. When that changes, this says so.
+/// A seed stays valid only as long as plans are drawn in the same way, and the engine does the same things in the same
+/// order. When that changes, this reports it.
 fn finds_again(bug: &'static Bug) -> bool {
     let Some(found) = &bug.found else { return true };
     let (name, seed, invariant) = (&bug.name, found.seed, found.breaks);

@@ -1,11 +1,11 @@
-//! Profiles: one family of faults by itself, with what makes it bite.
+//! Profiles: one family of faults by itself, in worlds in which it has effects.
 
 use std::fmt;
 
 use clap::ValueEnum;
 use redrive_sim::plan::{Ask, Families, Family};
 
-/// A kind of world.
+/// A profile: a kind of world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
     /// Nothing goes wrong at all
@@ -14,15 +14,15 @@ pub(crate) enum Profile {
     Crash,
     /// Processes are stopped and started
     Stop,
-    /// Processes stand still past their leases
+    /// Processes are suspended past their leases
     Pause,
     /// Clocks drift apart and jump
     Clock,
     /// The store is late, fails, or loses answers after the commit
     Store,
-    /// Dependencies misbehave, and nothing else does
+    /// Dependencies fail, and nothing else does
     Dependency,
-    /// Clients give up, ask again, take back, replay and meddle
+    /// Clients give up, retry, cancel, replay, and try to use tasks of other tenants
     Client,
     /// Schedules are lost
     Schedule,
@@ -33,9 +33,9 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// What it asks of the plans.
+    /// The settings from which this profile's plans are drawn.
     pub(crate) fn ask(self) -> Ask {
-        // Retries, and clients that do something about them, are what most families need in order to bite.
+        // Most families have effects only with retries, and with clients that react to them.
         let with = |family| Families::of([family, Family::Dependency, Family::Client]);
         let families = match self {
             Profile::Calm => Families::none(),

@@ -20,7 +20,7 @@ pub(super) fn run(seed: u64, ask: &Ask, arguments: &Arguments) -> anyhow::Result
     Ok(explain(&plan, &keep, arguments.whole))
 }
 
-/// Runs these parts of a plan and prints what happened; says whether every invariant held.
+/// Runs these parts of a plan and prints what happened. Returns whether every invariant held.
 pub(super) fn explain(plan: &Plan, keep: &Keep, is_whole: bool) -> bool {
     let (shape, kept) = (&plan.shape, keep.of(plan));
     say!(

@@ -1,9 +1,9 @@
-//! Printing to people, who may stop listening.
+//! Prints to standard output, which may be closed early.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
 
-/// Prints a line; whoever closed the other end (`| head`) has seen enough, and the program ends.
+/// Prints a line. Ends the program if the reader has closed the pipe (`| head`).
 pub(super) fn line(text: fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -16,7 +16,7 @@ pub(super) fn line(text: fmt::Arguments<'_>) {
     }
 }
 
-/// [`line`], with the words of `println!`.
+/// [`line`] with the syntax of `println!`.
 macro_rules! say {
     ($($words:tt)*) => {
         $crate::command::say::line(format_args!($($words)*))

@@ -1,4 +1,4 @@
-//! Asking about every image of every crash point.
+//! Checks every image of every crash point.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -14,17 +14,17 @@ use super::image::Image;
 use super::recording::{Recording, mark};
 use crate::random::Random;
 
-/// A disk that fails so often is not looked at any further.
+/// The most failures before a check ends.
 const MOST_FAILURES: usize = 8;
 
-/// Which crashes to look at. Every sync point is among them.
+/// Which crashes to check. Every sync point is among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// What all mixes are drawn from.
+    /// The seed of all mixes.
     pub seed: u64,
-    /// How many mixed images there are of each crash point, beside all lost and all kept.
+    /// How many mixed images are made of each crash point, beside all lost and all kept.
     pub mixes: usize,
-    /// Every how-many-th of the points between two syncs is looked at; 0 for none.
+    /// Of the points between two syncs, every n-th is checked; 0 for none.
     pub between_every: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The points of a recording that are looked at.
+    /// The points of a recording that are checked.
     pub fn points(&self, recording: &Recording) -> Vec<CrashPoint> {
         let mut between = 0;
         let mut points = recording.crash_points();
@@ -57,27 +57,27 @@ impl Plan {
     }
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The points at a sync, before or after it.
     pub sync_points: usize,
     /// The points between two syncs.
     pub points_between: usize,
-    /// The images that were looked at; one that is the same as another, after the same marks, is looked at once.
+    /// The number of images that were checked. Equal images after the same marks are checked once.
     pub images: usize,
-    /// The crashes that were not survived, in order; after a handful of them a check ends.
+    /// The crashes that were not survived, in order. A check ends after a few of them.
     pub failures: Vec<Failure>,
 }
 
 /// A crash that was not survived.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Where.
+    /// The crash point.
     pub point: CrashPoint,
-    /// What became of the changes that were not synced.
+    /// What happened to the changes that were not synced.
     pub fate: Fate,
-    /// How many marks came before.
+    /// How many marks were before the crash.
     pub marks: usize,
     /// What is wrong.
     pub what: String,
@@ -99,7 +99,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Asks `survives` about the crashes of a plan, on as many threads as the machine has processors. A panic is a no.
+/// Calls `survives` for the crashes of a plan, on as many threads as the machine has processors. A panic counts as a
+/// failure.
 pub fn check(recording: &Recording, plan: &Plan, survives: impl Fn(&Crash<'_>) -> anyhow::Result<()> + Sync) -> Report {
     let points = plan.points(recording);
     let sync_points = points.iter().filter(|point| point.moment != Moment::BetweenSyncs).count();
@@ -127,7 +128,7 @@ struct Work<'a, S> {
 }
 
 impl<S: Fn(&Crash<'_>) -> anyhow::Result<()> + Sync> Work<'_, S> {
-    /// Goes once through the recording and stops at each of these points, which are in order.
+    /// Replays the recording once and stops at each of these points, which are in order.
     fn visit<'p>(&self, points: impl Iterator<Item = &'p CrashPoint>) {
         let mut disk = self.recording.start.clone();
         let mut marks = Vec::new();

@@ -1,11 +1,11 @@
-//! Whether a database of Redrive is whole, seen from outside: by the `sqlite3` shell.
+//! Checks with the `sqlite3` shell whether a database of Redrive is consistent.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Each statement answers what is wrong, and nothing if nothing is.
+/// Each statement returns what is wrong; no rows if nothing is.
 const QUESTIONS: &str = "
 SELECT 'damaged', * FROM pragma_integrity_check WHERE integrity_check <> 'ok';
 
@@ -47,7 +47,7 @@ SELECT 'task whose key was to be moved', id FROM tasks
     WHERE id <= (SELECT value FROM meta WHERE name = 'keys_complete_up_to') AND id NOT IN (SELECT task FROM keys);
 ";
 
-/// Fails if the database in a store's directory, which nobody has open, is damaged or contradicts itself.
+/// Fails if the database in a store's directory is damaged or contradicts itself. No process may have it open.
 pub fn consistency(directory: &Path) -> anyhow::Result<()> {
     let mut shell = Command::new("sqlite3");
     shell.args(["-batch", "-bail"]).arg(directory.join("redrive.db")).arg(QUESTIONS);

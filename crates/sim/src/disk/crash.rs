@@ -1,40 +1,40 @@
-//! Where a run may be cut off, and what is found then.
+//! Crashes: where a run may be interrupted, and what is on the disk then.
 
 use std::fmt;
 
 use super::fate::Fate;
 use super::image::Image;
 
-/// A place between two events of a recording.
+/// A position between two events of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrashPoint {
-    /// How many events took place before.
+    /// How many events happened before.
     pub at: usize,
-    /// How it lies to the syncs.
+    /// Its position relative to the syncs.
     pub moment: Moment,
 }
 
-/// How a crash point lies to the syncs of its run.
+/// Position of a crash point relative to the syncs of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The next thing would have been a sync.
+    /// The next event would have been a sync.
     BeforeSync,
-    /// A sync has just returned, and what it allowed to be said has been said.
+    /// A sync has just returned, and the marks that follow it were made.
     AfterSync,
-    /// Neither.
+    /// Neither directly before nor directly after a sync.
     BetweenSyncs,
 }
 
-/// One crash: what was said before it, and one of the disks that it may leave.
+/// One crash: the marks before it, and one of the disks that it may leave.
 #[derive(Debug, Clone)]
 pub struct Crash<'a> {
-    /// Where.
+    /// The crash point.
     pub point: CrashPoint,
-    /// What became of the changes that were not synced.
+    /// What happened to the changes that were not synced.
     pub fate: Fate,
-    /// The marks that came before, in order.
+    /// The marks before the crash, in order.
     pub marks: Vec<&'a [u8]>,
-    /// What the directory holds.
+    /// The content of the directory.
     pub image: Image,
 }
 

@@ -1,4 +1,4 @@
-//! What is durable of each file and directory, and which changes are still under way.
+//! The durable content of each file and directory, and the changes that are not synced yet.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,13 @@ use super::fate::{Draw, Fate};
 use super::image::Image;
 use super::recording::{Event, FileChange, NameChange, Node};
 
-/// The disk at one moment of a run.
+/// The state of the disk at one moment of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk<'a> {
     nodes: Vec<Content<'a>>,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Content<'a> {
     File(File<'a>),
@@ -28,7 +28,7 @@ pub(super) enum Content<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct File<'a> {
     pub(super) durable: Vec<u8>,
-    /// Since the last sync.
+    /// Changes since the last sync.
     pub(super) pending: Vec<&'a FileChange>,
     pub(super) is_mapped: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct File<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Directory<'a> {
     pub(super) durable: BTreeMap<String, Node>,
-    /// Since the last sync.
+    /// Changes since the last sync.
     pub(super) pending: Vec<&'a NameChange>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Disk<'a> {
         matches!(self.nodes.get(node.0), Some(Content::Directory(_)))
     }
 
-    /// Lets an event take place.
+    /// Applies an event.
     pub(super) fn apply(&mut self, event: &'a Event) {
         match event {
             Event::File(node, change) => {
@@ -75,7 +75,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// What is found after a crash.
+    /// The image after a crash.
     pub(super) fn image(&self, fate: Fate) -> Image {
         let mut image = Image::default();
         self.visit(Node::ROOT, &PathBuf::new(), &mut Draw::new(fate), &mut image);
@@ -151,11 +151,11 @@ impl NameChange {
     }
 }
 
-/// A directory as it is, all of it durable.
+/// A directory before the run; all of it counts as durable.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) disk: Disk<'static>,
-    /// What each node is called below the directory.
+    /// The path of each node below the directory.
     pub(super) names: Vec<String>,
     /// The nodes by their inodes.
     pub(super) inodes: BTreeMap<u64, Node>,

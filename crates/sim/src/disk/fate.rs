@@ -1,4 +1,4 @@
-//! What becomes of the changes that were not synced.
+//! What happens to the changes that were not synced.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,17 +7,17 @@ use super::durable::{Directory, File};
 use super::recording::{FileChange, Node};
 use crate::random::Random;
 
-/// What reaches the disk whole or not at all.
+/// The unit that is written completely or not at all, in bytes.
 const SECTOR: usize = 512;
 
-/// What becomes of the changes that were not synced when the power went.
+/// What happens to the changes that were not synced when the power is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// None is there.
+    /// All changes are lost.
     Lost,
-    /// All are there.
+    /// All changes are kept.
     Kept,
-    /// Some are there, some in parts, drawn from this seed.
+    /// Some changes are kept, some in part, drawn from this seed.
     Mixed(u64),
 }
 
@@ -31,22 +31,21 @@ impl fmt::Display for Fate {
     }
 }
 
-/// A fate on its way through the files of a disk.
+/// A fate with its state while the files of a disk are drawn.
 pub(super) enum Draw {
     Lost,
     Kept,
     Mixed(Mix),
 }
 
-/// How one image is mixed. Crashes differ in their style: a disk that was nearly done, one that had hardly begun, one
-/// that writes in order, one that does not.
+/// How one image is mixed. Crashes differ in style: nearly everything written or hardly anything, in order or not.
 pub(super) struct Mix {
     random: Random,
-    /// How likely a part has all of its changes.
+    /// The probability that a part has all of its changes.
     kept: f64,
     /// How many neighbouring sectors share their fate.
     sectors_per_part: usize,
-    /// Whether a sector that a file grew by, and whose data was lost, holds something at all.
+    /// Whether a sector that a file grew by, and whose data was lost, holds garbage instead of zeros.
     has_garbage: bool,
 }
 
@@ -59,7 +58,7 @@ impl Draw {
         }
     }
 
-    /// What a file holds.
+    /// The content of a file after the crash.
     pub(super) fn content(&mut self, file: &File<'_>) -> Vec<u8> {
         match self {
             Draw::Lost => file.durable.clone(),
@@ -72,7 +71,7 @@ impl Draw {
         }
     }
 
-    /// What a directory holds.
+    /// The names in a directory after the crash.
     pub(super) fn names(&mut self, directory: &Directory<'_>) -> BTreeMap<String, Node> {
         let mut names = directory.durable.clone();
         for change in &directory.pending {
@@ -141,7 +140,7 @@ impl Mix {
         file.pending[..happened].iter().fold(file.durable.len(), |length, change| change.length_after(length))
     }
 
-    /// How many of so many changes a part has seen: it is as it was at some moment since the last sync.
+    /// How many of `all` changes a part has: its state is that of some moment since the last sync.
     fn changes_that_happened(&mut self, all: usize) -> usize {
         if self.random.chance(self.kept) {
             all
@@ -153,7 +152,7 @@ impl Mix {
     }
 }
 
-/// The range, cut at the sectors' borders.
+/// The range, split at sector boundaries.
 fn sectors(from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
     let borders = (from / SECTOR..to.div_ceil(SECTOR)).map(|sector| sector * SECTOR);
     borders.map(move |border| (border.max(from), (border + SECTOR).min(to)))

@@ -1,4 +1,4 @@
-//! What a directory may hold after a crash.
+//! Image: what a directory may hold after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The files and directories that are found, by their paths below the recorded directory.
+/// The files and directories after a crash, by their paths below the recorded directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Image {
-    /// The files with what they hold.
+    /// The files with their content.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     /// The directories, the recorded one (an empty path) among them.
     pub directories: BTreeSet<PathBuf>,
 }
 
 impl Image {
-    /// Puts everything into a directory, which should be empty or not there yet.
+    /// Writes the image to a directory, which should be empty or missing.
     pub fn write_to(&self, directory: &Path) -> anyhow::Result<()> {
         let doing = || format!("writing an image to {}", directory.display());
         for below in &self.directories {
@@ -29,7 +29,7 @@ impl Image {
         Ok(())
     }
 
-    /// A number that is the same for the same image: not to look at one twice.
+    /// A hash of the image, so that equal images are checked once.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! The recorder's log, read.
+//! Parses the recorder's log.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ mod kind {
     pub(super) const UNSUPPORTED: u64 = 11;
 }
 
-/// Reads a log of changes to a directory that was as `found` before.
+/// Reads a log of changes to a directory whose content before was `found`.
 pub(super) fn parse(mut log: &[u8], found: Found) -> anyhow::Result<Recording> {
     let mut parser = Parser::new(found);
     let mut events = Vec::new();
@@ -61,9 +61,9 @@ fn take<'a>(log: &mut &'a [u8], count: usize) -> anyhow::Result<&'a [u8]> {
     Ok(taken)
 }
 
-/// Which node each inode and each path is at the moment.
+/// The node of each inode and each path at the current position.
 struct Parser {
-    /// Every node that there will ever be; those that the run makes are empty.
+    /// Every node of the whole recording; those that the run creates are empty.
     disk: Disk<'static>,
     names: Vec<String>,
     inodes: BTreeMap<u64, Node>,
@@ -78,7 +78,7 @@ impl Parser {
 
     fn event(&mut self, record: &Record<'_>) -> anyhow::Result<Option<Event>> {
         let event = match record.kind {
-            // The recorder's first words: that is the recorded directory.
+            // The recorder's first record: the recorded directory.
             kind::MAKE_DIRECTORY if record.name.is_empty() => {
                 ensure!(self.node(record)? == Node::ROOT, "another directory was recorded");
                 return Ok(None);
@@ -130,7 +130,7 @@ impl Parser {
         self.inodes.get(&record.inode).copied().context("a change of a file that was never made")
     }
 
-    /// The directory and the name in it.
+    /// Splits a path into its directory and the name in it.
     fn place(&self, path: &str) -> anyhow::Result<(Node, String)> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.paths.get(directory).with_context(|| format!("{directory} was never made"))?;

@@ -1,9 +1,10 @@
-//! A disk that loses and tears what was not synced: power loss at every moment of a real run.
+//! Simulated power loss: a disk that loses and tears what was not synced, at every moment of a real run.
 //!
-//! A child process runs some workload on real files; a recorder in front of libc (`recorder.c`) writes down every
-//! change that it makes below one directory, in order, with the child's own [marks](Marks) in between. From such a
-//! [`Recording`] follows, for every [crash point](CrashPoint), what the directory may hold when the machine comes up
-//! again: an [`Image`] for each [`Fate`] of what was not synced. [`check`] makes them and asks about each of them:
+//! A child process runs a workload on real files. A recorder in front of libc (`recorder.c`) writes down every change
+//! that it makes below one directory, in order, with the child's own [marks](Marks) in between. From such a
+//! [`Recording`] follows, for every [crash point](CrashPoint), what the directory may hold when the machine is up
+//! again: an [`Image`] for each [`Fate`] of what was not synced. [`check`] makes the images and calls a test with each
+//! of them:
 //!
 //! ```ignore
 //! // In the child, run as a process of its own:
@@ -20,22 +21,24 @@
 //! });
 //! ```
 //!
-//! # What a disk promises here
+//! # The disk's guarantees
 //!
-//! As little as file systems promise in writing, so that nothing relies on more:
+//! They are as weak as those that file systems document, so that nothing relies on more:
 //!
 //! - A sync (`fsync` or `fdatasync`) that returned makes all earlier changes of that file durable, its length included.
-//!   That of a directory does so for the names in it, and only that: syncing a file does not make its name durable.
+//!   A sync of a directory does so for the names in it, and only for them: syncing a file does not make its name
+//!   durable.
 //! - Nothing else has an order. Each sector of 512 bytes holds what it held at some moment between the last sync and
-//!   the crash, whatever its neighbours hold; so does the file's length; and each change of a name (made, removed,
-//!   renamed) happened or did not. A rename is whole.
+//!   the crash, independently of its neighbours; so does the file's length; and each change of a name (created,
+//!   removed, renamed) happened or did not. A rename is atomic.
 //! - A sector is never torn, and bytes beside those that were written do not change.
 //! - Where a file grew, a sector whose data was lost may hold anything.
-//! - A file that is mapped to be written holds anything, at any time.
+//! - A file that is mapped for writing holds anything, at any time.
 //!
-//! Not here: what the child does and what must hold afterwards, which is the caller's; disks that lie about syncs or
-//! lose what they had; rights, owners and times of files; several processes at work in one directory; any system but
-//! Linux, and it takes a C compiler. SQLite's own consistency, and that of Redrive's tables, is in [`consistency`].
+//! Not here: what the child does and what must hold afterwards, which is up to the caller; disks that report syncs that
+//! they did not do, or lose durable data; permissions, owners and times of files; several processes in one directory;
+//! any system but Linux. A C compiler is needed. The consistency of SQLite and of Redrive's tables is in
+//! [`consistency`].
 
 mod check;
 mod consistency;

@@ -1,4 +1,4 @@
-//! Running a child process with the recorder in front of its files.
+//! Runs a child process with the recorder in front of its file operations.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,11 +19,11 @@ const RECORDER: &str = include_str!("recorder.c");
 const DIRECTORY: &str = "RECORDED_DIRECTORY";
 const LOG: &str = "RECORDED_LOG";
 
-/// Not a file of the child's work: what is written to it is said, and is in no image.
+/// The file for marks. It is no part of the child's work, and is in no image.
 const MARKS: &str = "marks";
 
-/// Runs `command` to its end and records what it does to the files below `directory`, which must exist; what is in it
-/// counts as durable. The child finds the directory by [`recorded_directory`].
+/// Runs `command` to its end and records its changes to the files below `directory`, which must exist; its content
+/// before the run counts as durable. The child finds the directory with [`recorded_directory`].
 pub fn record(command: &mut Command, directory: &Path) -> anyhow::Result<Recording> {
     let found = Found::read(directory)?;
     let tools = tempfile::tempdir().context("a place for the recorder")?;
@@ -44,7 +44,8 @@ pub fn record(command: &mut Command, directory: &Path) -> anyhow::Result<Recordi
     Ok(recording)
 }
 
-/// All changes together must make the directory that is there now; only what is mapped changes unseen.
+/// Checks the recording: all changes together must make the directory that exists now. Only mapped files change
+/// unrecorded.
 fn nothing_was_missed(recording: &Recording, directory: &Path) -> anyhow::Result<()> {
     let mapped: BTreeSet<&Path> = recording
         .events()
@@ -68,12 +69,12 @@ fn nothing_was_missed(recording: &Recording, directory: &Path) -> anyhow::Result
     Ok(())
 }
 
-/// In the child: the directory that is recorded, if one is.
+/// In the child: the directory that is recorded, if there is one.
 pub fn recorded_directory() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
-/// SQLite is compiled from C as well, so there is a compiler.
+/// Compiles the recorder. SQLite is compiled from C as well, so there is a compiler.
 fn compile(directory: &Path) -> anyhow::Result<PathBuf> {
     let (source, library) = (directory.join("recorder.c"), directory.join("recorder.so"));
     fs::write(&source, RECORDER).context("writing the recorder's source")?;
@@ -84,22 +85,22 @@ fn compile(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(library)
 }
 
-/// In the child: what it has to say between its changes.
+/// In the child: writes marks between its changes.
 #[derive(Debug)]
 pub struct Marks {
     file: File,
 }
 
 impl Marks {
-    /// For the child whose directory is recorded.
+    /// Opens the marks of the recorded directory.
     pub fn open(directory: &Path) -> io::Result<Marks> {
         let file = OpenOptions::new().create(true).append(true).open(directory.join(MARKS))?;
         Ok(Marks { file })
     }
 
-    /// Says something: all that the child did before comes before it in the recording.
+    /// Writes a mark. In the recording, everything that the child did before comes before it.
     pub fn mark(&self, said: &[u8]) -> io::Result<()> {
-        // One call, or it would be two marks.
+        // One call, otherwise it would be two marks.
         match (&self.file).write(said)? {
             written if written == said.len() => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),

@@ -1,10 +1,10 @@
-//! What a child process did to its files, in order.
+//! Recording: what a child process did to its files, in order.
 
 use super::crash::{Crash, CrashPoint, Moment};
 use super::durable::Disk;
 use super::fate::Fate;
 
-/// A file or a directory, told apart from an earlier one of the same name.
+/// A file or a directory, distinct from an earlier one of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub(super) usize);
 
@@ -13,18 +13,18 @@ impl Node {
     pub const ROOT: Node = Node(0);
 }
 
-/// One thing that the child did.
+/// One operation of the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// It changed a file's content or length.
+    /// The child changed a file's content or length.
     File(Node, FileChange),
-    /// It changed a name in this directory.
+    /// The child changed a name in this directory.
     Name(Node, NameChange),
-    /// It synced a file or a directory.
+    /// The child synced a file or a directory.
     Sync(Node),
-    /// It mapped a file to write to it, unseen from then on.
+    /// The child mapped a file for writing; its changes are not recorded from then on.
     Map(Node),
-    /// It said something.
+    /// The child wrote a mark.
     Mark(Vec<u8>),
 }
 
@@ -33,36 +33,36 @@ pub enum Event {
 pub enum FileChange {
     /// These bytes were written.
     Write {
-        /// Where.
+        /// The position of the first byte.
         offset: usize,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The file was cut off or lengthened to exactly this.
+    /// The file was truncated or extended to exactly this length.
     Resize(usize),
-    /// The file was lengthened to this, if it was not longer already.
+    /// The file was extended to this length, if it was shorter.
     Extend(usize),
 }
 
 /// A change of a name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameChange {
-    /// Something was made.
+    /// A file or directory was created.
     Made(String, Node),
     /// A name was removed.
     Removed(String),
-    /// A node got another name in the same directory; who had that name has none now.
+    /// A node was renamed in the same directory; a node that had that name has none now.
     Renamed {
-        /// What it was called.
+        /// The old name.
         from: String,
-        /// What it is called.
+        /// The new name.
         to: String,
-        /// Which.
+        /// The renamed node.
         node: Node,
     },
 }
 
-/// A run of a child process: the directory as it was before, and what was done to it.
+/// A run of a child process: the directory before it, and the changes to it.
 #[derive(Debug, Clone)]
 pub struct Recording {
     pub(super) start: Disk<'static>,
@@ -71,26 +71,26 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// All that happened, in order.
+    /// All events, in order.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What a node was called below the recorded directory when it was made.
+    /// The path of a node below the recorded directory when it was created.
     pub fn name(&self, node: Node) -> &str {
         &self.names[node.0]
     }
 
-    /// The same run with only those events that `keep` says, each with its place: a disk that lies, to see whether a
-    /// check would notice.
+    /// The same run with only those events for which `keep` is true, by position: a disk that drops events, to test
+    /// whether a check notices it.
     pub fn retain(&self, keep: impl Fn(usize, &Event) -> bool) -> Recording {
         let kept = self.events.iter().enumerate().filter(|(place, event)| keep(*place, event));
         let events = kept.map(|(_, event)| event.clone()).collect();
         Recording { start: self.start.clone(), events, names: self.names.clone() }
     }
 
-    /// Every moment at which a crash may find another disk than a moment before: just before each change or sync, and
-    /// at the end. The marks that follow a sync count as heard by the crash after it.
+    /// Every moment at which a crash may leave another disk than a moment before: just before each change or sync, and
+    /// at the end. The marks that follow a sync count as made before the crash after it.
     pub fn crash_points(&self) -> Vec<CrashPoint> {
         let mut points = Vec::new();
         let mut after_sync = false;
@@ -112,7 +112,7 @@ impl Recording {
         points
     }
 
-    /// The crash at one point with one fate: to look again at what a check complained about.
+    /// The crash at one point with one fate, to examine a failure again.
     pub fn crash(&self, point: CrashPoint, fate: Fate) -> Crash<'_> {
         let mut disk = self.start.clone();
         let mut marks = Vec::new();
@@ -124,7 +124,7 @@ impl Recording {
     }
 }
 
-/// What was said, if something was.
+/// The mark, if the event is one.
 pub(super) fn mark(event: &Event) -> Option<&[u8]> {
     match event {
         Event::Mark(said) => Some(said),

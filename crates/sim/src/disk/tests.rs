@@ -1,4 +1,4 @@
-//! What a disk promises, on runs that were written by hand.
+//! The disk's guarantees, tested on runs that were written by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;

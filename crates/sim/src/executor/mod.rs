@@ -1,8 +1,8 @@
-//! One thread, simulated time, one seed: runs every task of every process in the world.
+//! Executor: runs every task of every process in the world, on one thread, on simulated time, from one seed.
 //!
-//! Whenever several tasks could go on, the seed says which one does: the same code meets many interleavings. When none
-//! can, time jumps to the next timer. Tasks belong to a [`Group`], a process: a group can be killed, which drops what its
-//! tasks were doing wherever they were, or paused, which lets the world go on without it.
+//! Whenever several tasks are ready, the seed decides which one runs, so the same code is run in many interleavings.
+//! When none is ready, time jumps to the next timer. Tasks belong to a [`Group`], a process. A group can be killed,
+//! which drops its tasks at their current await, or paused, while the rest of the world runs on.
 //!
 //! Not here: what the tasks do (`world`), what the machines' clocks show (`world::machine`).
 
@@ -25,20 +25,21 @@ use crate::random::Random;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tasks that live, stand still and die together.
+/// Tasks that are paused and killed together: a simulated process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(u64);
 
 /// The group of the world itself: it is never killed.
 pub const WORLD: Group = Group(0);
 
-/// The most steps at one moment of simulated time, and the most sleeps within steps. Worlds take a few million in all.
+/// The most steps at one moment of simulated time, and the most sleeps within steps. A world takes a few million in
+/// all.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// Tasks went on for ever at this moment: in the real world, a busy loop.
+/// Tasks ran without end at this moment: in the real world, a busy loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Livelock {
-    /// When time stood still.
+    /// The moment at which time did not advance.
     pub at: Moment,
 }
 
@@ -60,27 +61,27 @@ struct State {
     paused: BTreeMap<Group, Vec<Key>>,
     timers: BTreeMap<(Moment, u64), Waker>,
     timers_set: u64,
-    /// Sleeps at the present moment that were over before they began.
+    /// Sleeps at the current moment that were over before they began.
     unwaited: u64,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// Grows each time the slot is used, so that a late wake-up finds nobody.
+    /// Incremented each time the slot is used, so that a late wake-up does not wake another task.
     generation: u64,
     task: Option<Task>,
 }
 
 struct Task {
     group: Group,
-    /// Absent while it is being polled.
+    /// `None` while it is being polled.
     work: Option<Work>,
     awake: Arc<Awake>,
 }
 
 type Key = (usize, u64);
 
-/// The tasks that can go on.
+/// The tasks that are ready.
 #[derive(Default)]
 struct Ready {
     keys: Mutex<Vec<Key>>,
@@ -105,7 +106,7 @@ impl Wake for Awake {
 }
 
 impl Executor {
-    /// An executor at the beginning of time.
+    /// An executor at simulated time zero.
     pub fn new(random: Random) -> Self {
         let state = State {
             now: Moment::default(),
@@ -128,12 +129,12 @@ impl Executor {
         self.state().now
     }
 
-    /// How many times a task has gone on so far.
+    /// How many times a task has been polled so far.
     pub fn steps(&self) -> u64 {
         self.state().steps
     }
 
-    /// What the next draw will depend on: two runs that agree in this have gone the same way.
+    /// The state that the next draw depends on: two runs with equal fingerprints have been the same so far.
     pub fn fingerprint(&self) -> (u64, Moment, u64) {
         let mut state = self.state();
         (state.steps, state.now, state.random.bits())
@@ -146,12 +147,12 @@ impl Executor {
         Group(state.groups)
     }
 
-    /// Starts a task of this group; of a dead one, nothing happens.
+    /// Starts a task of this group; does nothing if the group is dead.
     pub fn spawn(&self, group: Group, work: impl Future<Output = ()> + Send + 'static) {
         self.spawn_boxed(group, Box::pin(work));
     }
 
-    /// The same, for work that is boxed already.
+    /// Starts a task that is already boxed.
     pub fn spawn_boxed(&self, group: Group, work: Work) {
         let mut state = self.state();
         if state.dead.contains(&group) {
@@ -171,8 +172,7 @@ impl Executor {
         lock(&self.ready.keys).push(key);
     }
 
-    /// Drops all that this group was doing. What it is doing right now, if it asked for this itself, ends at its next
-    /// wait.
+    /// Drops all tasks of this group. A task that calls this itself ends at its next await.
     pub fn kill(&self, group: Group) {
         let mut state = self.state();
         state.dead.insert(group);
@@ -190,7 +190,7 @@ impl Executor {
         drop(killed);
     }
 
-    /// Lets none of this group's tasks go on until it is resumed.
+    /// Runs none of this group's tasks until it is resumed.
     pub fn pause(&self, group: Group) {
         let mut state = self.state();
         if !state.dead.contains(&group) {
@@ -198,24 +198,24 @@ impl Executor {
         }
     }
 
-    /// Lets a paused group go on.
+    /// Resumes a paused group.
     pub fn resume(&self, group: Group) {
         let held = self.state().paused.remove(&group).unwrap_or_default();
         lock(&self.ready.keys).extend(held);
     }
 
-    /// Ends after `wait` of true time.
+    /// Waits for `wait` of true time.
     pub fn sleep(&self, wait: Duration) -> Sleep {
         Sleep::new(self.clone(), self.now().after(wait))
     }
 
-    /// Ends at `at`.
+    /// Waits until `at`.
     pub fn sleep_until(&self, at: Moment) -> Sleep {
         Sleep::new(self.clone(), at)
     }
 
-    /// Runs the world until `until`, or until `is_over` says so after a step. An error says that time stood still: tasks went
-    /// on and on without waiting for anything.
+    /// Runs the world until `until`, or until `is_over` is true after a step. [`Livelock`] if time does not advance:
+    /// tasks run again and again without waiting for anything.
     pub fn run(&self, until: Moment, is_over: impl Fn() -> bool) -> Result<(), Livelock> {
         let (mut moment, mut steps) = (self.now(), 0);
         loop {
@@ -239,7 +239,7 @@ impl Executor {
         }
     }
 
-    /// Which of the tasks that can go on does.
+    /// Draws which of the ready tasks runs.
     fn draw(&self) -> Option<Key> {
         let mut keys = lock(&self.ready.keys);
         if keys.is_empty() {
@@ -282,12 +282,12 @@ impl Executor {
             }
             None
         };
-        // Outside of the lock: what is dropped may want to cancel its timers.
+        // Outside of the lock: dropping a task may cancel its timers.
         drop(state);
         drop(ended);
     }
 
-    /// Lets time jump to the next timer; says whether there was one to jump to by `until`.
+    /// Jumps to the next timer. Returns whether there was one by `until`.
     fn jump(&self, until: Moment) -> bool {
         let mut state = self.state();
         let Some((&(at, _), _)) = state.timers.first_key_value() else {
@@ -317,12 +317,12 @@ impl Executor {
     }
 }
 
-/// A lock that one thread takes for a moment; a panic under it ends the run anyway.
+/// Locks a mutex that is held only briefly. A panic under it ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets everybody else who can go on go first; a task of a paused group goes on when the group does.
+/// Lets all other ready tasks run first; a task of a paused group continues when the group does.
 pub async fn give_way() {
     let mut has_given = false;
     std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! A wait on simulated time.
+//! A timer on simulated time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use super::{Executor, MOST_STEPS};
 use crate::moment::Moment;
 
-/// Ends at its moment; dropping it gives it up.
+/// Waits until its moment; dropping it cancels the timer.
 #[must_use = "a wait that nobody awaits does not wait"]
 pub struct Sleep {
     executor: Executor,

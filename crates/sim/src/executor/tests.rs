@@ -1,3 +1,5 @@
+//! Tests of the executor.
+
 use super::*;
 
 fn executor(seed: u64) -> Executor {

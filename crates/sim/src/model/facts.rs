@@ -1,4 +1,4 @@
-//! What the model remembers of items and tasks.
+//! The facts that the model keeps of items and tasks.
 
 use redrive_core::{Outcome, Reason, Status, Timestamp};
 
@@ -10,70 +10,70 @@ use crate::plan::Item;
 pub struct Whose {
     /// The node.
     pub node: usize,
-    /// Which of its lives.
+    /// How often the node had been started: a restart is a new process.
     pub life: u32,
 }
 
-/// What a client asks of a task that may change its fate.
+/// A client's request that may change a task's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// To take it back.
+    /// To cancel it.
     Cancel,
-    /// To have it tried now.
+    /// To make it due now.
     BringForward,
-    /// To put it back to work.
+    /// To replay it.
     Replay,
 }
 
 /// One send, from its connection on.
 #[derive(Debug, Clone)]
 pub struct Departure {
-    /// Who sent it.
+    /// The process that sent it.
     pub whose: Whose,
-    /// What it carried as `Redrive-Attempt`.
+    /// Its `Redrive-Attempt` header.
     pub attempt: u32,
     /// When it began to connect.
     pub at: Moment,
-    /// When its first byte left.
+    /// When its first byte was sent.
     pub left: Option<Moment>,
-    /// When the process was through with it, one way or another.
+    /// When the process was done with it, with any result.
     pub over: Option<Moment>,
-    /// What the dependency was heard to say.
+    /// The dependency's answer, as the process received it.
     pub said: Option<Said>,
-    /// What the attempt log says of it.
+    /// Its outcome in the attempt log.
     pub logged: Option<Outcome>,
 }
 
 impl Departure {
-    /// Whether it was an attempt: a byte left, or the dependency was not to be reached.
+    /// Whether it counts as an attempt: a byte was sent, or the dependency could not be reached.
     pub fn counts(&self) -> bool {
         self.left.is_some() || self.said.is_some()
     }
 }
 
-/// What a dependency says, judged by the standard's table.
+/// The answer of a dependency, classified by the standard's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Said {
-    /// It has accepted.
+    /// Accepted.
     Yes,
-    /// It may accept later, not before this moment.
+    /// To be retried, not before this moment.
     Later(Moment),
-    /// It asks for fewer requests, not before this moment if it says when.
+    /// Overloaded: to be retried with fewer requests, not before this moment if the answer has one.
     TooMany(Option<Moment>),
-    /// Its name was not found: that is tried twice at most.
+    /// The name was not found: that is tried twice at most.
     NoSuchName,
-    /// It will never accept.
+    /// Never to be retried.
     Never,
 }
 
-/// An item, and what has been asked of it.
+/// An item, and the requests for it.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) item: Item,
     pub(super) first_asked: Option<Moment>,
-    /// How many submissions of it are or were under way.
+    /// How many submissions of it are or were in progress.
     pub(super) asked: usize,
-    /// The same, for the other request under its key.
+    /// How many submissions of the other request under its key are or were in progress.
     pub(super) asked_other: usize,
 }
 
@@ -83,11 +83,11 @@ impl Wanted {
     }
 }
 
-/// What is known of a task.
+/// The facts of one task.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) name: String,
-    /// Whether it is the other request under the key.
+    /// Whether the task is the other request under the key.
     pub(super) is_other: bool,
     pub(super) key: String,
     /// When it was first acknowledged.
@@ -102,15 +102,15 @@ pub(super) struct Facts {
     pub(super) end: Option<End>,
     pub(super) cancel_asked: bool,
     pub(super) cancelled: Option<CancelAnswer>,
-    /// When it was last asked to be tried now; as long as such a call is under way, that is now.
+    /// When it was last requested to be due now; while such a call is in progress, that is now.
     pub(super) brought_forward: Option<Moment>,
     pub(super) forwards_under_way: usize,
     pub(super) replays_asked: u32,
-    /// Replays of which nobody knows whether they happened.
+    /// Replays whose effect is unknown.
     pub(super) replays_unknown: u32,
     /// When a replay was last answered.
     pub(super) replayed: Option<Moment>,
-    /// A due time that was shown, and when.
+    /// A due time that a read returned, and when.
     pub(super) due_shown: Option<(Timestamp, Moment)>,
 }
 
@@ -123,7 +123,7 @@ impl Facts {
     }
 }
 
-/// A task's end, as it was seen.
+/// A task's end, as a read returned it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct End {
     pub(super) status: Status,
@@ -137,6 +137,6 @@ pub(super) struct End {
 pub(super) struct CancelAnswer {
     pub(super) at: Moment,
     pub(super) by: Whose,
-    /// The attempt that was under way; none if the task ended by the cancel.
+    /// The attempt that was in flight; `None` if the cancel ended the task.
     pub(super) under_way: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! What is left when everything is well again.
+//! Checks at the end of a world, after all faults are over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,12 +12,13 @@ use crate::moment::Moment;
 use crate::plan::SHIFTING;
 
 impl Model {
-    /// The log says that a task's run ended as a dead letter.
+    /// The log contains the alert of this run of a task.
     pub fn alert(&mut self, id: TaskId, run: u32) {
-        // It may be the first that is heard of the task: its client was never answered, and nothing was sent.
+        // It may be the first sign of the task: its client got no answer, and nothing was sent.
         self.alerts.insert((id, run));
         let Some(facts) = self.tasks.get(&id) else { return };
-        // It names its run. A replay may come between the end of that run and its alert, and the task may have succeeded since.
+        // An alert names its run. A replay may come between the end of that run and its alert, and the task may have
+        // succeeded since.
         let may_be_replayed = run <= facts.replays_asked;
         let (end, name) = (facts.end, facts.name.clone());
         if let Some(end) = end.filter(|_| !may_be_replayed) {
@@ -27,8 +28,8 @@ impl Model {
         }
     }
 
-    /// Everything has been well for a while: due work must be under way or have ended. Says when the last task that is
-    /// not due yet will be.
+    /// Checks, some time after the last fault, that due work is in flight or has ended. Returns when the last task that
+    /// is not due yet will be due.
     pub fn is_moving(&mut self, tasks: &[Task], well_since: Moment) -> Option<Moment> {
         let within = self.rules.settles_within;
         let mut last_due = None;
@@ -44,7 +45,7 @@ impl Model {
         last_due
     }
 
-    /// What the end shows to a tenant: all of its tasks, what the lists of dead letters say, and the counts.
+    /// Checks the final state of a tenant: all of its tasks, the list of dead letters, and the counts.
     pub fn is_finished(&mut self, tenant: &TenantId, tasks: &[Task], dead: &BTreeSet<TaskId>, counts: &Counts) {
         let shown: BTreeMap<TaskId, &Task> = tasks.iter().map(|task| (task.id, task)).collect();
         for task in tasks {
@@ -64,11 +65,11 @@ impl Model {
         self.nothing_is_lost(tenant, &shown);
     }
 
-    /// Invariant 9: each dead letter raised its alert, and nothing else did.
+    /// Invariant 9: each dead letter raised its alert, and no other task did.
     fn raised_its_alert(&mut self, task: &Task) {
         let Some(facts) = self.tasks.get(&task.id) else { return };
         let (is_raised, name) = (self.alerts.contains(&(task.id, task.run)), facts.name.clone());
-        // A task that ended a moment ago may still be announced.
+        // The alert of a task that ended a moment ago may still come.
         let ended = task.ended_at.map(Moment::of_wall).unwrap_or(self.now);
         let is_owed = task.status.is_dead_letter() && ended.after(self.rules.alerts_within) <= self.now;
         let (status, run) = (task.status, task.run);
@@ -78,7 +79,7 @@ impl Model {
         });
     }
 
-    /// Invariant 1 (and 2): what was acknowledged is there, and so is what was sent.
+    /// Invariants 1 and 2: every task that was acknowledged, or sent, exists.
     fn nothing_is_lost(&mut self, tenant: &TenantId, shown: &BTreeMap<TaskId, &Task>) {
         let mut lost = Vec::new();
         for (id, facts) in &self.tasks {
@@ -97,7 +98,7 @@ impl Model {
         }
     }
 
-    /// The end of one task with its whole attempt log.
+    /// Checks the end of one task with its whole attempt log.
     pub fn ended_rightly(&mut self, task: &Task, attempts: &[Attempt]) {
         let (id, name) = (task.id, self.name_of(task.id));
         self.shows_attempts(id, attempts);
@@ -127,24 +128,24 @@ impl Model {
         });
     }
 
-    /// Nobody gives up while there is time: not for the deadline when it is far, not for a Retry-After that would do.
+    /// A task does not end early: not for a deadline that is far, not for a Retry-After that fits before it.
     fn gave_up_rightly(&mut self, task: &Task) {
         let Some(facts) = self.tasks.get(&task.id) else { return };
         let Some(item) = self.wanted.get(&facts.name).map(|wanted| &wanted.item) else { return };
         let ended = Moment::of_wall(task.ended_at.unwrap_or_default());
         let deadline = Moment::of_wall(task.deadline_at);
-        // What an attempt could have taken at most, and what two clocks and a date in whole seconds may be off.
+        // The longest time that an attempt could take, and the difference of two clocks and of a date in whole seconds.
         let slop = task.attempt_timeout + self.rules.slack + Duration::from_secs(1);
         let last = facts.sends.last();
         let heard = last.and_then(|send| Some((send.said?, send.over?)));
-        // A process that stood still when it had heard the answer understood it later: its wait began then.
+        // A process that was suspended after it received the answer evaluated it later: its wait began then.
         let is_late = |send: &Departure| {
             let disturbed = self.disturbed.get(&send.whose);
             send.over.is_some_and(|over| disturbed.is_some_and(|disturbed| *disturbed >= over))
         };
         let holds = match (task.reason, heard) {
             (Some(Reason::Deadline), _) => ended.after(3 * item.policy.backoff.longest()).after(slop) >= deadline,
-            // What such a policy says about Retry-After is not known here.
+            // The Retry-After setting of this policy is unknown here.
             (Some(Reason::RetryAfter), _) if item.document.policy_id == Some(SHIFTING) => true,
             (Some(Reason::RetryAfter), _) if last.is_some_and(is_late) => true,
             (Some(Reason::RetryAfter), Some((Said::Later(asked) | Said::TooMany(Some(asked)), heard))) => {

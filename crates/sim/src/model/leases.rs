@@ -1,4 +1,4 @@
-//! What the store was asked for: leases, tokens, the attempt log.
+//! Checks of calls to the store: leases, tokens, the attempt log.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::moment::Moment;
 const CLAIMS_AHEAD: Duration = Duration::from_millis(50);
 
 impl Model {
-    /// The store gave a lease.
+    /// The store granted a lease.
     pub fn leased(&mut self, claimed: &ClaimedTask) {
         let (id, lease, task) = (claimed.task.id, claimed.lease, &claimed.task);
         let due = task.next_attempt_at.unwrap_or(lease.since);
@@ -34,7 +34,7 @@ impl Model {
         });
     }
 
-    /// Invariant 7: a send leaves under a lease that holds.
+    /// Invariant 7: an attempt is sent under a valid lease.
     pub(super) fn is_leased(&mut self, id: TaskId, attempt: u32) {
         let Some(lease) = self.leases.get(&id).copied() else { return };
         let (now, slack) = (self.now, self.rules.slack);
@@ -45,7 +45,7 @@ impl Model {
         });
     }
 
-    /// The store was asked to end or reschedule an attempt, and said this.
+    /// A process called settle for an attempt, and the store returned this.
     pub fn settled(&mut self, settlement: &Settlement, settled: Settled) {
         let id = settlement.id;
         if settled == Settled::LeaseLost {
@@ -76,7 +76,7 @@ impl Model {
         }
     }
 
-    /// The end of a task is written down. As long as nobody knows whether a replay comes before or after, it says nothing.
+    /// The end of a task is stored. It is not checked while it is unknown whether a replay comes before or after.
     fn ended(&mut self, settlement: &Settlement, status: Status) {
         let now = self.now;
         let Some(facts) = self.tasks.get_mut(&settlement.id) else { return };
@@ -91,7 +91,7 @@ impl Model {
         facts.end.get_or_insert(End { status, reason, at: settlement.at, seen: now });
     }
 
-    /// A claim is taken back only if nothing was sent under it: its number will be used again.
+    /// A claim is taken back only if nothing was sent under it: its number will be reused.
     fn is_taken_back_unsent(&mut self, id: TaskId) {
         let Some(facts) = self.tasks.get_mut(&id) else { return };
         let Some(last) = facts.sends.last().filter(|send| send.logged.is_none()) else { return };

@@ -1,18 +1,18 @@
 //! The model: what must be true of Redrive, written to be obviously right.
 //!
-//! It is told only what can be seen from outside: what clients asked for and were answered, what arrived at the
-//! dependencies and what they said, what reads through the API showed, the alerts in the log, and what the store was
-//! asked to write. It knows nothing of how Redrive works. After every such fact it checks the invariants of
-//! ARCHITECTURE.md, by number; the first one that is broken is the run's [`Violation`].
+//! Its input is only what is visible from outside: the requests of clients and their answers, what arrived at the
+//! dependencies and what they answered, reads through the API, the alerts in the log, and the writes to the store. It
+//! does not depend on how Redrive works. After every such fact it checks the invariants of ARCHITECTURE.md, by number.
+//! The first one that is broken is the run's [`Violation`].
 //!
-//! | file | what it judges |
+//! | file | what it checks |
 //! | --- | --- |
 //! | `submits` | answers to submissions: one task per key (10), nothing acknowledged is lost (1) |
 //! | `sends` | what goes on the wire: how often (2), what (3), when (4, 6), how much at once (7, 8) |
-//! | `views` | what reads show: ends are final (1), tenants are apart (12) |
-//! | `leases` | what the store was asked for: fencing (5), the length of leases (7) |
-//! | `waits` | what waits to be sent: fairness and last attempts (8), deadlines (13) |
-//! | `finish` | what is left when everything is well again (1, 9, 11, 13) |
+//! | `views` | what reads return: ends are final (1), tenants are isolated (12) |
+//! | `leases` | calls to the store: fencing (5), the length of leases (7) |
+//! | `waits` | tasks that wait to be sent: fairness and last attempts (8), deadlines (13) |
+//! | `finish` | the state after all faults are over (1, 9, 11, 13) |
 //!
 //! Not here: what is done to Redrive (`plan`, `world`).
 
@@ -42,13 +42,13 @@ use waits::{PendingTask, Queue};
 /// An invariant that was broken.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// Its number; zero for what breaks them all, such as a panic.
+    /// Its number; zero for a failure that is no single invariant, such as a panic.
     pub invariant: u8,
     /// When it was noticed.
     pub at: Moment,
-    /// The task that it happened to, if it happened to one.
+    /// The task that it is about, if it is about one.
     pub task: Option<TaskId>,
-    /// The item that the task was made for.
+    /// The item for which the task was submitted.
     pub item: Option<String>,
     /// What happened.
     pub what: String,
@@ -68,21 +68,21 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is known so far.
+/// All facts so far.
 #[derive(Debug)]
 pub struct Model {
     rules: Rules,
     now: Moment,
     wanted: BTreeMap<String, Wanted>,
     tasks: BTreeMap<TaskId, Facts>,
-    /// The runs that raised an alert.
+    /// The task runs that raised an alert.
     alerts: BTreeSet<(TaskId, u32)>,
-    /// What is on the wire, by process and lane.
+    /// The number of attempts on the wire, by process and lane.
     on_wire: BTreeMap<(Whose, Lane), usize>,
     on_wire_in_all: BTreeMap<Whose, usize>,
     /// The newest token of each task, and whether it has been settled.
     tokens: BTreeMap<TaskId, (Token, bool)>,
-    /// What has not ended, and what waits of it by deadline and by lane.
+    /// The tasks that have not ended, and those of them that wait, by deadline and by lane.
     waiting: BTreeMap<TaskId, PendingTask>,
     deadlines: BTreeSet<(Moment, TaskId)>,
     queues: BTreeMap<Lane, Queue>,
@@ -90,21 +90,21 @@ pub struct Model {
     lanes_of: BTreeMap<TenantId, usize>,
     /// How many lanes are quick.
     quick_lanes: usize,
-    /// Last attempts that are claimed and not yet begun.
+    /// Last attempts that are claimed and not started yet.
     last_claims: BTreeMap<(Whose, Lane), BTreeSet<TaskId>>,
-    /// When everything that waits was last looked at.
+    /// When all waits were last checked.
     looked: Moment,
     /// The tasks of each item.
     by_name: BTreeMap<String, Vec<TaskId>>,
-    /// The newest lease of each task: for which attempt, and until when; none once it is settled.
+    /// The newest lease of each task: for which attempt, and until when; `None` once it is settled.
     leases: BTreeMap<TaskId, Option<(u32, Timestamp)>>,
-    /// When a process last stood still, or died.
+    /// When a process was last suspended, or died.
     disturbed: BTreeMap<Whose, Moment>,
     violation: Option<Violation>,
 }
 
 impl Model {
-    /// A model of a world in which these items will be asked for.
+    /// A model of a world in which these items will be submitted.
     pub fn new(rules: Rules, items: impl Iterator<Item = Item>) -> Self {
         let wanted: BTreeMap<String, Wanted> = items.map(|item| (item.name.clone(), Wanted::new(item))).collect();
         Model {
@@ -135,39 +135,39 @@ impl Model {
         self.violation.as_ref()
     }
 
-    /// What time it is: told before every fact.
+    /// Sets the current time: called before every fact.
     pub fn at(&mut self, now: Moment) -> &mut Self {
         self.now = now;
         self.look_at_waits();
         self
     }
 
-    /// A process stood still or died: what it was doing may have been taken over.
+    /// A process was suspended or died: its attempts may have been taken over.
     pub fn disturbed(&mut self, whose: Whose) {
         self.disturbed.insert(whose, self.now);
     }
 
-    /// A process came to an end that nothing can explain.
+    /// A process panicked.
     pub fn panicked(&mut self, what: String) {
         self.broken(0, None, what);
     }
 
-    /// The item that a task was made for, if it is known.
+    /// The item for which a task was submitted, if it is known.
     pub fn item(&self, id: TaskId) -> Option<&str> {
         self.tasks.get(&id).map(|facts| facts.name.as_str())
     }
 
-    /// The service says that its store holds what it should not.
+    /// The service reported that its store is corrupt.
     pub fn corrupt(&mut self, what: &str) {
         self.broken(1, None, format!("the store is said to be corrupt: {what}"));
     }
 
-    /// Everything was well, and still nothing could be read to the end.
+    /// The API could not be read to the end although all faults were over.
     pub fn unreadable(&mut self) {
         self.broken(13, None, "everything is well, and the API cannot be read to the end".to_owned());
     }
 
-    /// A process went on and on at one moment.
+    /// A process ran without end at one moment of time.
     pub fn stood_still(&mut self) {
         self.broken(13, None, "a process goes on for ever without waiting for anything: a busy loop".to_owned());
     }
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// Notes a broken invariant unless `holds`.
+    /// Records a violation unless `holds`.
     fn must(&mut self, holds: bool, invariant: u8, task: impl Into<Option<TaskId>>, what: impl FnOnce() -> String) {
         if !holds {
             let what = what();

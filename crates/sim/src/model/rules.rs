@@ -1,59 +1,60 @@
-//! The numbers that the model measures with.
+//! The limits that the model checks against.
 
 use std::time::Duration;
 
 use crate::plan::{Family, Mood, Shape};
 
-/// The numbers that the model measures with.
+/// The limits that the model checks against.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// How far two readings of different clocks may be apart, and a millisecond for rounding. Zero drift: the rounding.
+    /// The largest difference between two readings of different clocks, plus 1 ms for rounding. Without drift: the
+    /// rounding.
     pub slack: Duration,
     /// How many attempts a process may have on the wire for one lane.
     pub lane_concurrency: usize,
-    /// How many in all.
+    /// How many attempts a process may have on the wire in all.
     pub max_in_flight: usize,
-    /// The longest that an attempt takes.
+    /// The longest duration of an attempt.
     pub longest_attempt: Duration,
-    /// The least that a lease is longer than its attempt.
+    /// The shortest difference between a lease and its attempt's timeout.
     pub lease_margin: Duration,
-    /// How long ended tasks and their keys are kept at least.
+    /// The shortest time that ended tasks and their keys are kept.
     pub retention: Duration,
-    /// How soon due work is under way, or has ended, once everything is well.
+    /// How soon due work is in flight, or has ended, once all faults are over.
     pub settles_within: Duration,
-    /// How soon an alert is raised, once everything is well.
+    /// How soon an alert is raised, once all faults are over.
     pub alerts_within: Duration,
-    /// Whether nothing in this world can leave an attempt's outcome unknown.
+    /// Whether nothing in this world can leave the outcome of an attempt unknown.
     pub is_undisturbed: bool,
-    /// How long a lane may wait; unknown where a fault may explain a longer wait.
+    /// How long a lane may wait; `None` where a fault may explain a longer wait.
     pub fairness: Option<Fairness>,
 }
 
-/// How long a lane with due work may have nothing on the wire, whatever the others do (`engine/src/admission`).
+/// How long a lane with due work may have nothing on the wire, whatever other lanes do (`engine/src/admission`).
 #[derive(Debug, Clone)]
 pub struct Fairness {
-    /// The slots that the fast, or those of which nothing is known, have at least: a quarter of all.
+    /// The slots that the fast, or the unknown, lanes have at least: a quarter of all.
     slots: usize,
     tenants: usize,
     longest_attempt: Duration,
-    /// Whether one process makes all attempts: what a lane's attempts take, each process has to learn for itself.
+    /// Whether one process makes all attempts: each process measures the pace of a lane by itself.
     is_alone: bool,
-    /// Quick dependencies may begin to hang.
+    /// Whether quick dependencies may begin to hang.
     is_fickle: bool,
 }
 
 impl Fairness {
-    /// What claims and commits may take.
+    /// The longest duration of claims and commits.
     const OVERHEAD: Duration = Duration::from_secs(1);
     /// How long a slot rests after a failure.
     const REST: Duration = Duration::from_secs(1);
     /// The longest attempt of a quick lane.
     const QUICK_ATTEMPT: Duration = Duration::from_millis(50);
 
-    /// The bound for a lane that is known to be quick, as one of `lanes` such lanes.
+    /// The bound for a lane that was measured as quick, as one of `lanes` such lanes.
     pub fn quick_within(&self, lanes: usize) -> Option<Duration> {
         let attempt = match self.is_fickle {
-            // Quick ones that hang may hold all slots until their attempts time out.
+            // Quick dependencies that hang may hold all slots until their attempts time out.
             true => self.longest_attempt + Self::REST,
             false => Self::QUICK_ATTEMPT,
         };
@@ -73,7 +74,7 @@ fn rounds(lanes: usize, slots: usize) -> u32 {
 }
 
 impl Rules {
-    /// The numbers for this world.
+    /// The limits of this world.
     pub fn of(shape: &Shape) -> Self {
         let engine = &shape.engine;
         let disturbing = [Family::Crash, Family::Stop, Family::Pause, Family::Store, Family::Clock];
@@ -82,20 +83,20 @@ impl Rules {
             is_undisturbed && !shape.families.has(Family::Dependency) && shape.families.has(Family::Neighbours);
         let is_fickle = shape.dependencies.contains(&Mood::Fickle);
         let fairness = Fairness {
-            // What slow lanes leave to others, at least.
+            // The slots that slow lanes leave to others, at least.
             slots: (engine.max_in_flight / if is_fickle { 16 } else { 4 }).max(1),
             is_fickle,
             tenants: shape.tenants,
             longest_attempt: shape.longest_attempt,
             is_alone: shape.nodes == 1,
         };
-        // On a shared store that is as wrong as a process may be of the common time, and not its machine's clock.
+        // On a shared store this is the largest error of a process's common time, not of its machine's clock.
         let clock_bound = match shape.exclusive {
             true => shape.clock_bound,
             false if shape.families.has(Family::Store) || shape.families.has(Family::Pause) => {
                 (engine.lease_margin / 5).min(Duration::from_millis(500))
             }
-            // Half of the longest way to the store and back.
+            // Half of the longest round trip to the store.
             false => Duration::from_millis(6),
         };
         Rules {
@@ -105,8 +106,8 @@ impl Rules {
             longest_attempt: shape.longest_attempt,
             lease_margin: engine.lease_margin,
             retention: engine.retention,
-            // A lease that was taken at the last moment runs out, is found, and what it held waits for its turn; nodes
-            // that were down come back meanwhile.
+            // A lease that was taken at the last moment expires and is found, and its task waits for its turn;
+            // meanwhile nodes that were down are restarted.
             settles_within: shape.longest_attempt.max(Duration::from_secs(60))
                 + 2 * engine.lease_margin
                 + 3 * engine.rescue_every

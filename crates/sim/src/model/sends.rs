@@ -1,4 +1,4 @@
-//! What goes on the wire.
+//! Checks of what goes on the wire.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Model {
         });
     }
 
-    /// The first byte of an attempt leaves.
+    /// The first byte of an attempt is sent.
     pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
         let (id, attempt, now) = (outbound.task, outbound.attempt, self.now);
         let Some(item) = self.tasks.get(&id).and_then(|facts| self.wanted.get(&facts.name)).map(|it| it.item.clone())
@@ -58,12 +58,12 @@ impl Model {
         }
     }
 
-    /// An attempt is taken back before its first byte: it was none.
+    /// An attempt is withdrawn before its first byte: it does not count.
     pub fn withdrawn(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32) {
         self.over(whose, lane, id, attempt, None);
     }
 
-    /// A process is through with an attempt: it has heard what the dependency said, or listens no more.
+    /// A process is done with an attempt: it received the dependency's answer, or stopped waiting.
     pub fn over(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32, said: Option<Said>) {
         if let Some(count) = self.on_wire.get_mut(&(whose, lane.clone())) {
             *count = count.saturating_sub(1);
@@ -79,13 +79,13 @@ impl Model {
         self.is_through(lane, begun, said);
     }
 
-    /// The attempt of this process that is under way.
+    /// The attempt of this process that is in flight.
     fn send_of(&mut self, whose: Whose, id: TaskId, attempt: u32) -> Option<&mut Departure> {
         let mut sends = self.tasks.get_mut(&id)?.sends.iter_mut().rev();
         sends.find(|send| send.whose == whose && send.attempt == attempt && send.over.is_none())
     }
 
-    /// The attempt log has a line for this attempt.
+    /// The attempt log contains this attempt.
     pub(super) fn logged(&mut self, id: TaskId, attempt: &Attempt) {
         let (number, outcome, slack) = (attempt.number, attempt.outcome, self.rules.slack);
         let sends = self.tasks.get_mut(&id).map(|facts| facts.sends.iter_mut()).into_iter().flatten();
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Invariant 3, and 12 for the tenant.
+    /// Invariant 3: the request is the submitted one. Invariant 12: its tenant is the right one.
     fn sends_what_was_asked(&mut self, item: &Item, is_other: bool, outbound: &Outbound) {
         let (document, id) = (&item.document, outbound.task);
         let (name, request) = (&item.name, &outbound.request);
@@ -126,7 +126,7 @@ impl Model {
         });
     }
 
-    /// Invariant 2: as many sends as allowed, each under a number of its own. Invariant 5: numbers only grow.
+    /// Invariant 2: no more sends than allowed, each with a number of its own. Invariant 5: numbers only increase.
     fn sends_no_more_than_allowed(&mut self, item: &Item, id: TaskId, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let most = item.policy.max_attempts;
@@ -155,7 +155,7 @@ impl Model {
         });
     }
 
-    /// Invariant 4.
+    /// Invariant 4: a task that has ended or was cancelled is not sent.
     fn sends_nothing_that_ended(&mut self, id: TaskId, whose: Whose, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let (end, cancelled, name) = (facts.end, facts.cancelled, facts.name.clone());
@@ -167,7 +167,8 @@ impl Model {
         let Some(cancelled) = cancelled else { return };
         let promised = match cancelled.under_way {
             None => true,
-            // The attempt under way may go on the wire if it is another process's: that one has not heard yet.
+            // The attempt in flight may go on the wire if it is another process's, which may not have received the
+            // cancel yet.
             Some(under_way) => attempt > under_way || cancelled.by == whose,
         };
         self.must(!promised, 4, id, || {
@@ -175,7 +176,7 @@ impl Model {
         });
     }
 
-    /// Invariant 6.
+    /// Invariant 6: nothing is sent before its time.
     fn sends_in_time(&mut self, item: &Item, id: TaskId, whose: Whose, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let (now, slack, name) = (self.now, self.rules.slack, &item.name);
@@ -198,14 +199,14 @@ impl Model {
             not_before(asked.after(delay), "its delay");
         }
         if let Some(last) = last
-            // An answer that was heard and never written down is forgotten with the process that heard it.
+            // An answer that was received and never stored is lost with its process.
             && matches!(last.logged, Some(Outcome::Retryable | Outcome::Overloaded))
             && let Some(heard) = last.over
             && !is_hurried_since(last.at)
             && facts.is_of_this_run(last)
         {
             let retry = last.attempt - facts.attempts_before;
-            // Too many requests, and no word of when to come back: twice the wait.
+            // Too many requests, without a Retry-After: twice the wait.
             let factor = if last.said == Some(Said::TooMany(None)) { 2 } else { 1 };
             not_before(heard.after(factor * shortest_wait(&item.policy, retry)), "the policy's backoff");
             if let Some(Said::Later(asked) | Said::TooMany(Some(asked))) = last.said {
@@ -232,7 +233,8 @@ impl Model {
         }
     }
 
-    /// Invariant 7: while an attempt is on the wire of a process that is well, nobody else sends the task.
+    /// Invariant 7: while an attempt is on the wire of a process that runs undisturbed, no other process sends the
+    /// task.
     fn sends_one_at_a_time(&mut self, id: TaskId, attempt: u32) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let under_way = facts.sends.iter().find(|send| {

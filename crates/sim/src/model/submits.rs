@@ -1,4 +1,4 @@
-//! Answers to submissions.
+//! Checks of answers to submissions.
 
 use redrive_core::{Body, Task, TaskId, TenantId};
 
@@ -7,7 +7,7 @@ use super::facts::Facts;
 use crate::moment::Moment;
 use crate::plan::{OTHER, SHIFTING};
 
-/// When the policies that never change are registered at the latest, unless the store is in trouble: then nobody can tell.
+/// When the fixed policies are registered at the latest. Unknown while the store has faults.
 const POLICIES_BY: Moment = Moment(15 * 60 * 1_000_000);
 
 impl Model {
@@ -20,7 +20,7 @@ impl Model {
         }
     }
 
-    /// A submission was acknowledged. `is_new` is what the service says.
+    /// A submission was acknowledged. `is_new` is the service's answer.
     pub fn acknowledged(&mut self, name: &str, is_other: bool, task: &Task, is_new: bool) {
         let id = task.id;
         let Some(wanted) = self.wanted.get(name) else { return };
@@ -82,12 +82,13 @@ impl Model {
         });
     }
 
-    /// A submission was refused for a reason that is not the caller's fault.
+    /// A submission was refused although the request was valid.
     pub fn refused(&mut self, name: &str, why: &str) {
         self.broken(10, None, format!("{name} is a valid request and was refused: {why}"));
     }
 
-    /// A task is seen for the first time, or again: under a key there is one, as long as its key is remembered.
+    /// Registers a task that is seen for the first time or again. There is one task per key, for as long as the key is
+    /// remembered.
     pub(super) fn meet(&mut self, id: TaskId, name: &str, is_other: bool, key: &str) {
         if self.tasks.contains_key(&id) {
             let facts = &self.tasks[&id];
@@ -119,7 +120,7 @@ impl Model {
         self.by_name.entry(name.to_owned()).or_default().push(id);
     }
 
-    /// Whether so much time has passed since the task may have ended that it may have been cleaned away.
+    /// Whether enough time has passed since the task may have ended that the cleaner may have removed it.
     pub(super) fn may_be_cleaned(&self, facts: &Facts) -> bool {
         let ended = facts.end.map_or(facts.created_at, |end| end.at);
         let kept_until = Moment::of_wall(ended).after(self.rules.retention);
@@ -136,7 +137,7 @@ impl Model {
     }
 }
 
-/// The bytes of a body. Nothing in this world is large enough to be kept elsewhere: such a body is nobody's.
+/// The bytes of a body. No body in this world is large enough to be stored apart: such a body belongs to no item.
 pub(super) fn inline(body: &Body) -> &[u8] {
     body.inline().map_or(&[], |bytes| bytes)
 }

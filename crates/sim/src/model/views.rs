@@ -1,4 +1,4 @@
-//! What reads and answers show of tasks that are known.
+//! Checks of what reads and answers return of known tasks.
 
 use redrive_core::{Attempt, Outcome, Reason, Status, Task, TaskId, TenantId};
 use redrive_store::TaskDetail;
@@ -9,7 +9,7 @@ use super::submits::inline;
 use crate::moment::Moment;
 
 impl Model {
-    /// A read that was asked for at `asked` shows this task to `tenant`.
+    /// A read that began at `asked` returned this task to `tenant`.
     pub fn shows(&mut self, tenant: &TenantId, detail: &TaskDetail, asked: Moment) {
         let (task, id) = (&detail.task, detail.task.id);
         self.must(task.lane.tenant == *tenant, 12, id, || format!("{tenant} was shown a task of {}", task.lane.tenant));
@@ -25,7 +25,7 @@ impl Model {
         let id = task.id;
         let Some(facts) = self.tasks.get(&id) else { return };
         let (name, end) = (facts.name.clone(), facts.end);
-        // What was read before a replay took effect says nothing about the run that it began.
+        // A read that began before a replay took effect shows nothing of the run that it began.
         let is_stale = facts.replays_unknown > 0 || facts.replayed.is_some_and(|replayed| asked < replayed);
         if let Some(end) = end.filter(|end| end.seen <= asked) {
             let same = (task.status, task.reason) == (end.status, end.reason);
@@ -62,7 +62,7 @@ impl Model {
         self.ends_for_a_reason(task, &name);
     }
 
-    /// Invariants 1 and 9: a task ends as what its dependency and its caller said.
+    /// Invariants 1 and 9: a task ends with the result of its dependency's answers or of its caller's cancel.
     fn ends_for_a_reason(&mut self, task: &Task, name: &str) {
         let id = task.id;
         let Some(facts) = self.tasks.get(&id) else { return };
@@ -84,7 +84,7 @@ impl Model {
         });
     }
 
-    /// A refusal, asked for at `asked`, says that the task has ended like this.
+    /// A refusal of a call that began at `asked` shows that the task has ended like this.
     pub fn shows_end(&mut self, id: TaskId, status: Status, asked: Moment) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let (name, end) = (facts.name.clone(), facts.end.filter(|end| end.seen <= asked));
@@ -96,19 +96,19 @@ impl Model {
         }
     }
 
-    /// A read says that there is no such task.
+    /// A read returned that there is no such task.
     pub fn shows_nothing(&mut self, id: TaskId) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let (excused, name) = (facts.acknowledged.is_none() || self.may_be_cleaned(facts), facts.name.clone());
         self.must(excused, 1, id, || format!("{name} was acknowledged and is gone"));
     }
 
-    /// A tenant was answered something else than "there is no such task" about a task of another.
+    /// A tenant got another answer than "there is no such task" about a task of another tenant.
     pub fn meddled(&mut self, tenant: &TenantId, id: TaskId, what: &str) {
         self.broken(12, Some(id), format!("{tenant} could {what} a task of another tenant"));
     }
 
-    /// A client begins to ask something that may change a task's fate.
+    /// A client begins a call that may change a task's status.
     pub fn asking(&mut self, id: TaskId, asker: Asker) {
         let now = self.now;
         let Some(facts) = self.tasks.get_mut(&id) else { return };
@@ -123,7 +123,7 @@ impl Model {
                 facts.replays_unknown += 1;
                 facts.deadline_at = None;
                 facts.due_shown = None;
-                // From now on it may be at work again.
+                // From now on the task may be running again.
                 facts.end = facts.end.filter(|end| !end.status.is_dead_letter());
             }
         }
@@ -167,14 +167,14 @@ impl Model {
                         // Another replay may have begun a run after this one.
                         facts.deadline_at = Some(task.deadline_at).filter(|_| facts.replays_unknown == 0);
                     }
-                    // Refused for sure: that run never began.
+                    // Certainly refused: that run never began.
                     None => facts.replays_asked = facts.replays_asked.saturating_sub(1),
                 }
             }
         }
     }
 
-    /// What [`asking`](Model::asking) announced was never asked: nobody was there.
+    /// A call that [`asking`](Model::asking) announced was never made: no process was there to call.
     pub fn not_asked(&mut self, id: TaskId, asker: Asker) {
         let Some(facts) = self.tasks.get_mut(&id) else { return };
         match asker {
@@ -187,7 +187,7 @@ impl Model {
         }
     }
 
-    /// The attempt log of a task, complete.
+    /// Checks the complete attempt log of a task.
     pub fn shows_attempts(&mut self, id: TaskId, attempts: &[Attempt]) {
         let Some(facts) = self.tasks.get(&id) else { return };
         let name = facts.name.clone();

@@ -1,9 +1,9 @@
-//! What waits to be sent: tasks that are pending, or claimed and not yet begun, lane by lane.
+//! Checks of tasks that wait to be sent: tasks that are pending, or claimed and not started, by lane.
 //!
-//! | what is judged | where |
+//! | check | worlds |
 //! | --- | --- |
 //! | a lane with due work is served within a bound, whatever others do (8) | crowds in which nothing else can explain a wait |
-//! | a task that waits past its deadline ends soon after it (13) | worlds in which every process and the store are well |
+//! | a task that waits past its deadline ends soon after it (13) | worlds in which no process and no store has faults |
 //! | a last attempt is claimed only into a slot (8) | the same |
 
 use std::collections::BTreeSet;
@@ -18,18 +18,18 @@ use crate::moment::Moment;
 
 /// How often lanes that are not served are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long after its deadline a task that waits may take to end.
+/// How long after its deadline a waiting task may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// A lane whose attempts take less than this is quick.
 const QUICK: Duration = Duration::from_millis(150);
-/// How long a lane without attempts is known to be quick.
+/// How long a lane without attempts still counts as quick.
 const KNOWN_FOR: Duration = Duration::from_secs(25);
 
 /// A task that has not ended.
 #[derive(Debug)]
 pub(super) struct PendingTask {
     lane: Lane,
-    /// When it is due, by the store, and when that was written.
+    /// When it is due, as stored, and when that was written.
     pub(super) due: Timestamp,
     pub(super) written: Moment,
     /// From when on it could have been sent.
@@ -37,14 +37,14 @@ pub(super) struct PendingTask {
     deadline: Timestamp,
     /// When it has to end if nothing was sent: its deadline, or when it began to wait if that is later.
     over: Moment,
-    /// An attempt of it is under way.
+    /// Whether an attempt of it is in flight.
     has_begun: bool,
 }
 
 /// The tasks of one lane.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Those that wait, by when they could have been sent.
+    /// The tasks that wait, by when they could have been sent.
     ready: BTreeSet<(Moment, TaskId)>,
     on_wire: usize,
     /// Since when nothing has been on the wire.
@@ -68,7 +68,7 @@ impl Queue {
 }
 
 impl Model {
-    /// The store has this task as waiting from now on.
+    /// The store holds this task as pending from now on.
     pub fn waits(&mut self, task: &Task) {
         let Some(due) = task.next_attempt_at else { return };
         self.waits_no_more(task.id);
@@ -79,8 +79,8 @@ impl Model {
         self.stand(task.id);
     }
 
-    /// The store ended this task without an attempt. As long as nobody knows whether a replay comes before or after, that
-    /// says nothing.
+    /// The store ended this task without an attempt. That is not checked while it is unknown whether a replay comes
+    /// before or after.
     pub fn ended_unsent(&mut self, task: &Task) {
         self.waits_no_more(task.id);
         let (status, reason, seen) = (task.status, task.reason, self.now);
@@ -113,7 +113,8 @@ impl Model {
             return;
         }
         self.last_claims.entry((whose, task.lane.clone())).or_default().insert(task.id);
-        // One that does not fit before its deadline any more, or was cancelled, has given its slot back and is about to end.
+        // A task that no longer fits before its deadline, or was cancelled, has given its slot back and is about to
+        // end.
         let ends_by = self.now.after(self.rules.longest_attempt).after(self.rules.slack);
         let is_given_back = |id: &TaskId| {
             let is_over = self.waiting.get(id).is_none_or(|waiting| Moment::of_wall(waiting.deadline) <= ends_by);
@@ -130,7 +131,7 @@ impl Model {
         });
     }
 
-    /// An attempt begins: what it waited for is judged.
+    /// An attempt begins: its wait is checked.
     pub(super) fn begins(&mut self, whose: Whose, lane: &Lane, id: TaskId) {
         self.is_served_in_time(lane);
         self.unstand(id);
@@ -174,14 +175,14 @@ impl Model {
         waiting.written = now;
         waiting.over = Moment::of_wall(waiting.deadline).max(now);
         waiting.has_begun = false;
-        // What was claimed and not sent has been waiting all the time.
+        // A task that was claimed and not sent has been waiting all the time.
         if settlement.attempt.is_some() || Moment::of_wall(*at) > now {
             waiting.ready = Moment::of_wall(*at).max(now);
         }
         self.stand(id);
     }
 
-    /// Looks at everything that waits, every now and then.
+    /// Checks all waits, every [`LOOK_EVERY`].
     pub(super) fn look_at_waits(&mut self) {
         if self.now < self.looked.after(LOOK_EVERY) {
             return;

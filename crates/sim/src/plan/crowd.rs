@@ -1,6 +1,6 @@
-//! A crowd: many dependencies beside one another, most of them slow or dead, each with a backlog, and few slots for all.
+//! Crowd: a world of many dependencies, most of them slow or dead, each with a backlog, and few slots for all.
 //!
-//! A few healthy dependencies have a little work all the time. Fairness is judged by what becomes of theirs.
+//! A few healthy dependencies have a little work all the time. Fairness is checked on them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::moment::Moment;
 use crate::random::Random;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// When the backlogs come, after the healthy dependencies have had some work.
+/// When the backlogs are submitted, after the healthy dependencies have had some work.
 const BACKLOGS_FROM: Duration = Duration::from_secs(4);
 /// The most errands for healthy dependencies.
 const MOST_STEADY: usize = 120;
@@ -27,7 +27,8 @@ impl Shape {
     pub(super) fn draw_crowd(random: &mut Random, families: Families, ask: &Ask) -> Self {
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2])).clamp(1, 5);
         let is_alone = random.chance(0.75);
-        // Fast lanes that turn slow take their slots along: beside fickle ones the bound is larger, and time-outs are longer.
+        // Fast lanes that turn slow take their slots along: with fickle dependencies the bound is larger, and timeouts
+        // are longer.
         let is_fickle = random.chance(0.2);
         let max_in_flight = *random.pick(&[4, 4, 8, 8, 16, 32, 64]);
         let healthy = random.within(1..=3) as usize;
@@ -74,7 +75,7 @@ impl Shape {
     }
 }
 
-/// As they ship, or smaller; not so small that reading them one by one would take longer than a lane may wait.
+/// Step sizes as they ship, or smaller; not so small that reading page by page would take longer than a lane may wait.
 fn steps(random: &mut Random) -> Steps {
     let mut some = |least: u64| random.within(least..=4 * least) as usize;
     let smaller = Steps {
@@ -89,7 +90,7 @@ fn steps(random: &mut Random) -> Steps {
     if random.chance(0.5) { Steps::default() } else { smaller }
 }
 
-/// What clients of a crowd ask for.
+/// The requests of a crowd's clients.
 pub(super) fn errands(random: &mut Random, shape: &Shape) -> Vec<Errand> {
     let end = shape.trouble.as_micros() as u64 * 9 / 10;
     let is_healthy = |mood: &Mood| *mood == Mood::Quick;
@@ -116,7 +117,7 @@ pub(super) fn errands(random: &mut Random, shape: &Shape) -> Vec<Errand> {
         }
     }
     for dependency in bad {
-        // One tenant has most of them.
+        // One tenant has most of the tasks.
         let whose = if random.chance(0.9) { 0 } else { random.below(shape.tenants) };
         let from = Moment::default().after(BACKLOGS_FROM);
         let at = from.after(random.duration(SECOND / 1_000, 20 * SECOND)).min(Moment(end));

@@ -1,4 +1,4 @@
-//! What clients ask for: documents that can be recognised wherever they turn up.
+//! The clients' submissions: documents that can be recognised wherever they appear.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use redrive_core::policy::Spec;
 use redrive_core::{Policy, TenantId};
 use redrive_server::wire::{Submission, Text};
 
-/// What the body of the other request under the same key ends in.
+/// The suffix of the body of the other request under the same key.
 pub const OTHER: &str = " (another request under the same key)";
 
-/// One task that a client wants, with all that the model must know of it.
+/// One task that a client submits, with all that the model needs of it.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Its name; the body and the target carry it, so that it is recognised on the wire.
+    /// Its name; the body and the target contain it, so that it is recognised on the wire.
     pub name: String,
     /// The document.
     pub document: Document,
-    /// The rules that it is to be retried by.
+    /// The policy by which it must be retried.
     pub policy: Policy,
 }
 
 /// A submission, as the client writes it.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Whose it is.
+    /// The tenant.
     pub tenant: TenantId,
-    /// The key; one is made by the service if there is none.
+    /// The key; the service makes one if there is none.
     pub key: Option<String>,
     /// The target.
     pub target_url: String,

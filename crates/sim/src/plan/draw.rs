@@ -1,4 +1,4 @@
-//! Drawing a plan from its seed.
+//! Draws a plan from its seed.
 
 use std::time::Duration;
 
@@ -45,13 +45,13 @@ fn errands(random: &mut Random, shape: &Shape, faults: &[Fault]) -> Vec<Errand> 
     (0..shape.errands)
         .map(|number| {
             at = match random.below(10) {
-                // Where things go wrong, something should be going on.
+                // Near a fault, so that it affects something.
                 0..=3 if !faults.is_empty() => {
                     let fault = random.pick(faults);
                     let into = Duration::from_secs(60).max(fault.lasts).mul_f64(random.unit() * 1.2);
                     Moment(fault.at.after(into).0.saturating_sub(10_000_000).min(longest))
                 }
-                // Bursts and lulls: some errands come close upon one another.
+                // Bursts: some errands begin close to one another.
                 4..=6 if number > 0 => at.after(random.duration(Duration::from_micros(10), Duration::from_secs(5))),
                 _ => Moment(random.within(0..=longest)),
             };
@@ -73,7 +73,7 @@ fn errand(random: &mut Random, shape: &Shape, number: usize, at: Moment, keys: &
 
 fn item(random: &mut Random, shape: &Shape, name: &str, whose: usize, keys: &mut [usize]) -> Item {
     let dependency = random.below(shape.dependencies.len());
-    // Tenants count their keys alike: the same key of another tenant is another key.
+    // Tenants number their keys alike: the same key of another tenant is another key.
     let key = random.chance(0.9).then(|| {
         keys[whose] += 1;
         format!("key-{}", keys[whose])
@@ -86,7 +86,7 @@ fn item(random: &mut Random, shape: &Shape, name: &str, whose: usize, keys: &mut
     };
     let base = policies::base(policy_id.unwrap_or("default"));
     let spec = base.overridden_by(&overrides.clone().unwrap_or_default());
-    // A task that overrides everything depends on nothing that the named policy says.
+    // A task that overrides everything does not depend on the named policy.
     let policy = Policy::resolve(&spec).unwrap_or_default();
     let delay = random.chance(0.15).then(|| {
         let longest = policy.total_budget.saturating_sub(policy.attempt_timeout).min(Duration::from_secs(1_800));
@@ -128,14 +128,14 @@ pub(super) fn follow_ups(random: &mut Random, shape: &Shape, items: &[Item]) -> 
             let item = random.below(items.len());
             let soon = random.chance(0.5);
             let longest = if soon { Duration::from_secs(2) } else { Duration::from_secs(3_600) };
-            // A replay makes sense once the task may have ended.
+            // A replay is useful only once the task may have ended.
             let longest = if step == Step::Replay { Duration::from_secs(3_600) } else { longest };
             FollowUp { after: random.duration(Duration::from_micros(50), longest), item, step }
         })
         .collect()
 }
 
-/// The families that the fault list is drawn from, with how many of them come per hour of trouble, and at least.
+/// The families from which faults are drawn, each with its number per hour of faults, and its minimum.
 const RATES: [(Family, f64, f64); 7] = [
     (Family::Crash, 6.0, 3.0),
     (Family::Stop, 2.0, 1.0),
@@ -146,7 +146,7 @@ const RATES: [(Family, f64, f64); 7] = [
     (Family::Schedule, 4.0, 2.0),
 ];
 
-/// The most faults of one family: a world of three days is not broken all the time.
+/// The most faults of one family: a world of three days does not fail all the time.
 const MOST: f64 = 60.0;
 
 fn faults(random: &mut Random, shape: &Shape) -> Vec<Fault> {

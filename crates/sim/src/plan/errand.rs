@@ -1,11 +1,11 @@
-//! An errand: what one client wants, and what it does about it afterwards.
+//! Errand: what one client submits, and what it does with the tasks afterwards.
 
 use std::time::Duration;
 
 use super::document::Item;
 use crate::moment::Moment;
 
-/// What one client wants.
+/// What one client submits, and its further calls.
 #[derive(Debug, Clone)]
 pub struct Errand {
     /// Its number; what it draws while it runs depends on this and on the plan's seed.
@@ -16,29 +16,29 @@ pub struct Errand {
     pub items: Vec<Item>,
     /// How long the client waits for an answer.
     pub patience: Duration,
-    /// How often it asks again when it got no answer.
+    /// How often it retries without an answer.
     pub tries: usize,
-    /// What it does afterwards, each in its own time.
+    /// What it does afterwards, each at its own time.
     pub follow_ups: Vec<FollowUp>,
 }
 
-/// What a client does about a task that it submitted.
+/// A call of a client about a task that it submitted.
 #[derive(Debug, Clone)]
 pub struct FollowUp {
     /// How long after the errand's beginning.
     pub after: Duration,
-    /// Which item it is about.
+    /// The item that it is about.
     pub item: usize,
-    /// What it does.
+    /// The kind of call.
     pub step: Step,
 }
 
-/// What can be done about a task.
+/// What a client can do with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Look at it.
+    /// Read the task.
     Look,
-    /// Look at its attempts.
+    /// Read its attempts.
     LookAtAttempts,
     /// Wait for its end.
     Wait,
@@ -46,13 +46,13 @@ pub enum Step {
     Again,
     /// Submit something else under its key.
     OtherRequest,
-    /// Take it back.
+    /// Cancel it.
     Cancel,
-    /// Have it tried now.
+    /// Make it due now.
     BringForward,
-    /// Put it back to work after it ended badly.
+    /// Replay it after it ended as a dead letter.
     Replay,
-    /// Have another tenant try all of this with it.
+    /// Try all of these as another tenant.
     Meddle,
     /// Change or delete the policy that changes all the time.
     ShiftPolicy,

@@ -7,11 +7,11 @@ use std::str::FromStr;
 /// A family of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Processes die between two effects, and come back.
+    /// Processes die between two effects, and are restarted.
     Crash,
-    /// Processes are stopped as they should be, and started again.
+    /// Processes are stopped gracefully, and started again.
     Stop,
-    /// Processes stand still for a while, past their leases, and then go on.
+    /// Processes are suspended past their leases, and then continue.
     Pause,
     /// Clocks drift apart and jump.
     Clock,
@@ -19,7 +19,7 @@ pub enum Family {
     Store,
     /// Dependencies fail, stall, trickle, throttle, go down, or answer too late having done the work.
     Dependency,
-    /// Clients give up early and ask again, send other requests under the same key, take tasks back.
+    /// Clients give up early and retry, send other requests under the same key, cancel tasks.
     Client,
     /// The schedule in memory is lost.
     Schedule,
@@ -67,28 +67,28 @@ impl Families {
         Families::of(Family::ALL.into_iter().filter(|family| *family != Family::Neighbours))
     }
 
-    /// None: a world in which nothing goes wrong.
+    /// No family: a world without faults.
     pub fn none() -> Self {
         Families(BTreeSet::new())
     }
 
-    /// These.
+    /// The given families.
     pub fn of(families: impl IntoIterator<Item = Family>) -> Self {
         Families(families.into_iter().collect())
     }
 
-    /// These and this one.
+    /// Adds one family.
     pub fn and(mut self, family: Family) -> Self {
         self.0.insert(family);
         self
     }
 
-    /// Whether this one may occur.
+    /// Whether this family may occur.
     pub fn has(&self, family: Family) -> bool {
         self.0.contains(&family)
     }
 
-    /// Each of them.
+    /// Iterates over the families.
     pub fn iter(&self) -> impl Iterator<Item = Family> {
         self.0.iter().copied()
     }
@@ -104,7 +104,7 @@ impl fmt::Display for Families {
     }
 }
 
-/// A name that is no family's.
+/// A name that is not one of a family.
 #[derive(Debug)]
 pub struct UnknownFamily(String);
 

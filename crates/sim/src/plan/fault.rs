@@ -1,38 +1,38 @@
-//! Faults: what goes wrong, where and when.
+//! Faults: what fails, where and when.
 
 use std::time::Duration;
 
 use crate::moment::Moment;
 
-/// Something that goes wrong.
+/// One fault.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Its number; what it draws while it lasts depends on this and on the plan's seed.
+    /// Its number; its own random draws depend on this and on the plan's seed.
     pub number: usize,
     /// When it begins.
     pub at: Moment,
     /// How long it lasts.
     pub lasts: Duration,
-    /// What it is.
+    /// The kind of fault.
     pub kind: Kind,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A node dies at its `effects`-th effect from then on, and comes back after a while.
+    /// A node dies at its `effects`-th effect from then on, and is restarted after a while.
     Crash {
         /// Which node.
         node: usize,
         /// How many effects it still has.
         effects: u32,
     },
-    /// A node is stopped and comes back after a while.
+    /// A node is stopped and restarted after a while.
     Stop {
         /// Which node.
         node: usize,
     },
-    /// A node stands still from its `effects`-th effect from then on.
+    /// A node is suspended from its `effects`-th effect from then on.
     Pause {
         /// Which node.
         node: usize,
@@ -43,30 +43,30 @@ pub enum Kind {
     Jump {
         /// Which node's.
         node: usize,
-        /// Where to, as a part of the bound, from -1 to 1.
+        /// The new offset, as a part of the bound, from -1 to 1.
         to: f64,
     },
-    /// A machine's clock goes wrong slowly.
+    /// A machine's clock drifts.
     Drift {
         /// Which node's.
         node: usize,
-        /// By how many millionths.
+        /// The drift, in millionths.
         ppm: i64,
     },
-    /// The store is in trouble.
+    /// The store has a fault.
     Store {
         /// For this node, or for all.
         node: Option<usize>,
-        /// What trouble.
+        /// The kind of fault.
         trouble: Trouble,
-        /// How likely a call is to meet it.
+        /// The probability that a call is affected.
         chance: f64,
     },
-    /// A dependency is in a bad mood.
+    /// A dependency behaves badly.
     Dependency {
         /// Which one.
         dependency: usize,
-        /// What mood.
+        /// Its behaviour.
         mood: Mood,
     },
     /// A node's schedule is lost.
@@ -76,33 +76,33 @@ pub enum Kind {
     },
 }
 
-/// What can be wrong with the store.
+/// A fault of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trouble {
-    /// It is late: the call or the answer takes its time.
+    /// The store is slow: the call or the answer is delayed.
     Late,
-    /// It fails, and nothing happens.
+    /// Calls fail without effect.
     Fails,
-    /// It commits, and the connection is lost before the answer: the caller does not know.
+    /// Calls commit, and the connection is lost before the answer: the caller does not know the result.
     LosesAnswer,
-    /// It loses power: what it had not committed is gone, and it is away for a while.
+    /// The store loses power: calls that were not committed are lost, and it is unavailable for a while.
     PowerLoss,
 }
 
 /// How a dependency behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
-    /// It answers 200, soon.
+    /// It answers 200 quickly.
     Well,
-    /// It does a bit of everything.
+    /// It mixes all of the behaviours.
     Mixed,
-    /// Nobody listens.
+    /// It is down: no process listens.
     Down,
     /// It takes requests and never answers.
     Stalls,
     /// It answers, but so slowly that the timeout may come first.
     Trickles,
-    /// It asks for patience with Retry-After.
+    /// It answers with Retry-After.
     Throttles,
     /// It answers 5xx.
     Errs,
@@ -114,9 +114,9 @@ pub enum Mood {
     Resets,
     /// Its name cannot be resolved.
     Nameless,
-    /// Its certificate is not to be trusted.
+    /// Its certificate is not trusted.
     Untrusted,
-    /// It answers, but it takes long to connect to, and sometimes too long.
+    /// It answers, but connecting takes long, and sometimes too long.
     SlowToConnect,
     /// It answers after a few seconds.
     Slow,
@@ -129,7 +129,7 @@ pub enum Mood {
 }
 
 impl Mood {
-    /// Every mood that a fault may put a dependency in.
+    /// Every behaviour that a fault may give to a dependency.
     pub const BAD: [Mood; 13] = [
         Mood::Mixed,
         Mood::Down,
@@ -145,7 +145,7 @@ impl Mood {
         Mood::SlowToConnect,
         Mood::Slow,
     ];
-    /// How the bad dependencies of a crowd are, all the time.
+    /// The behaviours of the bad dependencies of a crowd, all the time.
     pub const NEIGHBOURS: [Mood; 7] =
         [Mood::Slow, Mood::Slow, Mood::Stalls, Mood::Stalls, Mood::Closed, Mood::Resets, Mood::Nameless];
 }

@@ -1,4 +1,4 @@
-//! Which parts of a plan to keep: how a failure that was made smaller is written down and run again.
+//! The parts of a plan to keep: how a shrunk failure is written down and run again.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::Plan;
 pub enum Part {
     /// An errand with all of its follow-ups.
     Errand(usize),
-    /// A follow-up: the errand's number and its place there.
+    /// A follow-up: the errand's number and the position in it.
     FollowUp(usize, usize),
     /// A fault.
     Fault(usize),

@@ -1,9 +1,9 @@
-//! A plan: everything that will be done to Redrive in one world, drawn from the seed before anything happens.
+//! Plan: everything that will be done to Redrive in one world, drawn from the seed before it runs.
 //!
-//! A plan is data, so that a failure can be made smaller: errands and faults are taken out, and what is left is run
-//! again (`shrink`). Each errand and each fault carries a seed of its own for what it draws while it runs.
+//! A plan is data, so that a failure can be shrunk: errands and faults are left out, and the rest is run again
+//! (`shrink`). Each errand and each fault has a seed of its own for what it draws while it runs.
 //!
-//! Not here: running it (`world`), judging what happens (`model`).
+//! Not here: running it (`world`), checking what happens (`model`).
 
 mod crowd;
 mod document;
@@ -29,16 +29,16 @@ use redrive_planted::Bug;
 /// What will be done to Redrive.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What everything was drawn from.
+    /// The seed from which everything was drawn.
     pub seed: u64,
-    /// What chance does while it runs; another value is another course of the same events.
+    /// The seed of the random choices while it runs; another value is another course of the same events.
     pub luck: u64,
     /// The bug that is planted, if there is one.
     pub bug: Option<&'static Bug>,
-    /// The world that it happens in.
+    /// The world in which it runs.
     pub shape: Shape,
     /// What the clients do.
     pub errands: Vec<Errand>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
 }

@@ -1,4 +1,4 @@
-//! The policies of a world: some that never change, one that is changed and deleted all the time.
+//! The policies of a world: some that never change, and one that is changed and deleted all the time.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use crate::random::Random;
 
 /// The policies that never change, by name.
 pub const NAMED: [&str; 3] = ["default", "patient", "strict"];
-/// The policy that is changed and deleted under its users' feet; they override all of it but, mostly, `retryAfterMaxMs`.
+/// The policy that is changed and deleted while tasks use it. Those tasks override all of it except, mostly,
+/// `retryAfterMaxMs`.
 pub const SHIFTING: &str = "shifting";
 
-/// What a policy of this name says.
+/// The policy with this name.
 pub fn base(name: &str) -> Spec {
     match name {
         "patient" => Spec {
@@ -39,7 +40,7 @@ pub fn base(name: &str) -> Spec {
     }
 }
 
-/// A complete set of rules, drawn.
+/// Draws a complete policy.
 pub fn spec(random: &mut Random) -> Spec {
     let ms = |random: &mut Random, low: u64, high: u64| {
         let drawn = random.duration(Duration::from_millis(low), Duration::from_millis(high));
@@ -55,7 +56,7 @@ pub fn spec(random: &mut Random) -> Spec {
         BackoffKind::Schedule,
     ]);
     let jitter_type = match backoff {
-        // Decorrelated jitter has its own way to grow.
+        // Decorrelated jitter defines its own growth.
         BackoffKind::Exponential => *random.pick(&[
             JitterKind::Full,
             JitterKind::Equal,

@@ -1,4 +1,4 @@
-//! The world of a plan: how many nodes, how the engine is set, how long it goes on.
+//! Shape: the world of a plan. The number of nodes, the engine's settings, the duration.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::family::{Families, Family};
 use super::fault::Mood;
 use crate::random::Random;
 
-/// What is asked of the plans that are drawn.
+/// Constraints on the plans that are drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// Exactly this many nodes; else one to five, as the seed says.
+    /// Exactly this many nodes; otherwise one to five, drawn from the seed.
     pub nodes: Option<usize>,
-    /// Whether the store is embedded in the one node there is; else as the seed says.
+    /// Whether the store is exclusive to the only node; otherwise drawn from the seed.
     pub exclusive: Option<bool>,
-    /// Exactly these families of faults; else as the seed says.
+    /// Exactly these families of faults; otherwise drawn from the seed.
     pub families: Option<Families>,
-    /// How long things go wrong; else as the seed says.
+    /// How long faults occur; otherwise drawn from the seed.
     pub hours: Option<f64>,
-    /// The bug that is switched on, if one is; only the copy of the tree that has the bugs does anything about it.
+    /// The bug that is switched on, if any. It has effects only in the copy of the tree that contains the bugs.
     pub bug: Option<&'static Bug>,
 }
 
@@ -29,29 +29,29 @@ pub struct Ask {
 pub struct Shape {
     /// How many nodes.
     pub nodes: usize,
-    /// Whether the store is embedded in the one node there is.
+    /// Whether the store is exclusive to the only node.
     pub exclusive: bool,
     /// The families of faults that occur.
     pub families: Families,
-    /// How long things go wrong; after that, everything is well.
+    /// How long faults occur; after that, there are none.
     pub trouble: Duration,
     /// The engine's settings, the same on every node.
     pub engine: Options,
-    /// The most that a machine's clock is off, either way.
+    /// The largest error of a machine's clock, either way.
     pub clock_bound: Duration,
     /// How many tenants.
     pub tenants: usize,
-    /// How each dependency is, unless a fault changes that.
+    /// The behaviour of each dependency, unless a fault changes it.
     pub dependencies: Vec<Mood>,
-    /// The longest that an attempt may take.
+    /// The longest duration of an attempt.
     pub longest_attempt: Duration,
     /// How many errands.
     pub errands: usize,
-    /// How patient clients are.
+    /// How long clients wait for an answer.
     pub patience: Duration,
 }
 
-/// So small that everything has a second page.
+/// Step sizes so small that everything has a second page.
 pub(super) fn small_steps(random: &mut Random) -> Steps {
     let mut few = || random.within(1..=3) as usize;
     Steps {
@@ -71,14 +71,14 @@ pub(super) fn small_steps(random: &mut Random) -> Steps {
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// How many of all worlds are crowds. They take more work than others.
+/// The share of worlds that are crowds. They take more time than others.
 const CROWDS: f64 = 0.12;
 
 impl Shape {
-    /// Not every family in every world: what one hides, another world shows.
+    /// Draws the families of a world. Not every family occurs in every world: one can hide the effects of another.
     fn draw_families(random: &mut Random) -> Families {
         if random.chance(CROWDS) {
-            // Fairness is judged where nothing else can explain a wait.
+            // Fairness is checked where nothing else can explain a wait.
             let families = if random.chance(0.8) {
                 Families::of([Family::Client, Family::Schedule].into_iter().filter(|_| random.chance(0.3)))
             } else {
@@ -101,9 +101,9 @@ impl Shape {
         let length = random.unit();
         let trouble = match ask.hours {
             Some(hours) => Duration::from_secs_f64((hours * 3_600.0).clamp(1.0, 1e7)),
-            // Long enough for retention to end.
+            // Long enough for the retention to end.
             None if length < 0.04 => random.duration(30 * HOUR, 72 * HOUR),
-            // Little to do and much that goes wrong: nothing that comes later covers up what was left behind.
+            // Few tasks and many faults: no later event hides what was left behind.
             None if length < 0.55 => random.duration(MINUTE / 3, 4 * MINUTE),
             None if length < 0.7 => random.duration(4 * MINUTE, 20 * MINUTE),
             None => random.duration(20 * MINUTE, 8 * HOUR),
@@ -119,17 +119,17 @@ impl Shape {
             shutdown_grace: random.duration(Duration::from_millis(100), Duration::from_secs(20)),
             retention: 24 * HOUR,
             clean_every: random.duration(5 * MINUTE, HOUR),
-            // Nothing in this world is large enough to be stored apart.
+            // No body in this world is large enough to be stored apart.
             blob_grace: 24 * HOUR,
             rescue_every: seconds(random, 1, 20),
             look_around_every: seconds(random, 2, 30),
-            // The store's clock is read as often.
+            // The store's clock is read at the same interval.
             beat_every: MINUTE / 2,
             presence: redrive_engine::Presence::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
         let clock_bound = match families.has(Family::Clock) {
-            // A machine by itself may be set to any time at all.
+            // The clock of a single machine may be set to any time.
             true if exclusive && random.chance(0.3) => random.duration(Duration::from_secs(1), HOUR / 2),
             // Nodes that share a store work on its time, whatever their own clocks show.
             true => HOUR.mul_f64(random.unit()),

@@ -1,4 +1,4 @@
-//! Hears the alerts in the log, as whoever watches the log would.
+//! Captures the alerts in the log, as a monitor of the log would.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::World;
 
-/// Runs `life` while this world hears the alerts.
+/// Runs `life` while this world captures the alerts.
 pub(super) fn heard_by<R>(world: &Arc<World>, life: impl FnOnce() -> R) -> R {
     tracing::subscriber::with_default(Ear(world.clone()), life)
 }
@@ -36,7 +36,7 @@ impl Subscriber for Ear {
         }
     }
 
-    // Spans say nothing about alerts.
+    // Spans contain no alerts.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

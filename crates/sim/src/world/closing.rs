@@ -1,4 +1,4 @@
-//! When everything is well again: what is due must move, everything must end, and what is left is read and judged.
+//! The end of a world, after all faults are over: due tasks must be sent, all must end, and the final state is checked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::client::{Answer, Caller, local};
 use crate::model::Rules;
 use crate::moment::Moment;
 
-/// The longest that a world may take to come to its end.
+/// The longest time that a world may take to end.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
-/// Reads what is left, when it has had time to settle.
+/// Reads and checks the final state, after the time in which everything must settle.
 pub(super) async fn close(world: Arc<World>, well_since: Moment, closed: Arc<AtomicBool>) {
     let rules = Rules::of(&world.shape);
     let mut caller = Caller::new(&world, 1, Duration::from_secs(60));
@@ -69,7 +69,7 @@ async fn judge(world: &Arc<World>, caller: &mut Caller, tenant: &TenantId) {
     }
 }
 
-/// All tasks of a tenant, page by page, however often it has to ask.
+/// Reads all tasks of a tenant, page by page, and retries until it has worked.
 async fn read_tasks(caller: &mut Caller, tenant: &TenantId, statuses: Vec<Status>) -> Vec<TaskDetail> {
     let (mut tasks, mut below) = (Vec::new(), None);
     loop {
@@ -99,7 +99,7 @@ async fn read_counts(caller: &mut Caller, tenant: &TenantId) -> Counts {
     }
 }
 
-/// All attempts of a task; nothing if it has been cleaned away meanwhile.
+/// Reads all attempts of a task; `None` if it has been removed meanwhile.
 async fn read_attempts(caller: &mut Caller, tenant: &TenantId, id: TaskId) -> Option<Vec<Attempt>> {
     loop {
         let tenant = tenant.clone();

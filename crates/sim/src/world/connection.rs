@@ -1,4 +1,4 @@
-//! A process's connection to the store: every call travels, and may not arrive, or not come back.
+//! A process's connection to the store: every call is delayed, and it or its answer may be lost.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -25,14 +25,14 @@ use crate::model::Whose;
 pub(super) struct Connection {
     pub(super) world: Arc<World>,
     pub(super) whose: Whose,
-    /// The other processes, as this one last saw them.
+    /// The other processes' departures, as this one last read them.
     pub(super) departures: Mutex<Departures>,
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 impl Connection {
-    /// One call, from its beginning to its answer. `seen` is told what happened at the moment it happens.
+    /// Makes one call, from its beginning to its answer. `seen` is called at the moment at which the call takes effect.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         method: &'static str,
@@ -44,10 +44,10 @@ impl Connection {
         let fate = world.database.fate(&world, whose);
         let (answer, answered) = oneshot::channel();
         let elsewhere = world.clone();
-        // It goes on without its caller: a process that dies does not call back what it has sent.
+        // It runs without its caller: a process that dies does not recall what it has sent.
         world.executor.spawn(WORLD, async move {
             let result = happen(&elsewhere, whose, method, fate, work, seen).await;
-            // A caller that is gone wants no answer.
+            // A caller that is gone needs no answer.
             answer.send(result).ok();
         });
         let result = answered.await.unwrap_or_else(|_| Err(unavailable("the world has ended")));
@@ -133,7 +133,7 @@ impl Store for Connection {
     async fn close(&self) {}
 }
 
-/// Of calls that write attempts, the observer sees what happened.
+/// The observer is informed of the effects of calls that write attempts.
 #[async_trait]
 impl Tasks for Connection {
     async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
@@ -242,7 +242,7 @@ impl Upkeep for Connection {
     }
 }
 
-/// Every method is a call.
+/// Implements every method as a call.
 macro_rules! calls {
     ($($concept:ident of $of:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
         $(#[async_trait]
@@ -285,7 +285,7 @@ calls! {
     }
 }
 
-/// What ran out by the clock, and what a process that is gone left behind.
+/// Leases that expired by the clock, and those that a process that is gone left behind.
 async fn expired(
     store: &Arc<dyn Store>,
     now: Timestamp,

@@ -1,10 +1,10 @@
-//! The store that all nodes share, and what can be wrong with it.
+//! The simulated store that all nodes share, and its faults.
 //!
-//! A call travels to the store, happens there at one moment, whole and durable, and its answer travels back. So there
-//! are three ways to fail: the call never got there (nothing happened), the store refused it (nothing happened), or the
-//! answer got lost (it happened, and the caller does not know). A store that loses power loses the calls that have not
-//! happened yet and the answers that are on their way. What is committed is synced: a commit that only seems so is the
-//! business of `disk`, which tears the real file apart.
+//! A call travels to the store, takes effect there at one moment, atomically and durably, and its answer travels back.
+//! So there are three ways to fail: the call did not arrive (no effect), the store refused it (no effect), or the
+//! answer was lost (it took effect, and the caller does not know). A store that loses power loses the calls that have
+//! not taken effect and the answers in transit. Commits are synced: commits that only seem durable are tested by
+//! `disk`, with a real file.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::model::Whose;
 use crate::plan::{Fault, Trouble};
 use crate::random::Random;
 
-/// The store, as a thing of the world.
+/// The simulated store.
 pub(super) struct Database {
     inner: Arc<dyn Store>,
     is_exclusive: bool,
@@ -29,13 +29,13 @@ pub(super) struct Database {
 struct State {
     random: Random,
     troubles: Vec<Active>,
-    /// Grows with every power loss: what travels across one is lost.
+    /// Incremented with every power loss: calls and answers in transit are lost.
     powers_lost: u64,
-    /// The leases that the process before the present one left behind (only of an exclusive store).
+    /// The leases that the previous process left behind (exclusive store only).
     left_behind: BTreeSet<(TaskId, Token)>,
 }
 
-/// A trouble that is going on.
+/// A fault that is active.
 struct Active {
     fault: usize,
     node: Option<usize>,
@@ -44,13 +44,13 @@ struct Active {
     random: Random,
 }
 
-/// What will become of a call.
+/// What will happen to a call.
 pub(super) struct Fate {
     pub(super) there: Duration,
     pub(super) back: Duration,
     pub(super) fails: bool,
     pub(super) loses_answer: bool,
-    /// What travels across a loss of power is lost: how many there had been when it was sent.
+    /// The number of power losses when the call was sent: a call or answer that spans one is lost.
     pub(super) powers_lost: u64,
 }
 
@@ -60,7 +60,7 @@ impl Database {
         Database { inner, is_exclusive, state: Mutex::new(state) }
     }
 
-    /// A process opens the store. Of an exclusive one, all leases from before have run out by definition.
+    /// A process opens the store. On an exclusive store, all leases from before have expired by definition.
     pub(super) async fn open(&self, world: &World, whose: Whose) {
         if !self.is_exclusive {
             return;
@@ -86,12 +86,12 @@ impl Database {
         lock(&self.state).troubles.retain(|active| active.fault != fault);
     }
 
-    /// From now on nothing is wrong with the store.
+    /// Ends all faults of the store.
     pub(super) fn be_well(&self) {
         lock(&self.state).troubles.clear();
     }
 
-    /// Draws what will become of a call.
+    /// Draws what will happen to a call.
     pub(super) fn fate(&self, world: &World, whose: Whose) -> Fate {
         let mut state = lock(&self.state);
         let state = &mut *state;
@@ -109,7 +109,7 @@ impl Database {
                     let longest = 3 * world.shape.engine.lease_margin;
                     let late = match active.random.chance(0.5) {
                         true => active.random.duration(Duration::from_millis(10), longest),
-                        // As late as a lease can just bear, or just not.
+                        // A delay around the end of a lease, before or after it.
                         false => longest.mul_f64(active.random.unit()),
                     };
                     *(if active.random.chance(0.5) { &mut fate.there } else { &mut fate.back }) += late;
@@ -133,7 +133,7 @@ impl Database {
         self.is_exclusive
     }
 
-    /// The leases that the process before the present one left behind.
+    /// The leases that the previous process left behind.
     pub(super) fn left_behind(&self) -> BTreeSet<(TaskId, Token)> {
         lock(&self.state).left_behind.clone()
     }

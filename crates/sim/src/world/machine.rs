@@ -1,4 +1,4 @@
-//! A machine's clock, which may be wrong within bounds: a process sees no other.
+//! A machine's clock, which may be wrong within bounds. It is the only clock of the machine's processes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::moment::{Moment, START};
 /// A machine's clock. It outlives the processes on the machine.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
-    /// How far off it may be, in microseconds.
+    /// The largest error, in microseconds.
     bound: i64,
     wrong: Arc<Mutex<Wrong>>,
 }
 
-/// How a clock is wrong: by an offset, in microseconds, that grows since a moment.
+/// The error of a clock: an offset, in microseconds, that drifts since a moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Wrong {
     offset: i64,
@@ -41,13 +41,13 @@ impl Machine {
         Machine { bound, wrong: Arc::new(Mutex::new(Wrong { offset, ..Wrong::default() })) }
     }
 
-    /// The clock jumps to this part of its bound.
+    /// Lets the clock jump to this part of its bound.
     pub(super) fn jump(&self, now: Moment, to: f64) {
         let mut wrong = lock(&self.wrong);
         *wrong = Wrong { offset: (to * self.bound as f64) as i64, ppm: wrong.ppm, since: now };
     }
 
-    /// The clock goes wrong by this from now on, from where it is.
+    /// Lets the clock drift from its current offset.
     pub(super) fn drift(&self, now: Moment, ppm: i64) {
         let mut wrong = lock(&self.wrong);
         *wrong = Wrong { offset: wrong.offset_at(now, self.bound), ppm, since: now };
@@ -56,7 +56,7 @@ impl Machine {
     fn shows(&self, now: Moment) -> Timestamp {
         let offset = lock(&self.wrong).offset_at(now, self.bound);
         let micros = now.0.saturating_add_signed(offset);
-        // A clock that is behind at the very beginning shows a time before it.
+        // A clock that is behind at the beginning of the world shows a time before it.
         let before =
             if offset < 0 { now.0.saturating_add_signed(offset) == 0 && now.0 < offset.unsigned_abs() } else { false };
         let early = if before { offset.unsigned_abs() - now.0 } else { 0 };
@@ -64,7 +64,7 @@ impl Machine {
     }
 }
 
-/// A machine's clock, as a process on it uses it.
+/// A machine's clock, as the [`Clock`] of a process on it.
 pub(super) struct MachineClock {
     pub(super) machine: Machine,
     pub(super) executor: Executor,

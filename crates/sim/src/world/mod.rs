@@ -1,18 +1,18 @@
-//! A world: nodes with the real engine and the real operations, over one store, calling dependencies, used by clients.
+//! World: nodes with the real engine and the real operations, over one store, with dependencies and clients.
 //!
-//! | file | what it is |
+//! | file | content |
 //! | --- | --- |
 //! | `machine` | a machine's clock, which may be wrong within bounds |
 //! | `node` | a process on it: started, killed, paused, stopped |
-//! | `database`, `connection` | the store that they share, what can be wrong with it, and the way there |
-//! | `news` | what nodes tell one another, some of which is lost |
-//! | `network`, `wire` | dependencies, and how a send fares |
-//! | `client` | errands: submitting, asking again, taking back |
-//! | `trouble` | the plan's faults, as they happen |
-//! | `closing` | when everything is well again: reading what is left |
-//! | `alerts` | hears the alerts in the log |
+//! | `database`, `connection` | the store that the nodes share, its faults, and the connection to it |
+//! | `news` | notifications between nodes, some of which are lost |
+//! | `network`, `wire` | dependencies, and what happens to a send |
+//! | `client` | errands: submitting, retrying, cancelling |
+//! | `trouble` | runs the plan's faults |
+//! | `closing` | after all faults are over: reads and checks the final state |
+//! | `alerts` | captures the alerts in the log |
 //!
-//! Everything that happens is told to the [`Observer`]: the model judges it, the trace hashes it.
+//! Everything that happens is passed to the [`Observer`]: the model checks it, the trace hashes it.
 
 mod alerts;
 mod client;
@@ -61,28 +61,28 @@ mod streams {
     pub(super) const ERRANDS: u64 = 1_000_000;
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug)]
 pub struct Run {
     /// The invariant that was broken, if one was.
     pub violation: Option<Violation>,
-    /// The hash of all that happened: the same plan has the same one.
+    /// The hash of all events: the same plan has the same one.
     pub hash: u64,
-    /// How much happened.
+    /// The counts.
     pub tally: Tally,
-    /// What happened, if lines were asked for.
+    /// The events as lines, if requested.
     pub lines: Vec<Line>,
 }
 
 /// Runs a plan over a store in memory.
 ///
-/// Not to be called inside a tokio runtime, which makes tokio's channels give way after a while, and here nobody would
-/// take them up again.
+/// Must not be called inside a tokio runtime: there, tokio's channels yield after a while, and nothing here would wake
+/// them again.
 pub fn run(plan: &Plan, keeps_lines: bool) -> Run {
     run_over(plan, Arc::new(MemoryStore::new()), None, keeps_lines)
 }
 
-/// Runs a plan over this store, whose calls must complete at once; the witness is told what clients are.
+/// Runs a plan over this store, whose calls must complete at once. `witness` is called with what clients were told.
 pub fn run_over(plan: &Plan, store: Arc<dyn Store>, witness: Option<Witness>, keeps_lines: bool) -> Run {
     let _planted = plan.bug.map(redrive_planted::plant);
     let world = World::new(plan, store, witness, keeps_lines);
@@ -118,7 +118,7 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work`; a panic in it is a finding, whose message is told with its seed and not printed.
+/// Does `work`. A panic in it is a finding: its message is reported with its seed and not printed.
 fn quietly<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -135,7 +135,7 @@ fn quietly<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
     outcome
 }
 
-/// Everything that there is.
+/// The state of a world.
 struct World {
     seed: u64,
     shape: Shape,
@@ -145,7 +145,7 @@ struct World {
     network: Network,
     mailboxes: Mailboxes,
     tenants: Vec<TenantId>,
-    /// Whether the time of trouble is over.
+    /// Whether the time of faults is over.
     is_well: AtomicBool,
     observer: Mutex<Observer>,
 }
@@ -174,7 +174,7 @@ impl World {
         })
     }
 
-    /// The whole life of the world.
+    /// Runs the world from its beginning to its end.
     fn live(self: &Arc<Self>, plan: &Plan) {
         for node in &self.nodes {
             self.start(node.number);
@@ -222,7 +222,7 @@ impl World {
         self.executor.now()
     }
 
-    /// Who is told what happens, at the present moment.
+    /// The observer, set to the current time.
     fn observer(&self) -> MutexGuard<'_, Observer> {
         let now = self.now();
         let mut observer = lock(&self.observer);

@@ -1,4 +1,4 @@
-//! Dependencies with moods: what becomes of a request. The way to them is `wire`.
+//! Dependencies with behaviours (moods): what happens to a request. The connection to them is `wire`.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::random::Random;
 /// All dependencies.
 pub(super) struct Network {
     dependencies: Vec<Mutex<Dependency>>,
-    /// Says when a process has no socket left.
+    /// Draws when a process has no socket left.
     pub(super) sockets: Mutex<Random>,
 }
 
 struct Dependency {
     random: Random,
-    /// How it is unless a fault changes that.
+    /// Its behaviour unless a fault changes it.
     usual: Mood,
-    /// The moods that faults put it in, the latest last.
+    /// The behaviours that faults have given it, the latest last.
     moods: Vec<(usize, Mood)>,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 pub(super) struct Reaction {
     pub(super) connection: Connecting,
     /// How long the answer takes from the first byte on.
@@ -34,24 +34,24 @@ pub(super) struct Reaction {
     pub(super) result: Result<(u16, Option<Patience>), ErrorType>,
 }
 
-/// How a connection comes about.
+/// How a connection is established.
 #[derive(Clone, Copy)]
 pub(super) struct Connecting {
-    /// How long it takes to stand, or to fail.
+    /// How long it takes to be established, or to fail.
     pub(super) takes: Duration,
-    /// Why it does not stand.
+    /// Why it fails.
     pub(super) fails: Option<ErrorType>,
-    /// A kept connection turns out to be closed before a byte has left: another one is made.
+    /// A pooled connection turns out to be closed before a byte was sent: another one is made.
     pub(super) is_made_twice: bool,
 }
 
-/// How a dependency asks for patience.
+/// The Retry-After of an answer.
 #[derive(Clone, Copy)]
 pub(super) enum Patience {
     Seconds(u64),
     /// Until a date, in whole seconds.
     Until(Moment),
-    /// In no way that anybody understands.
+    /// A value that is neither a number nor a date.
     Nonsense,
 }
 
@@ -77,7 +77,7 @@ impl Network {
         let number = number_in(&outbound.request.target_url).unwrap_or(0).min(self.dependencies.len() - 1);
         let mut dependency = lock(&self.dependencies[number]);
         let mood = dependency.moods.last().map_or(dependency.usual, |(_, mood)| *mood);
-        // In a crowd, what was healthy stays as quick as it was.
+        // In a crowd, healthy dependencies stay as quick as before.
         let mood = if world.is_well() && mood != Mood::Quick { Mood::Well } else { mood };
         if !matches!(mood, Mood::Well | Mood::Mixed | Mood::Quick) {
             world.observer().tally.bad_moods += 1;
@@ -111,14 +111,14 @@ impl Dependency {
             }
             Mood::Slow => answer(random.duration(400 * millisecond, 4_000 * millisecond), 200),
             Mood::Stalls => Reaction { connection, takes: timeout, result: Err(ErrorType::ReadTimeout) },
-            // Around the timeout: some make it, some do not.
+            // Around the timeout: some answers are in time, some are not.
             Mood::Trickles => answer(timeout.mul_f64(0.5 + random.unit()), 200),
             Mood::Throttles => {
                 let patience = random.chance(0.8).then(|| {
                     let wait = random.duration(Duration::from_secs(1), Duration::from_secs(1_200));
                     match random.below(10) {
                         0 | 1 => Patience::Until(now.after(wait)),
-                        // A date that has passed, and what is no date at all: nothing to wait for.
+                        // A date in the past, and no date at all: nothing to wait for.
                         2 => Patience::Until(Moment(now.0 / 2)),
                         3 => Patience::Nonsense,
                         4 => Patience::Seconds(0),
@@ -147,7 +147,7 @@ impl Dependency {
             Mood::Closed => fails(soon, ErrorType::ConnectionRefused),
             Mood::Down if random.chance(0.5) => fails(soon, ErrorType::ConnectionRefused),
             Mood::Down => fails(longest, ErrorType::ConnectTimeout),
-            // Its name server says so, or says nothing at all.
+            // The name server answers so, or does not answer at all.
             Mood::Nameless => fails(if random.chance(0.5) { soon } else { longest }, ErrorType::Dns),
             Mood::Untrusted => fails(soon, ErrorType::TlsCertificate),
             Mood::SlowToConnect => {
@@ -158,7 +158,7 @@ impl Dependency {
             Mood::Quick | Mood::Fickle => Connecting { takes: soon / 10, fails: None, is_made_twice: false },
             _ => {
                 let takes = match random.below(100) {
-                    // A connection that is kept already.
+                    // A pooled connection.
                     0..50 => Duration::ZERO,
                     50..97 => soon,
                     _ => longest.mul_f64(0.9 * random.unit()),
@@ -169,5 +169,5 @@ impl Dependency {
     }
 }
 
-/// The longest that a healthy dependency of a crowd takes to answer.
+/// The longest time that a healthy dependency of a crowd takes to answer.
 const QUICK: Duration = Duration::from_millis(30);

@@ -1,4 +1,4 @@
-//! What processes over a shared store tell one another. It is late, and some of it never arrives.
+//! Notifications between processes over a shared store. They are delayed, and some never arrive.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crate::executor::WORLD;
 use crate::model::Whose;
 use crate::random::Random;
 
-/// How likely it is that a node hears what another one announces.
+/// The probability that a node receives a notification of another one.
 const IS_HEARD: f64 = 0.7;
 
-/// A mailbox for each node, and what each has said of itself.
+/// A mailbox for each node, and the last heartbeat of each.
 pub(super) struct Mailboxes {
     random: Mutex<Random>,
     boxes: Vec<Mailbox>,
@@ -43,7 +43,7 @@ impl Mailboxes {
 }
 
 impl World {
-    /// A cancel of a task in flight was committed: the other nodes are told, if the news reach them.
+    /// A cancel of a task in flight was committed: the other nodes are notified, unless the notification is lost.
     pub(super) fn announce_cancel(self: &Arc<Self>, by: Whose, tenant: &TenantId, id: TaskId) {
         if self.database.is_exclusive() {
             return;
@@ -147,7 +147,7 @@ impl Guards for Connection {
     }
 }
 
-/// Nothing in the engine uses these yet.
+/// The engine does not use these yet.
 fn not_here() -> Error {
     Error::Unavailable("not simulated".to_owned())
 }

@@ -1,4 +1,4 @@
-//! A process on a machine: it is started, dies between two effects, stands still, is stopped, and comes back.
+//! A process on a machine: it is started, dies between two effects, is suspended, is stopped, and is restarted.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,18 +35,18 @@ struct Process {
     doom: Option<Doom>,
 }
 
-/// What is to become of a process.
+/// A crash or a pause that is scheduled for a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Doom {
-    /// At which effect from now on.
+    /// After how many further effects.
     pub(super) effects: u32,
-    /// For how long it is gone or stands still.
+    /// How long it is gone or suspended.
     pub(super) lasts: Duration,
-    /// Whether it only stands still.
+    /// Whether it is only suspended.
     pub(super) is_pause: bool,
 }
 
-/// How soon a process that could not start is started again.
+/// How soon a process that could not start is restarted.
 const RESTART: Duration = Duration::from_secs(1);
 
 impl Node {
@@ -66,7 +66,7 @@ impl Node {
         Whose { node: self.number, life: lock(&self.process).life }
     }
 
-    /// This will become of its process.
+    /// Schedules a crash or a pause of its process.
     pub(super) fn doom(&self, doom: Doom) {
         lock(&self.process).doom = Some(doom);
     }
@@ -80,7 +80,7 @@ impl Node {
         process.life == whose.life && process.is_paused
     }
 
-    /// Notes whether this process stands still; says which group it is, if that is news.
+    /// Sets whether this process is suspended. Returns its group if that has changed.
     fn set_paused(&self, whose: Whose, is_paused: bool) -> Option<Group> {
         let mut process = lock(&self.process);
         let is_news = process.life == whose.life && process.is_paused != is_paused;
@@ -111,13 +111,13 @@ impl World {
         self.executor.spawn(group, async move {
             match begin(&world, whose, group).await {
                 Ok(engine) => lock(&world.nodes[number].process).app = Some(App::new(engine)),
-                // It could not read its store: it ends, and whoever watches over it starts it again.
+                // It could not read its store: it ends, and its supervisor restarts it.
                 Err(_) => world.die(whose, RESTART),
             }
         });
     }
 
-    /// One effect of a process is about to happen, or has happened. Says whether the process died over it.
+    /// Counts one effect of a process, before or after it. Returns whether the process died at it.
     pub(super) fn dies_here(self: &Arc<Self>, whose: Whose) -> bool {
         let doom = {
             let mut process = lock(&self.nodes[whose.node].process);
@@ -141,8 +141,8 @@ impl World {
         !doom.is_pause
     }
 
-    /// The same, for whoever can wait: of a process that died, nothing comes after this; of one that stands still, nothing
-    /// until it goes on.
+    /// Counts one effect, in async code. If the process died, nothing after this runs; if it was suspended, nothing
+    /// until it is resumed.
     pub(super) async fn effect(self: &Arc<Self>, whose: Whose) {
         if self.dies_here(whose) {
             std::future::pending::<()>().await;
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// A process stands still for a while; the world does not.
+    /// Suspends a process for a while; the world continues.
     pub(super) fn pause(self: &Arc<Self>, whose: Whose, lasts: Duration) {
         let Some(group) = self.nodes[whose.node].set_paused(whose, true) else { return };
         self.observer().tally.pauses += 1;
@@ -166,7 +166,7 @@ impl World {
         });
     }
 
-    /// A process that stands still goes on.
+    /// Resumes a suspended process.
     pub(super) fn go_on(self: &Arc<Self>, whose: Whose) {
         let Some(group) = self.nodes[whose.node].set_paused(whose, false) else { return };
         self.observer().model.disturbed(whose);
@@ -174,14 +174,14 @@ impl World {
         self.executor.resume(group);
     }
 
-    /// A process dies, right now, and is back after a while.
+    /// Kills a process now, and restarts it after a while.
     pub(super) fn crash(self: &Arc<Self>, whose: Whose, gone_for: Duration) {
         self.observer().tally.crashes += 1;
         self.observer().note(self.now(), (21, whose), None, || format!("{} dies for {gone_for:?}", Name(whose)));
         self.die(whose, gone_for);
     }
 
-    /// A process ends, for whatever reason, and is back after a while.
+    /// Ends a process, for any reason, and restarts it after a while.
     pub(super) fn die(self: &Arc<Self>, whose: Whose, gone_for: Duration) {
         let node = &self.nodes[whose.node];
         if !node.is_alive(whose) {
@@ -196,7 +196,7 @@ impl World {
         });
     }
 
-    /// Nothing of this node's process is left.
+    /// Removes everything of this node's process.
     pub(super) fn take_down(&self, node: &Node) {
         let (group, app) = {
             let mut process = lock(&node.process);
@@ -228,7 +228,7 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
     redrive_engine::start(parts, world.shape.engine.clone()).await
 }
 
-/// A process's work belongs to the process.
+/// Spawns a process's work in its group.
 struct InGroup {
     executor: Executor,
     group: Group,
@@ -240,7 +240,7 @@ impl Spawner for InGroup {
     }
 }
 
-/// A node's randomness.
+/// A node's source of random numbers.
 struct Drawn(Mutex<Random>);
 
 impl Entropy for Drawn {

@@ -1,4 +1,4 @@
-//! Who is told what happens: the model judges it, the trace hashes it, the tally counts it.
+//! Observer: receives every event. The model checks it, the trace hashes it, the tally counts it.
 
 use std::fmt::Write as _;
 use std::hash::Hash;
@@ -12,41 +12,41 @@ use crate::moment::Moment;
 use crate::tally::Tally;
 use crate::trace::Trace;
 
-/// Who is told what happens.
+/// Receives every event of a world.
 pub struct Observer {
-    /// Judges.
+    /// Checks the invariants.
     pub model: Model,
-    /// Hashes.
+    /// Hashes the events.
     pub trace: Trace,
-    /// Counts.
+    /// Counts the events.
     pub tally: Tally,
-    /// Remembers what clients were told, elsewhere.
+    /// Records outside of the world what clients were told.
     pub(super) witness: Option<Witness>,
 }
 
-/// What a client was told, as somebody outside of the world would note it.
+/// What a client was told, recorded outside of the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// A submission was acknowledged: there is such a task, under this key.
+    /// A submission was acknowledged: this task exists, under this key.
     Kept(TenantId, TaskId, IdempotencyKey),
-    /// A task was seen to have ended like this.
+    /// A read returned that a task has ended like this.
     Ended(TenantId, TaskId, Status),
-    /// A client began to ask for a replay: from now on the task may be at work again.
+    /// A client began to request a replay: from now on the task may be running again.
     Replaying(TenantId, TaskId),
 }
 
-/// Who notes what clients are told, before anything else happens.
+/// Records what clients were told, before anything else happens.
 pub type Witness = Box<dyn FnMut(&Told) + Send>;
 
 impl Observer {
-    /// A client was told something.
+    /// Records what a client was told.
     pub(super) fn told(&mut self, told: &Told) {
         if let Some(witness) = &mut self.witness {
             witness(told);
         }
     }
 
-    /// Something happened that is only to be traced.
+    /// Records an event in the trace only.
     pub fn note(&mut self, at: Moment, facts: impl Hash, item: Option<&str>, text: impl FnOnce() -> String) {
         self.trace.note(at, facts, item, |line| *line = text());
     }
@@ -177,7 +177,7 @@ impl Observer {
     }
 }
 
-/// A process, for people.
+/// Formats a process for people.
 pub(super) struct Name(pub(super) Whose);
 
 impl std::fmt::Display for Name {
@@ -188,7 +188,7 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// The end of a task's id, which tells the tasks of one item apart.
+/// Formats the end of a task's id, which identifies the tasks of one item.
 struct Short(TaskId);
 
 impl std::fmt::Display for Short {
@@ -202,7 +202,7 @@ fn item_of(outbound: &Outbound) -> Option<String> {
     item_in(&outbound.request.body)
 }
 
-/// The item that a body says it belongs to.
+/// The item whose name is in a body.
 fn item_in(body: &Body) -> Option<String> {
     let name = std::str::from_utf8(body.inline()?).ok()?.strip_prefix("the body of ")?;
     name.split(' ').next().map(str::to_owned)

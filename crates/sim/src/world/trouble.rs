@@ -1,4 +1,4 @@
-//! The plan's faults, as they happen, and their end.
+//! Runs the plan's faults, and ends them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use super::observer::Name;
 use crate::executor::WORLD;
 use crate::plan::{Fault, Kind, Trouble};
 
-/// How soon a process that was stopped for good is started again once everything is well.
+/// How soon a process that was stopped is restarted once all faults are over.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// One fault, from its beginning to its end.
+/// Runs one fault from its beginning to its end.
 pub(super) async fn happen(world: Arc<World>, fault: Fault) {
     world.executor.sleep_until(fault.at).await;
     if world.is_well() {
@@ -60,7 +60,7 @@ pub(super) async fn happen(world: Arc<World>, fault: Fault) {
     }
 }
 
-/// A process is asked to stop, does, and is back after a while.
+/// Stops a process gracefully, and restarts it after a while.
 async fn stop(world: &Arc<World>, node: usize, gone_for: Duration) {
     let Some((app, group, whose)) = world.nodes[node].front() else { return };
     world.observer().tally.stops += 1;
@@ -74,7 +74,7 @@ async fn stop(world: &Arc<World>, node: usize, gone_for: Duration) {
 }
 
 impl World {
-    /// The time of trouble is over: nothing goes wrong from now on, and what is down comes back.
+    /// Ends the time of faults: no fault occurs from now on, and processes that are down are restarted.
     pub(super) fn be_well(self: &Arc<Self>) {
         self.is_well.store(true, Ordering::Relaxed);
         self.observer().note(self.now(), 43, None, || "from now on, everything is well".to_owned());

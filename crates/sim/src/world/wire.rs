@@ -1,4 +1,4 @@
-//! The wire: a send connects, asks whether its first byte may still leave, and hears what becomes of it.
+//! The wire: a send connects, checks whether its first byte may still be sent, and gets its result.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,10 +13,10 @@ use crate::model::{Said, Whose};
 use crate::moment::Moment;
 use crate::plan::Family;
 
-/// How likely it is that this process has no socket left for a send, in a world of bad dependencies.
+/// The probability that this process has no socket left for a send, in a world of bad dependencies.
 const NO_SOCKET: f64 = 0.005;
 
-/// A process's way to the dependencies.
+/// A process's transport to the dependencies.
 pub(super) struct Wire {
     pub(super) world: Arc<World>,
     pub(super) whose: Whose,
@@ -53,7 +53,7 @@ fn answer(status: u16, patience: Option<Patience>) -> Answer {
     Answer { status, headers, body: Bytes::from_static(b"simulated").into(), truncated: false }
 }
 
-/// A send; whatever becomes of its process, it is over when this is gone.
+/// A send. Dropping it ends the send, whatever happened to its process.
 struct OnWire {
     world: Arc<World>,
     whose: Whose,
@@ -83,7 +83,7 @@ impl OnWire {
         result.map(|(status, patience)| answer(status, patience)).map_err(failed)
     }
 
-    /// Connects and lets the first byte leave, if it may.
+    /// Connects and sends the first byte, if that is allowed.
     async fn connect(&mut self, connection: Connecting) -> Result<(), ErrorType> {
         let world = self.world.clone();
         world.executor.sleep(connection.takes).await;
@@ -128,7 +128,7 @@ impl OnWire {
         self.end(Some(said));
     }
 
-    /// The send is taken back before its first byte.
+    /// Withdraws the send before its first byte.
     fn withdraw(&mut self) {
         self.is_over = true;
         self.world.observer().withdrawn(self.world.now(), self.whose, &self.outbound);
@@ -146,7 +146,7 @@ fn failed(kind: ErrorType) -> SendError {
 }
 
 impl World {
-    /// Whether this process has no socket left for a send: nothing that the dependency could do anything about.
+    /// Whether this process has no socket left for a send: a failure that is not the dependency's.
     fn lacks_a_socket(&self) -> bool {
         let may_be = self.shape.families.has(Family::Dependency) && !self.is_well();
         may_be && lock(&self.network.sockets).chance(NO_SOCKET)

@@ -1,5 +1,5 @@
-//! Many callers at once, whose calls share transactions: every call that was acknowledged is there, of every other
-//! there is all or nothing.
+//! Many concurrent callers, whose calls share transactions: every call that was acknowledged is there, and every other
+//! call happened completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ use crate::reopened::{options, reopen};
 const CALLERS: u64 = 12;
 const ROUNDS: u64 = 7;
 
-/// So many tasks go with each call.
+/// How many tasks each call has.
 const BATCH: u64 = 3;
 
 /// How many calls there are: each batch is submitted and settled.
 pub(crate) const CALLS: usize = 2 * (CALLERS * ROUNDS) as usize;
 
-/// The child: each caller submits and settles, and says what was answered.
+/// The child: each caller submits and settles, and marks what was answered.
 #[tokio::test]
 #[ignore = "the child of another test"]
 async fn child() {
@@ -54,7 +54,7 @@ fn tasks_of(call: u64) -> impl Iterator<Item = u64> {
     (0..BATCH).map(move |n| 1 + call * BATCH + n)
 }
 
-/// Whether the store comes up with what was acknowledged.
+/// Whether the store opens with what was acknowledged.
 pub(crate) fn survives(crash: &Crash<'_>) -> anyhow::Result<()> {
     let (mut kept, mut ended) = (BTreeSet::new(), BTreeSet::new());
     for mark in &crash.marks {

@@ -1,7 +1,7 @@
-//! One call after the other, everything in it, drawn from a seed: the same life on every store.
+//! Life: a sequence of calls of every kind, drawn from a seed. It is the same on every store.
 //!
-//! What a call does follows from the seed and from what the calls before were answered, so a store in memory that is
-//! put through the same life says what the one on disk must hold after each call.
+//! Each call depends on the seed and on the answers to the calls before. So a store in memory that runs the same life
+//! shows what the store on disk must hold after each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,23 +22,23 @@ const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
 /// A body of some pages: it overflows in the database, and a batch of such outgrows the page cache.
 const LARGE_BODY: usize = 9_000;
 
-/// The tenants that a life is about.
+/// The tenants of a life.
 pub(crate) fn tenants() -> impl Iterator<Item = TenantId> {
     TENANTS.into_iter().map(tenant)
 }
 
-/// A life on its way.
+/// A life in progress.
 #[derive(Debug)]
 pub(crate) struct Life {
     random: Random,
     seconds: u64,
     calls: usize,
     made: u64,
-    /// Due times in use: no two are the same, because the contract does not say who goes first then.
+    /// Due times in use: no two are the same, because the contract does not define the order of equal ones.
     taken: BTreeSet<Timestamp>,
     /// Claims, some of them stale by now.
     held: Vec<ClaimedTask>,
-    /// Blobs that somebody uploaded, some of them condemned by now.
+    /// Uploaded blobs, some of them condemned by now.
     blobs: Vec<Blob>,
     /// The current version of each tenant's default policy.
     versions: BTreeMap<TenantId, u32>,
@@ -121,7 +121,7 @@ impl Life {
         }
     }
 
-    /// Uploads come in, and what nobody needs any more is condemned and sometimes forgotten.
+    /// Adds uploads, condemns blobs that no task refers to, and sometimes forgets them.
     async fn adopt_or_collect(&mut self, store: &dyn Store) {
         if self.random.chance(0.7) {
             let tenant = self.some_tenant();
@@ -204,7 +204,7 @@ impl Life {
         store.upkeep().confirm_alerts(dead.into_iter().take(3).map(announced).collect()).await.unwrap();
     }
 
-    /// One step of a pass: what follows it, another call may do.
+    /// One step of a pass; another call may do the next step.
     async fn clean(&mut self, store: &dyn Store) {
         let before = at(self.seconds.saturating_sub(self.random.within(0..=29)) * 1_000);
         let from = if self.random.chance(0.8) { CleanFrom::Start } else { CleanFrom::After(self.some_task()) };
@@ -229,8 +229,8 @@ impl Life {
         }
     }
 
-    /// Settles some of what is in flight by the token that is found. Whether a lease has run out does not matter here:
-    /// on disk they all have once the store was opened again.
+    /// Settles some of what is in flight with the token that is found. Expired or not, leases are equal here: on disk
+    /// all of them have expired once the store was opened again.
     async fn rescue(&mut self, store: &dyn Store) {
         let mut found = store.upkeep().expired_leases(Timestamp::MAX, 10_000).await.unwrap();
         found.sort_by_key(|claimed| claimed.task.id);
@@ -250,7 +250,7 @@ impl Life {
         id(self.random.within(0..=self.made + 1))
     }
 
-    /// Whole seconds, one call never the same as another: so a task that is brought forward has its moment alone.
+    /// Whole seconds, different for each call, so that a task that is brought forward has a due time of its own.
     fn now(&self) -> Timestamp {
         at(self.seconds * 1_000)
     }

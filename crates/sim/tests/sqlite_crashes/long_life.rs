@@ -1,5 +1,5 @@
-//! A life of one call after the other: after a crash the store is as after the last call that was acknowledged, or as
-//! after the one that was under way.
+//! A long life: after a crash the store is as after the last call that was acknowledged, or as after the one in
+//! progress.
 
 use anyhow::{bail, ensure};
 use redrive_sim::disk::{Crash, Marks, recorded_directory};
@@ -23,7 +23,7 @@ const SEED: &str = "LIFE_SEED";
 const CALLS: &str = "LIFE_CALLS";
 
 impl Which {
-    /// How the child is told.
+    /// The environment variables for the child.
     pub(crate) fn environment(self) -> [(&'static str, String); 2] {
         [(SEED, self.seed.to_string()), (CALLS, self.calls.to_string())]
     }
@@ -34,7 +34,7 @@ impl Which {
     }
 }
 
-/// The child: lives, and says after each call that it was answered.
+/// The child: runs the life, and marks each call that was answered.
 #[tokio::test]
 #[ignore = "the child of another test"]
 async fn child() {
@@ -61,7 +61,7 @@ async fn child_that_opens() {
     store.close().await;
 }
 
-/// What must be there after each number of calls, from none on.
+/// The expected state after each number of calls, from zero on.
 pub(crate) fn expected(which: Which) -> Vec<Snapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -76,14 +76,14 @@ pub(crate) fn expected(which: Which) -> Vec<Snapshot> {
     })
 }
 
-/// What a crash left of the call that was under way.
+/// What a crash left of the call in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnderWay {
     Nothing,
     AllOfIt,
 }
 
-/// Whether the store comes up with what was acknowledged.
+/// Whether the store opens with what was acknowledged.
 pub(crate) fn survives(crash: &Crash<'_>, expected: &[Snapshot]) -> anyhow::Result<UnderWay> {
     let acknowledged = crash.marks.len();
     let last = crash.marks.last().map_or("0".as_bytes(), |last| last);
@@ -99,7 +99,7 @@ pub(crate) fn survives(crash: &Crash<'_>, expected: &[Snapshot]) -> anyhow::Resu
     }
 }
 
-/// Says the first difference, in short.
+/// Fails with the first difference, in short.
 pub(crate) fn compare(found: &Snapshot, expected: &Snapshot) -> anyhow::Result<()> {
     for (tenant, expected) in &expected.tenants {
         let found = &found.tenants[tenant];

@@ -14,10 +14,10 @@ use crate::reopened::{DATA, directory, options, without_leases_ends};
 
 const TABLES: &str = include_str!("../../../store-sqlite/src/schema/v1.sql");
 
-/// What makes a file a database of Redrive, and of which version.
+/// What identifies a file as a database of Redrive, and its version.
 const IDENTITY: &str = "PRAGMA application_id = 0x52447276; PRAGMA user_version = 1; PRAGMA journal_mode = WAL;";
 
-/// The statements that copy everything from a database of today, as far as there was room for it then.
+/// The statements that copy everything from a database of the current version that the first version could hold.
 const COPIES: &str = "
 WITH tables AS (
     SELECT name, (SELECT group_concat(name, ', ') FROM pragma_table_info(sqlite_master.name)) AS columns
@@ -25,7 +25,7 @@ WITH tables AS (
 )
 SELECT format('INSERT INTO main.%s (%s) SELECT %s FROM newer.%s;', name, columns, columns, name) FROM tables";
 
-/// The files, and what is found in them once they are brought up to date.
+/// The files, and their content once they are migrated.
 pub(crate) fn database() -> (Image, Snapshot) {
     let (newer, older) = (directory(), directory());
     let held = fill(newer.path());
@@ -51,7 +51,7 @@ async fn fill(directory: &Path) -> Snapshot {
     keep(&store, (200..=240).map(|n| task(n).due(at(n)))).await;
     keep(&store, (300..=310).map(|n| task(n).claimed(at(0)))).await;
     let mut held = without_leases_ends(snapshot(&store, [acme()]).await);
-    // Nobody noted them at that time.
+    // The first version did not note them.
     held.unannounced.clear();
     store.close().await;
     held

@@ -1,4 +1,4 @@
-//! The recorder itself: what a child does is written down, in order.
+//! Tests of the recorder: the operations of a child are recorded, in order.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Write};
@@ -25,7 +25,7 @@ fn child() {
     appending.write_all(b"end").unwrap();
     fs::rename(&path, directory.join("below/other")).unwrap();
     File::open(directory.join("below")).unwrap().sync_all().unwrap();
-    // The file has another name now, and is the same.
+    // The same file under another name.
     file.sync_all().unwrap();
     File::create(directory.join("below/other")).unwrap();
     fs::remove_file(directory.join("below/other")).unwrap();

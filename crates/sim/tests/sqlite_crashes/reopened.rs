@@ -12,11 +12,11 @@ use redrive_store::{Store, Submitted};
 use redrive_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
-/// Where a store is, below the directory that is recorded.
+/// The directory of the store, below the directory that is recorded.
 pub(crate) const DATA: &str = "data";
 
-/// Small enough that a short run has everything in it: checkpoints, logs that start over, transactions that outgrow the
-/// page cache, keys that are moved to their index in more than one slice.
+/// So small that a short run includes everything: checkpoints, logs that start over, transactions that outgrow the page
+/// cache, keys that are moved to their index in more than one slice.
 pub(crate) fn options(directory: &Path) -> Options {
     Options {
         readers: 1,
@@ -28,14 +28,14 @@ pub(crate) fn options(directory: &Path) -> Options {
     }
 }
 
-/// A place for files whose syncs mean nothing: in memory, if the machine has such a place.
+/// A directory for files whose syncs do not matter: in memory, if the machine has one.
 pub(crate) fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// Opens an image as the program would, reads all that it holds, sees that it contradicts itself nowhere, and that work
-/// goes on.
+/// Opens an image as the program would, reads all that it holds, and checks that it is consistent and that it takes new
+/// work.
 pub(crate) fn reopen(image: &Image, tenants: impl IntoIterator<Item = TenantId>) -> anyhow::Result<Snapshot> {
     let directory = directory();
     image.write_to(directory.path())?;
@@ -73,7 +73,7 @@ async fn keys_lead_to_their_tasks(store: &SqliteStore, held: &Snapshot) -> anyho
     Ok(())
 }
 
-/// A new task is taken, and known when it comes a second time.
+/// Submits a new task, and checks that it is recognised the second time.
 async fn work_goes_on(store: &SqliteStore) -> anyhow::Result<()> {
     const NEVER_USED: u64 = 1 << 40;
     let new = || task(NEVER_USED).of("initech");

@@ -1,4 +1,4 @@
-//! The runs that are recorded, and what is to be seen in them.
+//! The recorded runs, and what they must contain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +9,12 @@ use redrive_sim::disk::{self, Event, Fate, FileChange, Image, Recording, Report}
 use crate::long_life::{ORDINARY, Which};
 use crate::reopened::{DATA, directory};
 
-/// A life in a directory that is there already.
+/// A life in a directory that already exists.
 pub(crate) fn long_life(which: Which) -> Recording {
     run(Command::new(this()).envs(which.environment()), "long_life::child", &empty_data_directory())
 }
 
-/// The life that most tests look at, recorded once.
+/// The life that most tests check, recorded once.
 pub(crate) fn ordinary_life() -> &'static Recording {
     static RECORDED: LazyLock<Recording> = LazyLock::new(|| long_life(ORDINARY));
     &RECORDED
@@ -35,13 +35,13 @@ pub(crate) fn simulated(seed: u64) -> Recording {
     run(command.env(crate::simulated::SEED, seed.to_string()), "simulated::child", &empty_data_directory())
 }
 
-/// How many marks begin like this.
+/// How many marks have this prefix.
 pub(crate) fn marks(recording: &Recording, beginning: &str) -> usize {
     let is_one = |event: &&Event| matches!(event, Event::Mark(mark) if mark.starts_with(beginning.as_bytes()));
     recording.events().iter().filter(is_one).count()
 }
 
-/// A store that comes up on what a crash left, and is closed.
+/// A store that is opened on what a crash left, and closed.
 pub(crate) fn opened_again(image: &Image) -> Recording {
     run(&mut Command::new(this()), "long_life::child_that_opens", image)
 }
@@ -54,7 +54,7 @@ fn empty_data_directory() -> Image {
     Image { directories: [PathBuf::from(DATA)].into(), ..Image::default() }
 }
 
-/// Records a test of this executable, in a directory that holds this.
+/// Records a test of this executable, in a directory with this content.
 fn run(child: &mut Command, role: &str, before: &Image) -> Recording {
     let directory = directory();
     before.write_to(directory.path()).unwrap();
@@ -64,7 +64,7 @@ fn run(child: &mut Command, role: &str, before: &Image) -> Recording {
     recording
 }
 
-/// What changes a file without a call is not seen: that may only be what SQLite makes anew after a crash.
+/// Changes of a mapped file are not recorded: only a file that SQLite creates anew after a crash may be mapped.
 fn only_shared_memory_is_mapped(recording: &Recording) {
     for event in recording.events() {
         if let Event::Map(node) = event {
@@ -94,7 +94,7 @@ pub(crate) fn log_syncs(recording: &Recording) -> usize {
     recording.events().iter().filter(is_sync).count()
 }
 
-/// What the `sqlite3` shell says to a question about the database at the end of a run.
+/// The answer of the `sqlite3` shell to a query of the database at the end of a run.
 pub(crate) fn ask_at_the_end(recording: &Recording, question: &str) -> String {
     let points = recording.crash_points();
     let directory = directory();
@@ -104,7 +104,7 @@ pub(crate) fn ask_at_the_end(recording: &Recording, question: &str) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
-/// The database is made under another name.
+/// Whether this is the database, which is created under another name.
 fn is_database(name: &str) -> bool {
     name.ends_with("redrive.db") || name.ends_with("redrive.db.new")
 }
@@ -123,7 +123,7 @@ pub(crate) fn describe(recording: &Recording) -> String {
     )
 }
 
-/// Panics if a crash was not survived, and leaves the first such disk to be looked at.
+/// Panics if a crash was not survived, and leaves the first such disk to be examined.
 pub(crate) fn assert_survived(what: &str, recording: &Recording, report: &Report) {
     println!("{what}: {report} ({})", describe(recording));
     let Some(first) = report.failures.first() else { return };

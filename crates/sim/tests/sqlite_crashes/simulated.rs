@@ -1,5 +1,5 @@
-//! The simulator's own workload on the store on disk: a node that dies and comes back, clients that ask twice, cancel and
-//! replay, over a real file whose power is cut.
+//! The simulator's own workload on the store on disk: a node that dies and is restarted, clients that retry, cancel and
+//! replay, over a real file that loses power.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use redrive_store_sqlite::SqliteStore;
 
 use crate::reopened::{DATA, directory, options};
 
-/// A short world with one node, whose store is its own.
+/// A short world with one node and an exclusive store.
 pub(crate) fn world_of(seed: u64) -> Plan {
     plan::draw(
         seed,
@@ -41,7 +41,7 @@ fn child() {
     assert!(run.violation.is_none(), "{:?}", run.violation);
 }
 
-/// Which world the child is to live in.
+/// The environment variable for the seed of the child's world.
 pub(crate) const SEED: &str = "SIMULATED_SEED";
 
 fn seed() -> u64 {
@@ -82,7 +82,7 @@ fn known(crash: &Crash<'_>) -> anyhow::Result<BTreeMap<(TenantId, TaskId), Known
     Ok(all)
 }
 
-/// What clients had been told is true of what the crash left.
+/// Checks that what clients had been told is true of what the crash left.
 pub(crate) fn survives(crash: &Crash<'_>) -> anyhow::Result<()> {
     let known = known(crash)?;
     let directory = directory();

@@ -1,10 +1,10 @@
-//! One statement for a server, from a thread of its own: so that it may be run inside and outside of an async runtime.
+//! Runs one statement on a server, from a thread of its own, so that it works inside and outside of an async runtime.
 
 use std::time::Duration;
 
 use tokio_postgres::NoTls;
 
-/// Far more than any of our statements takes.
+/// Far more than any statement of the testbed takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs `statement` in the database at `url`.
@@ -25,7 +25,7 @@ async fn connect_and_execute(url: &str, statement: &str) -> Result<(), tokio_pos
     let connection = tokio::spawn(connection);
     let outcome = client.batch_execute(statement).await;
     drop(client);
-    // What went wrong with the connection went wrong with the statement as well.
+    // A failure of the connection is also a failure of the statement.
     connection.await.ok();
     outcome
 }

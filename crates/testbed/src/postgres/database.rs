@@ -1,19 +1,21 @@
+//! A private database on a PostgreSQL server.
+
 use super::admin;
 
-/// An empty database of one's own.
+/// An empty, private database.
 #[derive(Debug)]
 pub struct Database {
     url: String,
     name: String,
-    /// Where to drop it, if it is to be dropped before its server goes.
+    /// The server on which to drop it, if it is to be dropped before its server ends.
     drop_at: Option<String>,
 }
 
 impl Database {
-    /// Makes a database on the server of which `admin_url` names one.
+    /// Creates a database on the server of `admin_url`.
     pub(super) fn create(admin_url: &str) -> Self {
         let name = format!("redrive_{}_{:016x}", std::process::id(), fastrand::u64(..));
-        // Nobody can be connected to template0, so there is nobody to wait for: that makes it several times faster.
+        // template0 accepts no connections, so there are none to wait for: that is several times faster.
         let statement = format!("CREATE DATABASE {name} TEMPLATE template0");
         if let Err(error) = admin::execute(admin_url, &statement) {
             panic!("making a database at {admin_url}: {error}");
@@ -21,7 +23,7 @@ impl Database {
         Database { url: with_database(admin_url, &name), name, drop_at: None }
     }
 
-    /// The same, dropped with this value.
+    /// Creates a database that is dropped with this value.
     pub(super) fn create_temporary(admin_url: &str) -> Self {
         let mut database = Database::create(admin_url);
         database.drop_at = Some(admin_url.to_owned());

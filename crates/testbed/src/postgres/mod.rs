@@ -16,20 +16,20 @@ use crate::home::{Farewell, Home, Place};
 use crate::server::{Plan, Server};
 use crate::{process_tree, program};
 
-/// The role of every URL; it may do everything.
+/// The role in every URL, a superuser.
 const ROLE: &str = "redrive";
-/// The database to connect to in order to make others.
+/// The database to connect to in order to create others.
 const ADMIN_DATABASE: &str = "postgres";
 
-/// Followed by "connections", or by "read-only connections" of a standby. A standby that was promoted says the first when
-/// it is started again.
+/// Followed by "connections", or by "read-only connections" of a standby. A standby that was promoted logs the first
+/// when it is restarted.
 const READY: &str = "database system is ready to accept ";
 
-/// What is different about a server.
+/// How a server differs from the default.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
-    /// Whether a commit is on disk before it is answered. Only a loss of power can tell: a killed server keeps its
-    /// commits either way. Without it, the files are kept in memory where there is room.
+    /// Whether a commit is on disk before it is answered. It matters only for a loss of power: a killed server keeps
+    /// its commits either way. Without it, the files are kept in memory where there is room.
     pub fsync: bool,
     /// Further settings by their names in postgresql.conf.
     pub settings: &'a [(&'a str, &'a str)],
@@ -72,7 +72,7 @@ impl Postgres {
         self.start_standby_with(Options { fsync: false, ..Options::default() })
     }
 
-    /// The same with `options`. Settings that were [given](Self::set) to this server are copied; the standby's
+    /// Starts a standby with `options`. Settings that were [given](Self::set) to this server are copied; the standby's
     /// `max_connections` must not be less than this server's.
     pub fn start_standby_with(&self, options: Options<'_>) -> Self {
         let account = program::account_for_servers();
@@ -86,7 +86,7 @@ impl Postgres {
         Postgres::run(home, settings_of(&options))
     }
 
-    /// Makes a standby a server of its own that takes writes; returns when it does.
+    /// Promotes a standby to a server of its own that takes writes; returns when it does.
     ///
     /// # Panics
     ///
@@ -118,12 +118,12 @@ impl Postgres {
         SharedPostgres::get()
     }
 
-    /// The URL of a database that is there from the start.
+    /// The URL of a database that exists from the start.
     pub fn url(&self) -> String {
         self.url_of(ADMIN_DATABASE)
     }
 
-    /// Makes a new, empty database, which lives as long as the server's files.
+    /// Creates a new, empty database, which is kept as long as the server's files.
     pub fn fresh_database(&self) -> Database {
         Database::create(&self.url())
     }
@@ -158,14 +158,14 @@ impl Postgres {
         process_tree::cpu_time(self.running())
     }
 
-    /// Ends every process of the server at once (SIGKILL), as when its machine is lost. Commits that were answered are
-    /// there when it is started again.
+    /// Kills every process of the server at once (SIGKILL), as when its machine is lost. Commits that were answered are
+    /// still there when it is restarted.
     pub fn kill(&self) {
         self.server.kill();
     }
 
-    /// The immediate shutdown (as by `pg_ctl stop -m immediate`): clients are told, nothing is written, and the next
-    /// start recovers as from a crash.
+    /// Shuts the server down immediately (as `pg_ctl stop -m immediate` does): clients are notified, nothing is
+    /// written, and the next start recovers as from a crash.
     pub fn stop_immediate(&self) {
         self.server.stop(Signal::QUIT);
     }
@@ -175,8 +175,8 @@ impl Postgres {
         self.server.start_again();
     }
 
-    /// Gives the server these settings beside those that it was started with, in place of what was given here before; those
-    /// that can be changed while it runs take effect at once. Needs no connection.
+    /// Sets these settings beside those that the server was started with, instead of what was set here before. Those
+    /// that can be changed at run time take effect at once. Needs no connection.
     pub fn set(&self, settings: &[(&str, &str)]) {
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{value}'\n")).collect();
         std::fs::write(self.data_directory().join("postgresql.auto.conf"), lines).expect("the settings can be written");
@@ -185,12 +185,12 @@ impl Postgres {
         }
     }
 
-    /// Makes every process of the server stand still (SIGSTOP): connections stay open, and nothing is answered.
+    /// Suspends every process of the server (SIGSTOP): connections stay open, and nothing is answered.
     pub fn pause(&self) {
         self.server.pause();
     }
 
-    /// Lets a paused server go on.
+    /// Resumes a paused server.
     pub fn resume(&self) {
         self.server.resume();
     }
@@ -210,11 +210,11 @@ fn settings_of(options: &Options<'_>) -> Vec<String> {
         ("listen_addresses", "127.0.0.1"),
         ("unix_socket_directories", ""),
         ("fsync", on_or_off),
-        // Torn pages are a matter of power loss too.
+        // Torn pages also need a power loss.
         ("full_page_writes", on_or_off),
-        // Among the server's files, where it goes with them when the server was killed.
+        // Among the server's files, so that it is removed with them when the server was killed.
         ("dynamic_shared_memory_type", "mmap"),
-        // A recovery begins by syncing every file, and one by one that takes many seconds.
+        // A recovery begins with a sync of every file; one by one that takes many seconds.
         ("recovery_init_sync_method", "syncfs"),
     ];
     base.iter().chain(options.settings).map(|(name, value)| format!("{name}={value}")).collect()
@@ -234,7 +234,7 @@ fn make_cluster(programs: &std::path::Path, home: &Home, account: Option<program
 
 /// Copies the files of a running server, for a standby of it.
 fn copy_cluster(port: u16, home: &Home, account: Option<program::Account>) {
-    // The server's programs may be links to where the others are.
+    // The server's programs may be links to the directory with the others.
     let initdb = std::fs::canonicalize(program::postgres_directory().join(program::INITDB.name));
     let mut copy =
         Command::new(initdb.expect("the directory of PostgreSQL's programs").with_file_name("pg_basebackup"));

@@ -1,3 +1,5 @@
+//! The PostgreSQL server that tests share.
+
 use std::sync::OnceLock;
 
 use super::{Database, Options, Postgres};
@@ -5,7 +7,7 @@ use super::{Database, Options, Postgres};
 /// The environment variable with the URL of a database on the server that tests share.
 pub const SHARED_POSTGRES: &str = "REDRIVE_TEST_POSTGRES";
 
-/// Started by the first test of this process that finds no server named; its watchdog ends it.
+/// Started by the first test of this process if the environment names no server; its watchdog ends it.
 static OUR_OWN: OnceLock<Postgres> = OnceLock::new();
 
 /// A server for tests that need a database of their own but do no harm to the server: the one that
@@ -25,12 +27,12 @@ impl SharedPostgres {
         SharedPostgres { url }
     }
 
-    /// The URL of a database that every test sees.
+    /// The URL of a database that all tests share.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Makes a new, empty database that is dropped, whoever is connected, when the value is.
+    /// Creates a new, empty database, which is dropped with the value, also while connections to it are open.
     pub fn fresh_database(&self) -> Database {
         Database::create_temporary(&self.url)
     }

@@ -1,4 +1,4 @@
-//! A command for a Redis server and its answer as text: enough to set servers up and to look at them.
+//! A Redis command and its answer as text: enough to set servers up and to inspect them.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How long a server may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How deep answers may be nested.
+/// The deepest nesting of an answer.
 const DEEPEST: usize = 8;
 
 /// Sends one command over a connection of its own.

@@ -1,3 +1,5 @@
+//! A Redis cluster of three masters.
+
 use super::{Options, Redis};
 use crate::wait_until;
 
@@ -13,7 +15,7 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts three servers, shares the slots out and waits until every one of them says that the cluster is ok.
+    /// Starts three servers, assigns the slots and waits until every server reports that the cluster is ok.
     pub fn start() -> Self {
         let settings = [("cluster-enabled", "yes"), ("cluster-node-timeout", "2000")];
         let start = |_| Redis::start_with(Options { settings: &settings, ..Options::default() });
@@ -29,7 +31,7 @@ impl RedisCluster {
         self.nodes.iter().map(Redis::url).collect()
     }
 
-    /// The nodes, to be killed and started again.
+    /// The nodes, to be killed and restarted.
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }
@@ -50,7 +52,7 @@ impl RedisCluster {
             let slots: Vec<String> = (first..last).map(|slot| slot.to_string()).collect();
             let words = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str));
             node.call(&words.collect::<Vec<_>>());
-            // Nodes that begin with different epochs need not settle which of them is newer.
+            // Nodes that begin with different epochs need not agree on which of them is newer.
             node.call(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]);
         }
     }

@@ -13,11 +13,11 @@ use crate::home::{Farewell, Home, Place};
 use crate::program;
 use crate::server::{Plan, Server};
 
-/// What is different about a server.
+/// How a server differs from the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Whether every write is on disk before it is answered (`appendonly yes`, `appendfsync always`). Otherwise nothing
-    /// is ever written to disk, and a server that is started again is empty.
+    /// is ever written to disk, and a server that is restarted is empty.
     pub durable: bool,
     /// Further settings by their names in redis.conf.
     pub settings: &'a [(&'a str, &'a str)],
@@ -72,7 +72,7 @@ impl Redis {
         self.server.pid().expect("the server does not run").as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Ends it at once (SIGKILL).
+    /// Kills the server at once (SIGKILL).
     pub fn kill(&self) {
         self.server.kill();
     }
@@ -82,12 +82,12 @@ impl Redis {
         self.server.start_again();
     }
 
-    /// Makes it stand still (SIGSTOP): connections stay open, and nothing is answered.
+    /// Suspends the server (SIGSTOP): connections stay open, and nothing is answered.
     pub fn pause(&self) {
         self.server.pause();
     }
 
-    /// Lets a paused server go on.
+    /// Resumes a paused server.
     pub fn resume(&self) {
         self.server.resume();
     }

@@ -1,3 +1,5 @@
+//! A Redis master and replica with a sentinel.
+
 use std::fs;
 use std::process::Command;
 
@@ -8,10 +10,10 @@ use crate::home::{Farewell, Home, Place};
 use crate::server::{Plan, Server};
 use crate::{program, wait_until};
 
-/// The name under which the sentinel knows the master.
+/// The master's name in the sentinel.
 const SERVICE: &str = "redrive";
 
-/// A master, a replica, and one sentinel that makes the replica the master when the master is gone for two seconds.
+/// A master, a replica, and one sentinel that promotes the replica when the master has been gone for 2 s.
 #[derive(Debug)]
 pub struct RedisSentinel {
     servers: [Redis; 2],
@@ -39,31 +41,31 @@ impl RedisSentinel {
         vec![format!("redis://127.0.0.1:{}", self.sentinel.port())]
     }
 
-    /// The name to ask the sentinel for.
+    /// The master's name, for queries of the sentinel.
     pub fn service_name(&self) -> &str {
         SERVICE
     }
 
-    /// The URL of the server that the sentinel now calls the master.
+    /// The URL of the current master according to the sentinel.
     pub fn master_url(&self) -> String {
         url_of(self.master_port())
     }
 
-    /// Both servers, whichever is the master.
+    /// Both servers, in any role.
     pub fn servers(&self) -> &[Redis] {
         &self.servers
     }
 
-    /// Kills the master (SIGKILL). The sentinel finds out by itself.
+    /// Kills the master (SIGKILL). The sentinel detects it by itself.
     pub fn kill_master(&self) {
         let port = self.master_port();
         self.servers.iter().filter(|server| server.port() == port).for_each(Redis::kill);
     }
 
-    /// Waits until the sentinel calls another server the master, and that server knows it.
+    /// Waits until the sentinel reports another master, and that server has this role.
     pub fn wait_for_failover_from(&self, old_master_url: &str) {
         wait_until("the sentinel has failed over", || {
-            // While it promotes a server the sentinel cuts its clients off, so there may be no answer.
+            // While it promotes a server the sentinel disconnects its clients, so there may be no answer.
             let Some(port) = self.named_master() else { return false };
             let role = call::call(port, &["ROLE"]).unwrap_or_default();
             url_of(port) != old_master_url && role.starts_with("master")
@@ -74,7 +76,7 @@ impl RedisSentinel {
         self.named_master().expect("a sentinel that names a master")
     }
 
-    /// Whom the sentinel calls the master, if it answers.
+    /// The current master's port according to the sentinel, if it answers.
     fn named_master(&self) -> Option<u16> {
         let said = call::call(self.sentinel.port(), &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE]).ok()?;
         said.lines().nth(1)?.parse().ok()
@@ -82,7 +84,7 @@ impl RedisSentinel {
 
     fn knows_replica(&self) -> bool {
         let said = self.ask(&["SENTINEL", "REPLICAS", SERVICE]);
-        // A flat list of names and values; a replica counts for a failover once it is seen to follow its master.
+        // A flat list of names and values; a replica counts for a failover once it follows its master.
         let mut lines = said.lines().skip_while(|line| *line != "master-link-status");
         lines.nth(1) == Some("ok")
     }

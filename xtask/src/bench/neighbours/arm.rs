@@ -1,4 +1,4 @@
-//! One arm of a comparison: the healthy lanes of one service, with always work to do and at a steady rate.
+//! One arm of a comparison: the healthy lanes of one service, with a constant backlog and at a steady rate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use super::options::{Options, seconds};
 use crate::clock::now_us;
 use crate::stats::Latency;
 
-/// Tasks that are submitted and have not arrived, while there is always work to do.
+/// Tasks that are submitted and have not arrived, for the constant backlog.
 const OUTSTANDING: usize = 2_048;
-/// How long is waited for tasks that have not arrived when the callers stop.
+/// How long to wait for tasks that have not arrived when the callers stop.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// What one arm showed.
+/// The result of one arm.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Arm {
-    /// Deliveries per second with always work to do.
+    /// Deliveries per second with a constant backlog.
     pub deliveries_per_second: f64,
     /// Submissions per second of the open loop.
     pub open_loop_rate: f64,
-    /// From a submission of the open loop to its arrival at the target. A task that did not arrive counts with the time
-    /// that it had waited until then.
+    /// The time from a submission of the open loop to its arrival at the target. A task that did not arrive counts with
+    /// the time that it had waited until then.
     pub submit_to_wire: Latency,
     /// Tasks of the open loop that did not arrive within 5 s after the callers had stopped.
     pub missing: usize,
@@ -58,7 +58,7 @@ pub fn measure(world: &World, service: &Service, options: &Options, rate: Option
     Ok(Arm { deliveries_per_second, open_loop_rate, submit_to_wire: Latency::of(waits), missing })
 }
 
-/// Waits for a bounded time until `expected` tasks have arrived; says whether they have.
+/// Waits for a bounded time until `expected` tasks have arrived. Returns whether they have.
 fn wait_for_arrivals(world: &World, expected: u64) -> bool {
     let begin = Instant::now();
     while world.deliveries.count() < expected && begin.elapsed() < ARRIVAL_LIMIT {
@@ -67,7 +67,7 @@ fn wait_for_arrivals(world: &World, expected: u64) -> bool {
     world.deliveries.count() >= expected
 }
 
-/// From each submission to its arrival, or to `now` if there was none, in microseconds; and how many had none.
+/// The time from each submission to its arrival, or to `now` if there was none, in microseconds; and how many had none.
 fn waits(sent: &[Sent], arrived_us: impl Fn(u64) -> Option<u64>, now: u64) -> (Vec<i64>, usize) {
     let arrivals: Vec<_> = sent.iter().map(|sent| (sent.sent_us, arrived_us(sent.number))).collect();
     let missing = arrivals.iter().filter(|(_, arrived)| arrived.is_none()).count();

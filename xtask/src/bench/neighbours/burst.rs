@@ -1,5 +1,5 @@
-//! Many healthy tasks that are due at one moment, in one lane, in a hundred, in ten thousand, and each in a lane of its own: is
-//! a task's way shorter when it shares its lane?
+//! Many healthy tasks that are due at one moment, in 1, 100, 10,000 and 20,000 lanes: does the number of lanes change
+//! the delivery rate?
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::stats::Spread;
 
 /// Tasks that are due at one moment.
 const TASKS: u64 = 20_000;
-/// The lanes that they are spread over, one measurement for each number.
+/// The numbers of lanes over which they are spread, one measurement for each.
 const LANES: [u64; 4] = [1, 100, 10_000, TASKS];
-/// From the first submission to the moment when all are due.
+/// The time from the first submission to the moment when all are due.
 const LEAD: Duration = Duration::from_secs(10);
 /// How long the last delivery may take.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(60);
@@ -31,9 +31,9 @@ pub struct Burst {
     pub tasks: u64,
     /// By number of lanes.
     pub lanes: Vec<BurstLanes>,
-    /// The rate in 10,000 lanes over the rate in one, round by round.
+    /// The rate in 10,000 lanes divided by the rate in one, per round.
     pub ratio: Spread,
-    /// The same for as many lanes as tasks.
+    /// The rate with one lane per task divided by the rate in one lane, per round.
     pub ratio_apart: Spread,
 }
 
@@ -43,7 +43,7 @@ pub struct Burst {
 pub struct BurstLanes {
     /// How many.
     pub lanes: u64,
-    /// From the moment when all were due to the last delivery, by round.
+    /// The time from when all were due to the last delivery, by round.
     pub seconds: Vec<f64>,
     /// Tasks that arrived before they were due, in all rounds: there must be none.
     pub early: usize,
@@ -65,7 +65,7 @@ pub fn measure(world: &World, options: &Options) -> Result<Burst> {
 
 impl Burst {
     pub(super) fn of(tasks: u64, lanes: Vec<BurstLanes>) -> Self {
-        // The same number of tasks: the ratio of the rates is that of the times, the other way round.
+        // The number of tasks is the same: the ratio of the rates is the inverse ratio of the times.
         let (ratio, ratio_apart) = match lanes.as_slice() {
             [one, .., many, apart] => {
                 (Spread::ratio(&one.seconds, &many.seconds), Spread::ratio(&one.seconds, &apart.seconds))

@@ -1,7 +1,7 @@
 //! The healthy lanes alone and beside bad dependencies of one kind, in turns.
 //!
-//! Each arm has a service of its own, which is started for it and ends with it: what the bad dependencies cost cannot slow
-//! down the other arm, and every round begins with the whole backlog.
+//! Each arm has a service of its own, which is started and ended with it. So the cost of the bad dependencies cannot
+//! slow down the other arm, and every round begins with the whole backlog.
 
 use std::time::{Duration, Instant};
 
@@ -18,21 +18,21 @@ use super::options::{Options, seconds};
 use crate::procfs::Usage;
 use crate::stats::Spread;
 
-/// What the healthy lanes notice of bad dependencies of one kind.
+/// The effect of bad dependencies of one kind on the healthy lanes.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// What the bad dependencies do.
+    /// The kind of the bad dependencies.
     pub kind: Kind,
     /// How many there are.
     pub dependencies: usize,
     /// All rounds.
     pub rounds: Vec<Round>,
-    /// Deliveries per second with always work to do: beside over alone, round by round.
+    /// Deliveries per second with a constant backlog: beside divided by alone, per round.
     pub deliveries: Spread,
-    /// The median of submit → wire at the same rate: beside over alone, round by round.
+    /// The median of submit → wire at the same rate: beside divided by alone, per round.
     pub p50: Spread,
-    /// The same for its 99th percentile.
+    /// The 99th percentile of submit → wire at the same rate: beside divided by alone, per round.
     pub p99: Spread,
 }
 
@@ -44,13 +44,13 @@ pub struct Round {
     pub alone: Arm,
     /// With them.
     pub beside: Arm,
-    /// What was used while only the bad dependencies were worked on. The healthy lanes cannot have these cores.
+    /// The cores used while there was only work for the bad dependencies. They are not available to the healthy lanes.
     pub background: Background,
     /// Tasks that had not ended when the round was over.
     pub unfinished: u64,
 }
 
-/// Cores that the bad dependencies' own work takes.
+/// The cores that the work for the bad dependencies takes.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Background {
@@ -191,7 +191,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_ratio_is_the_median_of_the_ratios_of_rounds() {
-        // The machine was at half its speed in the second round, and somebody disturbed the third.
+        // The machine was at half its speed in the second round, and another program disturbed the third.
         let of = comparison(&[
             [(10_000.0, 4_000), (9_500.0, 6_000)],
             [(5_000.0, 8_000), (4_750.0, 12_000)],

@@ -1,5 +1,5 @@
-//! The bad dependencies themselves: each has an origin of its own, and all of them share one thread, which has little to
-//! do. What is measured must be the service and not its targets.
+//! The bad dependencies: each has an origin of its own. All of them share one thread with little work, so that the
+//! service is measured and not its targets.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::http::Server;
 
 /// Origins per loopback address, so that no address runs out of ports.
 const PER_ADDRESS: usize = 50;
-/// The zone whose names nobody resolves.
+/// The zone whose names are never resolved.
 const ZONE: &str = "hung.test";
 
-/// Bad dependencies of one kind; gone when this is dropped.
+/// Bad dependencies of one kind; dropping this ends them.
 pub struct Dependencies {
     origins: Vec<String>,
     /// The service's name server, if it needs one of its own.
     dns_server: Option<SocketAddr>,
-    /// What keeps the ports; it is only held.
+    /// Keeps the ports open.
     _held: Held,
 }
 
-/// What a kind is made of.
+/// The resources of a kind.
 enum Held {
     /// Listeners that answer, each in its way.
     Listeners { _server: Server },
-    /// Ports that are taken and on which nothing listens.
+    /// Ports that are bound and on which nothing listens.
     Ports { _sockets: Vec<TcpSocket> },
     /// A name server that reads nothing. Its buffer fills up, and the system drops the rest.
     NameServer { _socket: UdpSocket },
@@ -64,7 +64,7 @@ impl Dependencies {
         &self.origins
     }
 
-    /// What `redrive serve` has to be told so that it finds them.
+    /// The arguments of `redrive serve` with which it resolves them.
     pub fn serve_arguments(&self) -> Vec<String> {
         self.dns_server.map(|address| vec!["--dns-server".to_owned(), address.to_string()]).unwrap_or_default()
     }

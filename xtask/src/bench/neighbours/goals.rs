@@ -5,7 +5,7 @@ use super::burst::Burst;
 use super::comparison::Comparison;
 use super::{Neighbours, kind::Kind};
 
-/// Every goal, for each case that was asked for.
+/// Every goal, for each measured case.
 pub fn all(results: &Neighbours) -> Vec<Goal> {
     let compared = results.comparisons.iter().flat_map(|case| of_case(case.kind, case.dependencies, Some(case)));
     let skipped = results.skipped.iter().flat_map(|&(kind, dependencies)| of_case(kind, dependencies, None));

@@ -1,4 +1,4 @@
-//! The ways in which a dependency can be bad.
+//! The kinds of bad dependencies.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::http::{Reply, Request, Respond};
 
 /// How long a slow dependency takes to answer.
 const SLOW: Duration = Duration::from_secs(4);
-/// From one byte of a trickling answer to the next.
+/// The time between two bytes of a trickling answer.
 const TRICKLE_EVERY: Duration = Duration::from_millis(100);
 
 const OK: Bytes = Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
 const LONG: Bytes = Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
 
-/// What a bad dependency does.
+/// The behaviour of a bad dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// How many bad dependencies there are, one measurement for each number.
+    /// The numbers of bad dependencies, one measurement for each.
     pub fn counts(self) -> &'static [usize] {
         match self {
             Kind::Slow | Kind::Silent | Kind::Dns => &[40, 300, 1_000],
@@ -62,12 +62,12 @@ impl Kind {
     /// Whether an attempt fails within microseconds.
     ///
     /// Such attempts are spread over time. With all of them due at once they would compete for the CPU with the healthy
-    /// lanes as any other work does, and the ratio would show the size of the machine.
+    /// lanes as any other work does, and the ratio would only show the size of the machine.
     pub fn fails_at_once(self) -> bool {
         matches!(self, Kind::Refuse | Kind::Reset)
     }
 
-    /// The policy of a task for such a dependency, which has attempts every `spread` if they fail at once.
+    /// The policy of a task for such a dependency: with attempts every `spread` if they fail at once.
     pub fn policy(self, spread: Duration) -> Option<Value> {
         (self.fails_at_once() && !spread.is_zero()).then(|| {
             let delay = spread.as_millis() as u64;
@@ -82,7 +82,7 @@ impl Respond for Kind {
             Kind::Slow => Reply::After(SLOW, OK),
             Kind::Trickle => Reply::Endless { head: LONG, part: Bytes::from_static(b"."), every: TRICKLE_EVERY },
             Kind::Reset => Reply::Reset,
-            // The last two are never asked: no request reaches them.
+            // No request reaches the last two.
             Kind::Silent | Kind::Refuse | Kind::Dns => Reply::Never,
         }
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask bench neighbours`: what healthy dependencies notice of bad ones beside them.
+//! `cargo xtask bench neighbours`: the effect of bad dependencies on healthy ones.
 //!
-//! Healthy lanes are measured alone and beside bad dependencies, in turns, so that a ratio is taken between neighbours in
-//! time. All targets are in this process and on loopback; the service runs in a process of its own.
+//! Healthy lanes are measured alone and beside bad dependencies, in turns, so that a ratio compares measurements that
+//! are close in time. All targets are in this process and on loopback; the service runs in a process of its own.
 
 mod arm;
 mod burst;
@@ -28,7 +28,7 @@ use burst::Burst;
 use comparison::Comparison;
 use kind::Kind;
 
-/// Everything that one run found out.
+/// The results of one run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Neighbours {
@@ -44,7 +44,7 @@ pub struct Neighbours {
     rounds: u8,
     /// Every case that was measured.
     comparisons: Vec<Comparison>,
-    /// Cases that this build of the service cannot be measured in, with their number of dependencies.
+    /// Cases that cannot be measured with this build of the service, with their number of dependencies.
     skipped: Vec<(Kind, usize)>,
     /// Many tasks due at one moment.
     burst: Option<Burst>,
@@ -90,7 +90,7 @@ pub fn run(redrive: PathBuf, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether this build can be told which name server to ask.
+/// Whether this build has the option `--dns-server`.
 fn has_dns_server(redrive: &Path) -> Result<bool> {
     let help = Command::new(redrive).args(["serve", "--help"]).output().context("asking redrive for its options")?;
     Ok(String::from_utf8_lossy(&help.stdout).contains("--dns-server"))

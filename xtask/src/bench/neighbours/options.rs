@@ -1,4 +1,4 @@
-//! What `cargo xtask bench neighbours` can be told.
+//! The options of `cargo xtask bench neighbours`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::super::options::{Schedule, Store};
 use super::super::world::Setup;
 use super::kind::Kind;
 
-/// The longest that one arm of a round takes beside its measured seconds: start, backlog, drains.
+/// The longest time that one arm of a round takes beside its measured seconds: start, backlog, drains.
 const ARM_LIMIT: Duration = Duration::from_secs(90);
 
 /// The options of `cargo xtask bench neighbours`.
@@ -17,7 +17,7 @@ pub struct Options {
     /// The store
     #[arg(long, value_enum, default_value_t = Store::Sqlite)]
     pub store: Store,
-    /// With --store postgres: keep the schedule in Redis; a server of its own is started
+    /// With --store postgres: keep the schedule in Redis; a Redis server is started for it
     #[arg(long, value_enum)]
     pub schedule: Option<Schedule>,
     /// Measure these kinds of bad dependencies only
@@ -35,10 +35,10 @@ pub struct Options {
     /// How long each of the two measurements of a round lasts
     #[arg(long, default_value_t = 4.0, value_name = "SECONDS")]
     pub seconds: f64,
-    /// How long the healthy lanes are loaded before, unmeasured
+    /// How long the healthy lanes are loaded before that, without measuring
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     pub warm_up: f64,
-    /// How long the bad dependencies are worked on alone before that
+    /// How long only the bad dependencies have work before that
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
     pub settle: f64,
     /// The tasks for all bad dependencies together
@@ -56,7 +56,7 @@ pub struct Options {
     /// The size of a task's body, in bytes
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     pub body: usize,
-    /// A further argument for `redrive serve`, to try a setting out (repeatable)
+    /// A further argument for `redrive serve`, to test a setting (repeatable)
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub serve_argument: Vec<String>,
     /// Print one JSON document on standard output; progress goes to standard error
@@ -65,7 +65,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What is measured beside the healthy lanes: kinds, and how many dependencies of each.
+    /// The cases to measure: kinds, and how many dependencies of each.
     pub fn cases(&self) -> Vec<(Kind, usize)> {
         if self.burst {
             return Vec::new();
@@ -87,7 +87,7 @@ impl Options {
         self.burst || (self.kind.is_empty() && self.count.is_empty())
     }
 
-    /// What the services of the run have in common.
+    /// The setup that the services of the run have in common.
     pub fn setup(&self) -> Setup {
         Setup { store: self.store, schedule: self.schedule, serve_arguments: self.serve_argument.clone() }
     }
@@ -97,7 +97,7 @@ impl Options {
         seconds(self.seconds).max(Duration::from_millis(100))
     }
 
-    /// Longer than any of this should take.
+    /// Longer than the whole run should take.
     pub fn time_limit(&self) -> Duration {
         let arm = ARM_LIMIT + seconds(self.warm_up) + seconds(self.settle) + self.duration() * 2;
         let arms = (self.cases().len() * 2 + 3) as u32 * u32::from(self.rounds);

@@ -1,4 +1,4 @@
-//! The results for people.
+//! Prints the results for people.
 
 use super::super::report::{millis, print_goals, print_machine, ratio};
 use super::Neighbours;

@@ -1,4 +1,4 @@
-//! Filled stores that are kept for the next run, until what made them has changed.
+//! Cache of filled stores, which are kept for the next run until the schema changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::fill::{Content, fill};
 use crate::binaries::{scratch_dir, target_dir, workspace_root};
 
 const STAMP: &str = "filled-with";
-/// Ended tasks are cleaned away after a week, so an old store would be emptied while it is measured.
+/// Ended tasks are cleaned after a week, so an old store would be emptied while it is measured.
 const GOOD_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// A directory with a store of this content; filled now, or by an earlier run.
+/// A directory with a store of this content, filled now or by an earlier run.
 pub(super) fn filled(content: Content) -> Result<PathBuf> {
     let name = format!("bench/preload/{:?}-{}", content.kind, content.tasks).to_lowercase();
     let dir = target_dir()?.join(&name);
@@ -30,7 +30,7 @@ pub(super) fn filled(content: Content) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// A copy of the store in `dir`, to be changed by a measurement.
+/// A copy of the store in `dir`, which a measurement may change.
 pub(super) fn copy(dir: &Path, name: &str) -> Result<PathBuf> {
     let copy = scratch_dir(name)?;
     for entry in fs::read_dir(dir)? {
@@ -55,7 +55,7 @@ fn age(dir: &Path) -> Result<Duration> {
     Ok(fs::metadata(dir.join(STAMP))?.modified()?.elapsed().unwrap_or_default())
 }
 
-/// A hash of the schema's files: another schema needs another filling.
+/// A hash of the schema's files: a store is filled again when the schema changes.
 fn schema_hash() -> Result<u64> {
     let dir = workspace_root().join("crates/store-sqlite/src/schema");
     let mut files: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! Filling a store in big batches.
+//! Fills a store in large batches.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,14 +12,14 @@ use redrive_store_sqlite::{Options, SqliteStore};
 use super::super::options::PreloadKind;
 use super::tasks::{Maker, now, success};
 
-/// Tasks in one commit: large enough that the commit itself costs nothing.
+/// Tasks in one commit: large enough that the cost of the commit itself is negligible.
 const BATCH: u64 = 5_000;
-/// From one task's acceptance to the next one's.
+/// The time between the submissions of two tasks.
 const SPACING: Duration = Duration::from_millis(1);
-/// When pending tasks come due: long after any measurement, and not all at once.
+/// When pending tasks become due: long after any measurement, and not all at once.
 const FAR_AWAY: Duration = Duration::from_secs(20 * 24 * 3600);
 
-/// What to fill a store with.
+/// The content of a store to fill.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Content {
     /// Ended or pending.
@@ -38,7 +38,7 @@ pub(super) fn fill(dir: &Path, content: Content) -> Result<()> {
     runtime.block_on(async {
         let store = open(dir).await?;
         let first = now().before(SPACING * u32::try_from(content.tasks).unwrap_or(u32::MAX));
-        // Nobody ever calls this address: ended tasks are done, and pending ones are due in weeks.
+        // This address is never called: ended tasks are done, and pending ones are due in weeks.
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let mut maker = Maker::new(nowhere, content.lanes, content.body, first)?;
         let (begin, mut created, mut done) = (Instant::now(), first, 0);
@@ -62,7 +62,7 @@ pub(super) fn fill(dir: &Path, content: Content) -> Result<()> {
     })
 }
 
-/// Opens the store in `dir` with the policy that a service would have put there.
+/// Opens the store in `dir` with the default policy that a service would have stored.
 pub(super) async fn open(dir: &Path) -> Result<SqliteStore> {
     let options = Options::new(dir);
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await?.context("opening a store")?;
@@ -71,7 +71,7 @@ pub(super) async fn open(dir: &Path) -> Result<SqliteStore> {
     Ok(store)
 }
 
-/// Keeps tasks, and ends those that start claimed.
+/// Submits tasks, and settles those that start claimed.
 pub(super) async fn keep(store: &SqliteStore, tasks: Vec<NewTask>) -> Result<()> {
     let ids: Vec<_> = tasks.iter().map(|task| task.task.id).collect();
     let mut ends = Vec::new();

@@ -1,4 +1,4 @@
-//! Life cycles of the store alone: submitted already claimed, then settled, without any HTTP.
+//! Life cycles of the store alone: tasks are submitted as claimed, then settled, without any HTTP.
 
 use std::net::SocketAddr;
 use std::path::Path;

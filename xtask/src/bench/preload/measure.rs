@@ -19,17 +19,17 @@ use crate::stats::Spread;
 
 /// The lanes that preloaded tasks are spread over.
 const LANES: usize = 1_000;
-/// How long the first send may take before we give up on it.
+/// The longest time until the first send.
 const SEND_LIMIT: Duration = Duration::from_secs(120);
-/// Lets memory settle after the start.
+/// The wait for memory to settle after the start.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Life cycles on a store with `tasks` ended tasks in it, against an empty one, taking turns.
+/// Measures life cycles on a store with `tasks` ended tasks, and on an empty one, in turns.
 pub fn measure_ended(world: &World, load: &Load, rounds: usize, tasks: u64) -> Result<Ended> {
     let content = Content { kind: PreloadKind::Ended, tasks, body: load.shape.body, lanes: LANES };
     let filled = cache::filled(content)?;
     let disk_bytes = cache::size(&filled)?;
-    // What is measured must not change what the next run begins with.
+    // A measurement must not change the store that the next run begins with.
     let full_dir = cache::copy(&filled, "bench/run/full")?;
     let empty_dir = scratch_dir("bench/run/empty")?;
 

@@ -1,7 +1,7 @@
-//! The embedded store with millions of tasks in it.
+//! The embedded store with millions of tasks.
 //!
-//! Filling a store goes through the store's own API and takes minutes, so the result is kept under target/bench/ until
-//! the schema changes. Not here: anything that knows what the store's files look like.
+//! A store is filled through its own API, which takes minutes, so the result is kept under target/bench/ until the
+//! schema changes. Not here: anything that depends on the format of the store's files.
 
 #[cfg(feature = "preload")]
 mod cache;
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::stats::Spread;
 
-/// A store with ended tasks in it, against an empty one.
+/// A store with ended tasks, compared with an empty one.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ended {
@@ -33,15 +33,15 @@ pub struct Ended {
     pub disk_bytes: u64,
     /// Life cycles per second of the empty store, without any HTTP.
     pub store_empty: Spread,
-    /// The same of the full one.
+    /// Life cycles per second of the full store, without any HTTP.
     pub store_full: Spread,
-    /// The second over the first, round by round.
+    /// The full store's rate divided by the empty one's, per round.
     pub store_ratio: Spread,
     /// Tasks per second through the whole service on an empty store.
     pub pipeline_empty: Spread,
-    /// The same on the full one.
+    /// Tasks per second through the whole service on the full store.
     pub pipeline_full: Spread,
-    /// The second over the first, round by round.
+    /// The full store's rate divided by the empty one's, per round.
     pub pipeline_ratio: Spread,
 }
 
@@ -55,9 +55,9 @@ pub struct Pending {
     pub lanes: usize,
     /// The size of its directory.
     pub disk_bytes: u64,
-    /// From the start of the process until it listened.
+    /// The time from the start of the process until it listened.
     pub listen_seconds: f64,
-    /// From the start of the process to the arrival of the one task that was due before it started.
+    /// The time from the start of the process to the arrival of the one task that was due before it started.
     pub first_send_seconds: f64,
     /// Memory resident afterwards.
     pub rss_bytes: u64,

@@ -1,4 +1,4 @@
-//! Tasks as the service would make them, for filling a store without it.
+//! Makes tasks like the service does, to fill a store without it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const BUDGET: Duration = Duration::from_secs(29 * 24 * 3600);
 const LEASE: LeaseTerms = LeaseTerms { margin: Duration::from_secs(15) };
 
-/// Makes tasks with growing ids and random keys, spread over some lanes.
+/// Makes tasks with increasing ids and random keys, spread over some lanes.
 pub(super) struct Maker {
     random: Rng,
     sequence: u64,
@@ -33,7 +33,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// A maker of tasks with `body` bytes for `target`; `first` is when the first of them is accepted.
+    /// Makes tasks with `body` bytes for `target`; `first` is when the first of them is accepted.
     pub(super) fn new(target: SocketAddr, lanes: usize, body: usize, first: Timestamp) -> Result<Self> {
         let lanes: Result<Vec<Lane>, _> = (0..lanes)
             .map(|at| {
@@ -46,7 +46,7 @@ impl Maker {
             target_url: format!("http://{target}/"),
             method: "POST".to_owned(),
             headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
-            // The target takes a task with these digits for number 0.
+            // The target reads these digits as task number 0.
             body: body.clone().into(),
             overrides: None,
             labels: BTreeMap::new(),
@@ -60,7 +60,7 @@ impl Maker {
         })
     }
 
-    /// The next task, accepted at `created` (not before the one before), due at `due`.
+    /// The next task, accepted at `created` (not before the previous one), due at `due`.
     pub(super) fn pending(&mut self, created: Timestamp, due: Timestamp) -> NewTask {
         self.sequence = (self.sequence + 1).max(TaskId::first_sequence(created));
         let lane = self.lanes[self.random.usize(..self.lanes.len())].clone();
@@ -95,7 +95,7 @@ impl Maker {
     }
 }
 
-/// The end of a task's first attempt: it was answered 200.
+/// The settlement of a task's first attempt, which was answered 200.
 pub(super) fn success(id: TaskId, lease: Lease) -> Settlement {
     let attempt = Attempt {
         number: 1,
@@ -123,7 +123,7 @@ pub(super) fn success(id: TaskId, lease: Lease) -> Settlement {
     }
 }
 
-/// Now, as the stores count time.
+/// The current time as a [`Timestamp`].
 pub(super) fn now() -> Timestamp {
     Timestamp::from_millis(now_us() / 1_000)
 }

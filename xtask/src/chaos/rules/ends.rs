@@ -1,4 +1,4 @@
-//! Invariants 1 and 9: what was acknowledged is there and has ended, and what ended badly is a dead letter.
+//! Invariants 1 and 9: acknowledged tasks exist and have ended, and those that failed are dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn is_there(history: &History, found: &mut Found) {
     }
 }
 
-/// An end is for good, unless somebody asks for a replay of a dead letter: then the next run begins.
+/// An end is final, unless a dead letter is replayed: then the next run begins.
 fn ended_once(history: &History, found: &mut Found) {
     let mut ends: BTreeMap<(&str, u32), &str> = BTreeMap::new();
     let seen = history.sightings.iter().filter_map(|sighting| sighting.task.as_ref());
@@ -57,7 +57,7 @@ fn ended_once(history: &History, found: &mut Found) {
                 found.about(Invariant::Durable, id, format_args!("run {run} ended {status}, and another one followed"));
             }
         }
-        // What is in flight may be taken back unsent, and its number with it; what has been settled may not.
+        // An attempt in flight may be given back unsent, and its number with it; a settled one may not.
         let (run, attempt) = furthest.get(id.as_str()).copied().unwrap_or_default();
         if (run, attempt) > (task.run, task.attempt_number) {
             let (now, made) = (task.run, task.attempt_number);

@@ -1,11 +1,11 @@
-//! Invariant 10: what callers, target and API say of each idempotency key.
+//! Invariant 10: callers, target and API agree about each idempotency key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::history::{History, Said};
 use super::{Found, Invariant};
 
-/// What was answered to the submissions under one key.
+/// The answers to the submissions under one key.
 #[derive(Default)]
 struct Key<'a> {
     tasks: BTreeSet<&'a str>,

@@ -1,10 +1,9 @@
-//! Invariant 5, seen from outside: numbers and tokens only grow, and under a lease that was lost nothing is sent and
-//! nothing is settled.
+//! Invariant 5, from outside: numbers and tokens only increase, and nothing is sent or settled under a lost lease.
 //!
-//! A process that stands still (SIGSTOP) between its last look at the lease and its first byte sends that byte when it
-//! goes on, however late: nobody but the target could prevent that. Such a send holds one of its lane's slots, so a pause
-//! can hold up no more of them than a node has slots, and they come as soon as it goes on. Whatever is late otherwise, or
-//! beyond that number, began when its lease had run out.
+//! A process that is suspended (SIGSTOP) between its last check of the lease and its first byte sends that byte when it
+//! is resumed, however late: only the target could prevent that. Such a send holds one of its lane's slots. So a
+//! suspension can delay no more sends than a node has slots, and they arrive as soon as it is resumed. Any other late
+//! send, or one beyond that number, began after its lease had expired.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +13,18 @@ use super::{Found, Invariant};
 use crate::api::{Attempt, is_ended};
 use crate::witness::{Arrival, Asked};
 
-/// A request may lie in the target's socket for a moment after its sender has given it up.
+/// A request may stay in the target's socket for a moment after its sender has given it up.
 pub(super) const IN_THE_SOCKET_US: u64 = 500_000;
-/// How soon after it goes on a process has sent what it was about to send.
+/// How soon after it is resumed a process has sent what it was about to send.
 const GOES_ON_WITHIN_US: u64 = 500_000;
 /// The log's times are whole milliseconds.
 const MILLISECOND_US: u64 = 1_000;
-/// How far a node's time may be off while it claims: a fifth of the lease margin.
+/// The largest error of a node's time while it claims: a fifth of the lease margin.
 const CLOCK_US: u64 = LEASE_MARGIN_MS * MILLISECOND_US / 5;
 
-/// Where the leases were when something arrived.
+/// The state of the leases when requests arrived.
 pub(super) struct Leases {
-    /// The pause that held up a send, by task and attempt.
+    /// The suspension that delayed a send, by task and attempt.
     held_up: BTreeMap<(String, u32), usize>,
 }
 
@@ -43,13 +42,13 @@ impl Leases {
         Leases { held_up: late.collect() }
     }
 
-    /// The pause that held up this send, if its lease had run out when it arrived.
+    /// The suspension that delayed this send, if its lease had expired when it arrived.
     pub(super) fn held_up(&self, arrival: &Arrival) -> Option<usize> {
         self.held_up.get(&(arrival.task.clone(), arrival.attempt)).copied()
     }
 }
 
-/// How many sends a pause held up beyond their lease.
+/// How many sends a suspension delayed beyond their lease.
 pub fn held_up_by_a_pause(history: &History) -> usize {
     Leases::of(history).held_up.len()
 }
@@ -76,7 +75,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
     settled_is_settled(history, &leases, &by_task, found);
 }
 
-/// When the lease of the attempt that arrived began, and when it ran out.
+/// When the lease of the attempt that arrived began, and when it expired.
 fn lease(history: &History, arrival: &Arrival) -> Option<(u64, u64)> {
     let Kept { attempts, .. } = history.end.kept.get(&arrival.task)?;
     let attempt = attempts.iter().find(|attempt| attempt.attempt_number == arrival.attempt)?;
@@ -110,7 +109,7 @@ fn sent_under_its_lease(history: &History, leases: &Leases, found: &mut Found) {
     }
 }
 
-/// Every attempt has one line, and what arrived is among them.
+/// Every attempt has one log entry, and every arrival is among them.
 fn log_is_whole(kept: &Kept, arrivals: &[&Arrival], complain: &mut impl FnMut(String)) {
     if !is_ended(&kept.task.status) {
         return;
@@ -125,7 +124,7 @@ fn log_is_whole(kept: &Kept, arrivals: &[&Arrival], complain: &mut impl FnMut(St
     }
 }
 
-/// Whoever settles second changes nothing: the log says what the target said, and an end is the last line of its run.
+/// The second settlement changes nothing: the log has the target's answer, and an end is the last entry of its run.
 fn log_is_true(kept: &Kept, arrivals: &[&Arrival], complain: &mut impl FnMut(String)) {
     for Attempt { attempt_number: number, outcome, response_status, .. } in &kept.attempts {
         let arrival = arrivals.iter().find(|arrival| arrival.attempt == *number);
@@ -159,7 +158,7 @@ fn tokens_grow(history: &History, id: &str, kept: &Kept, complain: &mut impl FnM
     }
 }
 
-/// A line that the API has shown is there at the end, unchanged.
+/// A log entry that the API has returned is there at the end, unchanged.
 fn lines_stay(history: &History, found: &mut Found) {
     for ((id, number), seen) in &history.lines_seen {
         let Some(kept) = history.end.kept.get(id) else { continue };

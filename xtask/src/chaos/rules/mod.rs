@@ -1,7 +1,7 @@
-//! The invariants, checked against the ledger. Pure: a history goes in, violations come out.
+//! The invariants, checked against the ledger. Pure: from a history to its violations.
 //!
-//! Not here: invariants 6, 7 and 8, which cannot be told from outside while the machine itself is slow; the simulator
-//! judges them.
+//! Not here: invariants 6, 7 and 8, which cannot be checked from outside while the machine itself is slow; the
+//! simulator checks them.
 
 mod ends;
 mod keys;
@@ -33,11 +33,11 @@ pub enum Invariant {
     Fenced = 5,
     /// Dead letters, counts and alerts agree with the tasks.
     DeadLetters = 9,
-    /// A key is one task and one request.
+    /// A key belongs to one task and one request.
     OneTaskPerKey = 10,
     /// The schedule is an index.
     ScheduleIsAnIndex = 11,
-    /// Tenants are apart.
+    /// Tenants are isolated.
     TenantsApart = 12,
     /// Everything settles by itself.
     Settles = 13,
@@ -58,7 +58,7 @@ impl Invariant {
         Invariant::Settles,
     ];
 
-    /// What is checked, in a sentence.
+    /// What is checked, in one sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             Invariant::Durable => {
@@ -84,9 +84,9 @@ impl Invariant {
 /// An invariant that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
-    /// By which task, if it was one.
+    /// The task that broke it, if it was one.
     pub task: Option<String>,
     /// What shows it.
     pub evidence: String,
@@ -114,13 +114,13 @@ pub fn check(history: &History) -> Vec<Violation> {
 struct Found(Vec<Violation>);
 
 impl Found {
-    /// Something about a task.
+    /// Adds a violation by a task.
     fn about(&mut self, invariant: Invariant, task: &str, evidence: impl fmt::Display) {
         let evidence = format!("task {task}: {evidence}");
         self.0.push(Violation { invariant, task: Some(task.to_owned()), evidence });
     }
 
-    /// Something about no task in particular.
+    /// Adds a violation by no task in particular.
     fn add(&mut self, invariant: Invariant, evidence: String) {
         self.0.push(Violation { invariant, task: None, evidence });
     }

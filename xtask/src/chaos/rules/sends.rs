@@ -1,4 +1,4 @@
-//! Invariants 2, 3 and 4: how often, what, and until when something arrived at the target.
+//! Invariants 2, 3 and 4: how often, what, and until when requests arrived at the target.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
     }
 }
 
-/// Of the requests under each key, the one that was acknowledged.
+/// The acknowledged request under each key.
 fn acknowledged_requests(history: &History) -> BTreeMap<&str, &Asked> {
     let acknowledged = history.answers.iter().filter(|answer| answer.said.acknowledged().is_some());
     acknowledged
@@ -40,7 +40,7 @@ fn acknowledged_requests(history: &History) -> BTreeMap<&str, &Asked> {
 
 fn same_request(history: &History, acknowledged: &BTreeMap<&str, &Asked>, arrival: &Arrival, found: &mut Found) {
     let (attempt, key) = (arrival.attempt, &arrival.key);
-    // Whatever is on its way before the first acknowledgement is known only to be one of those under the key.
+    // Before the first acknowledgement, a request may be any of those under the key.
     let asked: Vec<&Asked> = match acknowledged.get(key.as_str()) {
         Some(asked) => vec![asked],
         None => history.asked.get(key).into_iter().flatten().collect(),
@@ -55,7 +55,7 @@ fn same_request(history: &History, acknowledged: &BTreeMap<&str, &Asked>, arriva
     }
 }
 
-/// How many attempts had been made before each run that was seen.
+/// How many attempts had been made before each run that the API returned.
 fn runs_by_task(history: &History) -> BTreeMap<&str, BTreeMap<u32, u32>> {
     let seen = history.sightings.iter().filter_map(|sighting| sighting.task.as_ref());
     let kept = history.end.kept.values().map(|kept| &kept.task);
@@ -75,7 +75,7 @@ fn within_attempts(id: &str, most: u32, runs: BTreeMap<u32, u32>, arrivals: &[&A
     for (attempt, times) in sent.iter().filter(|(_, times)| **times > 1) {
         found.about(Invariant::WithinAttempts, id, format_args!("attempt {attempt} arrived {times} times"));
     }
-    // A run that nobody saw is counted with the one before it.
+    // A run that the API never returned is counted with the one before it.
     let mut bounds: Vec<(u32, u32)> = std::iter::once((1, 0)).chain(runs).collect();
     bounds.dedup();
     let last = bounds.last().map_or(1, |(run, _)| run + 1);
@@ -104,7 +104,8 @@ fn nothing_after_the_end(
         return;
     }
     for arrival in arrivals.iter().filter(|arrival| arrival.at > seen.at) {
-        // The attempt under way may still arrive after a cancel: another node may have it, and has not heard yet.
+        // The attempt in flight may still arrive after a cancel: another node may have it, and not know of the cancel
+        // yet.
         let is_new = arrival.attempt > task.attempt_number && !is_replayed(history, seen, arrival);
         let is_late = is_over
             && arrival.attempt <= task.attempt_number

@@ -1,4 +1,4 @@
-//! A true history passes; for each invariant, histories that break it are found, and by that invariant.
+//! A true history passes; for each invariant, histories that break it are detected, and by that invariant.
 
 use super::super::history::{Answer, Deed, Kept, Pause, Said, Sighting};
 use super::super::node::SLOTS;
@@ -7,12 +7,12 @@ use crate::api::{Attempt, Task};
 use crate::witness::{Alert, Arrival, Asked};
 
 const SECOND: u64 = 1_000_000;
-/// What an attempt may take and its lease's margin, together.
+/// The attempt timeout plus the lease margin.
 const LEASE: u64 = 2 * SECOND;
 
-/// Task `a` lost its first attempt to a pause from 1 s to 9 s, was taken over and succeeded at the second. Task `b` was
-/// refused, replayed and refused again: a dead letter. Task `c` was cancelled in flight. Another request was tried under
-/// the key of `a`.
+/// Task `a` lost its first attempt to a suspension from 1 s to 9 s, was taken over and succeeded at the second. Task
+/// `b` was refused, replayed and refused again: a dead letter. Task `c` was cancelled in flight. Another request was
+/// tried under the key of `a`.
 fn truth() -> History {
     let pauses = vec![Pause { node: "node 1".to_owned(), from: SECOND, until: 9 * SECOND }];
     let mut history = History { lease_margin_ms: 1_000, pauses, ..History::default() };
@@ -93,7 +93,7 @@ fn kept<'a>(history: &'a mut History, id: &str) -> &'a mut Kept {
     history.end.kept.get_mut(id).unwrap()
 }
 
-/// A further attempt of task `c`, of which nothing but its being there is wrong.
+/// A further attempt of task `c`; only its existence is wrong.
 fn sent_again(history: &mut History, number: u32, at: u64) {
     history.arrivals.push(arrival("c", number, at, Some(500)));
     history.end.tokens.get_mut("c").unwrap().push((number, number.into()));
@@ -109,7 +109,7 @@ fn a_true_history_breaks_no_invariant() {
 
 type Change = fn(&mut History);
 
-/// What is changed in the true history, which invariant that breaks, and a part of the evidence.
+/// The change of the true history, the invariant that it breaks, and a part of the evidence.
 const LIES: &[(Invariant, &str, Change)] = &[
     (Invariant::Durable, "is gone", |history| {
         history.end.kept.remove("a");
@@ -148,7 +148,7 @@ const LIES: &[(Invariant, &str, Change)] = &[
         history.arrivals[1].at = 9 * SECOND;
     }),
     (Invariant::NothingAfterTheEnd, "attempt 2 arrived 3000.0 ms after the API had said FAILED", |history| {
-        // Nobody had asked for the replay yet.
+        // The replay had not been requested yet.
         history.replays_asked.insert("b".to_owned(), vec![8 * SECOND]);
     }),
     (Invariant::NothingAfterTheEnd, "said CANCELLED to a cancel, at attempt 0", |history| {
@@ -162,7 +162,7 @@ const LIES: &[(Invariant, &str, Change)] = &[
         history.arrivals[0].at = 900_000 + LEASE + SECOND;
     }),
     (Invariant::Fenced, "attempt 1 arrived 6700.0 ms after its lease had run out", |history| {
-        // Not as soon as the pause was over.
+        // Not as soon as the suspension was over.
         history.arrivals[0].at = 9 * SECOND + 600_000;
     }),
     (Invariant::Fenced, "attempt 1 arrived after the API had said that it was over", |history| {
@@ -257,12 +257,12 @@ fn every_invariant_is_broken_by_one_of_the_lies() {
 #[test]
 fn a_send_that_began_before_a_pause_may_arrive_when_it_is_over() {
     let mut history = truth();
-    // It was about to go out at 1 s, when its process was stopped, and goes out as soon as that goes on.
+    // It was about to be sent at 1 s, when its process was suspended, and is sent as soon as that is resumed.
     history.arrivals[0].at = 9 * SECOND + 1_000;
     history.arrivals.swap(0, 1);
     assert_eq!(check(&history), []);
     assert_eq!(held_up_by_a_pause(&history), 1);
-    // Claimed after the stop it cannot have been about to.
+    // Claimed after the suspension began, it cannot have been about to be sent.
     history.pauses[0].from = 500_000;
     let broken: Vec<Invariant> = check(&history).into_iter().map(|violation| violation.invariant).collect();
     assert!(broken.contains(&Invariant::Fenced) && broken.contains(&Invariant::NothingAfterTheEnd), "{broken:?}");

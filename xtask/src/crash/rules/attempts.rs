@@ -1,4 +1,4 @@
-//! The rule about the attempt log: 9.
+//! Rule 9: the attempt log.
 
 use super::super::history::{History, Kept};
 use super::{Found, Rule};
@@ -44,7 +44,7 @@ fn true_to_arrival(attempt: &Attempt, arrival: Option<&Arrival>, complain: &mut 
     }
 }
 
-/// An attempt is cut off at most once per kill, and only by a kill that came after it began.
+/// An attempt is interrupted at most once per kill, and only by a kill after it began.
 fn unknown_only_by_kill(attempts: &[Attempt], kills: &[u64], complain: &mut impl FnMut(String)) {
     let mut kills = kills.iter().peekable();
     for attempt in attempts.iter().filter(|attempt| attempt.outcome == "unknown") {

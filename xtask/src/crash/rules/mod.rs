@@ -1,4 +1,4 @@
-//! The promises, checked against the ledger. Pure: a history goes in, violations come out.
+//! The guarantees, checked against the ledger. Pure: from a history to its violations.
 
 mod attempts;
 mod sends;
@@ -11,7 +11,7 @@ use std::fmt;
 
 use super::history::History;
 
-/// A promise, by its number in the report.
+/// A guarantee, by its number in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// Acknowledged tasks exist and end once.
@@ -20,11 +20,11 @@ pub enum Rule {
     WithinAttempts,
     /// Every send is the same request.
     SameRequest,
-    /// Attempt numbers only grow.
+    /// Attempt numbers only increase.
     NumbersGrow,
-    /// A key is one task.
+    /// A key belongs to one task.
     OneTaskPerKey,
-    /// A success was really answered so.
+    /// A success was really answered with success.
     TrueSuccess,
     /// Nothing is sent after the end.
     NothingAfterTheEnd,
@@ -51,7 +51,7 @@ impl Rule {
         Rule::Alerts,
     ];
 
-    /// The promise in a sentence.
+    /// The guarantee in one sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             Rule::EndsOnce => "every acknowledged task exists and has ended exactly once",
@@ -70,10 +70,10 @@ impl Rule {
     }
 }
 
-/// A promise that was not kept.
+/// A guarantee that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The guarantee.
     pub rule: Rule,
     /// What shows it.
     pub evidence: String,

@@ -1,11 +1,11 @@
-//! Rules about what arrived at the target: 2, 3, 4, 6 and 7.
+//! Rules 2, 3, 4, 6 and 7: what arrived at the target.
 
 use super::super::history::{History, Sighting};
 use super::{Found, Rule};
 use crate::api::is_ended;
 use crate::witness::Arrival;
 
-/// A request may lie in the target's socket for a moment after its sender was killed, and be read after the next
+/// A request may stay in the target's socket for a moment after its sender was killed, and be read after the next
 /// process has already ended the task.
 const IN_THE_SOCKET_US: u64 = 250_000;
 
@@ -74,7 +74,7 @@ fn nothing_after_the_end(history: &History, sighting: &Sighting, arrivals: &[&Ar
         return;
     }
     for arrival in arrivals.iter().filter(|arrival| arrival.at > sighting.at) {
-        // The attempt under way may still arrive after a cancel, and after a kill even after the end; no other may.
+        // The attempt in flight may still arrive after a cancel, and after a kill even after the end; no other may.
         let is_new = arrival.attempt > *attempt_number;
         if is_new || (ended && arrival.at > sighting.at + IN_THE_SOCKET_US) {
             let late = (arrival.at - sighting.at) as f64 / 1e3;

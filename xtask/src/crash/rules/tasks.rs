@@ -1,4 +1,4 @@
-//! Rules about tasks as the API tells of them: 1, 5, 8 and 10.
+//! Rules 1, 5, 8 and 10: tasks as the API returns them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A true history passes; for each rule, a history that breaks it is found, and by that rule.
+//! A true history passes; for each rule, a history that breaks it is detected, and by that rule.
 
 use super::super::history::{Acknowledged, History, Kept, MISSING, Sighting};
 use super::*;
@@ -7,7 +7,7 @@ use crate::witness::{Arrival, Asked};
 
 const SECOND: u64 = 1_000_000;
 
-/// Task `a` was cut off by a kill at 2 s and succeeded at the second attempt; task `b` was refused and is a dead
+/// Task `a` was interrupted by a kill at 2 s and succeeded at the second attempt; task `b` was refused and is a dead
 /// letter; task `c` was cancelled in flight.
 fn truth() -> History {
     let mut history = History { kills: vec![2 * SECOND], ..History::default() };
@@ -69,7 +69,7 @@ fn a_true_history_breaks_no_rule() {
 
 type Change = fn(&mut History);
 
-/// What is changed in the true history, which rule that breaks, and a part of the evidence.
+/// The change of the true history, the rule that it breaks, and a part of the evidence.
 fn lies() -> [(Rule, &'static str, Change); 25] {
     [
         (Rule::EndsOnce, "is gone", |history| {

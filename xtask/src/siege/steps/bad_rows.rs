@@ -1,4 +1,4 @@
-//! Rows that make no sense: they are set aside and shown, and everything else goes on.
+//! Damaged rows: they are set aside and reported, and everything else works.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ const TASKS: usize = 60;
 /// When they are due: enough time to damage some of them.
 const DELAY: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(10);
-/// What is done to rows, and what mends them.
+/// The statements that damage rows, and those that repair them.
 const DAMAGES: [(&str, &str); 5] = [
     ("UPDATE tasks SET error_kind = 'martian'", "UPDATE tasks SET error_kind = NULL"),
     ("UPDATE tasks SET max_attempts = -5", "UPDATE tasks SET max_attempts = 5"),
@@ -83,7 +83,7 @@ pub fn run(field: &Field) -> Result<Outcome> {
     Ok(run.into_outcome())
 }
 
-/// Changes the row of a task from outside, as a person with a shell would.
+/// Changes the row of a task from outside, like a person with a shell.
 fn change(database: &Path, sql: &str, number: usize) -> Result<()> {
     let sql = format!("{sql} WHERE idempotency_key = 'row-{number}'; SELECT changes();");
     let output = Command::new("sqlite3").args(["-cmd", ".timeout 5000"]).arg(database).arg(&sql).output()?;

@@ -1,4 +1,4 @@
-//! A process that may have few open files: a shortage of its own costs no task an attempt.
+//! Few open files: a shortage in this process costs no task an attempt.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A disk without space: submissions are refused with the reason, and everything goes on when there is space again.
+//! A full disk: submissions are refused with the reason, and everything works again when there is space.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,11 +13,11 @@ use super::super::outcome::Outcome;
 use super::super::run::Run;
 use super::super::service::Surroundings;
 
-/// The whole disk, in MiB.
+/// The size of the disk, in MiB.
 const DISK: u32 = 24;
 const LIMIT: Duration = Duration::from_secs(10);
 const HOLD: Duration = Duration::from_secs(3);
-/// A body that is kept apart from its task.
+/// The size of a body that is stored apart from its task.
 const LARGE: usize = 200 * 1024;
 
 pub fn run(field: &Field) -> Result<Outcome> {
@@ -64,14 +64,14 @@ pub fn run(field: &Field) -> Result<Outcome> {
     Ok(run.into_outcome())
 }
 
-/// Writes a file that takes all the space there is.
+/// Writes a file that takes all free space.
 fn fill(path: &Path) -> Result<()> {
     let mut file = File::create(path).with_context(|| format!("making {}", path.display()))?;
     let mut part = vec![b'x'; 64 * 1024];
     loop {
         match file.write(&part) {
             Ok(written) if written > 0 => {}
-            // What is left is less than this part.
+            // The space that is left is less than this part.
             _ if part.len() > 1 => part.truncate(part.len() / 2),
             _ => return Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Targets that never come to an end: every attempt ends on time all the same.
+//! Targets whose answers never end: every attempt still ends on time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ struct TimedAttempt {
     duration_ms: Option<u64>,
 }
 
-/// A target whose answer has no end; which, is the first part of the path.
+/// A target whose answer never ends; the first part of the path selects the kind.
 struct Hostile;
 
 impl Respond for Hostile {

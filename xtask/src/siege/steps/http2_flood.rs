@@ -1,4 +1,4 @@
-//! HTTP/2 connections that each do the work of hundreds: what one of them may hold is bounded.
+//! HTTP/2 connections with hundreds of streams each: the resources of one connection are bounded.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::super::run::Run;
 
 /// Connections of each kind.
 const CONNECTIONS: usize = 12;
-/// Streams of each.
+/// Streams of each connection.
 const STREAMS: usize = 256;
 /// The body of each stream, without its end.
 const BODY: usize = 8 * 1024 * 1024;
@@ -48,7 +48,7 @@ pub fn run(field: &Field) -> Result<Outcome> {
     run.end(&[])
 }
 
-/// Lets many connections do the same for a while.
+/// Runs the same attack on many connections for a while.
 fn many<F>(run: &mut Run<'_>, what: &str, attack: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<String>> + Send + 'static,
@@ -67,12 +67,12 @@ async fn send_and_read_little(address: SocketAddr, bytes: Bytes) -> Result<Strin
     Ok("closed by the service".to_owned())
 }
 
-/// What a caller takes from its connection.
+/// What a caller reads from its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
     /// Frames, but no bodies: their window is never opened again.
     Frames,
-    /// Nothing once it has asked.
+    /// Nothing after its requests.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! Documents and heads that are far too large, and what comes back of them.
+//! Documents and heads that are far too large: the answers to them are small.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::api::head;
 const MB: usize = 1_000_000;
 /// How often each document is sent.
 const TIMES: usize = 8;
-/// Heads of 60 KiB that are never completed, and heads that go on for ever.
+/// Heads of 60 KiB that are never completed, and heads that never end.
 const HEADS: usize = 400;
 const HOLD: Duration = Duration::from_secs(6);
-/// The most that may come back of a document.
+/// The most bytes of an answer to a document.
 const LARGEST_ANSWER: usize = 16 * 1024;
 
 pub fn run(field: &Field) -> Result<Outcome> {
@@ -35,7 +35,7 @@ pub fn run(field: &Field) -> Result<Outcome> {
                 let status = status(&mut stream).await?;
                 let mut rest = vec![0; LARGEST_ANSWER];
                 let mut length = 0;
-                // A kept connection stays open: what has come after a while is all.
+                // A kept connection stays open: what has arrived after a while is everything.
                 while let Ok(Ok(more)) = tokio::time::timeout(Duration::from_millis(500), stream.read(&mut rest)).await
                     && more > 0
                 {

@@ -1,4 +1,4 @@
-//! More connections than places: those who do nothing make room for those who do.
+//! More connections than the limit: idle connections are closed in favour of active ones.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::super::field::Field;
 use super::super::outcome::Outcome;
 use super::super::run::Run;
 
-/// More than the 4,096 places that there are by default.
+/// More than the default limit of 4,096 connections.
 const IDLE: usize = 5_000;
-/// Heads and bodies of one byte at a time.
+/// Connections that send heads and bodies one byte at a time.
 const SLOW: usize = 500;
-/// Connections that are closed again at once, one after the other.
+/// Connections that are closed at once, one after the other.
 const COME_AND_GO: usize = 5_000;
 const PACE: Duration = Duration::from_micros(700);
 const HOLD: Duration = Duration::from_secs(10);

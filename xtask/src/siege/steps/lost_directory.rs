@@ -1,4 +1,4 @@
-//! The data directory is removed: the service says so, and does not claim that nothing was lost.
+//! The data directory is removed: the service reports it, and does not claim that nothing was lost.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub fn run(field: &Field) -> Result<Outcome> {
     run.check(is_red, format!("/readyz: {}", answer.chars().take(100).collect::<String>()));
     run.go_on_for(HOLD)?;
     run.done(format!("the data directory removed for {HOLD:?}, then SIGTERM"));
-    // What is submitted now may be refused.
+    // Submissions may be refused from now on.
     run.stop_client(&["5"])?;
     run.judge_process()?;
     run.judge_deliveries()?;

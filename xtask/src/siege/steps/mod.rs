@@ -1,4 +1,4 @@
-//! What is done to the service, one file for each step.
+//! The steps of the siege, one file for each.
 
 mod bad_rows;
 mod few_files;
@@ -22,7 +22,7 @@ pub struct Step {
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
-    /// Carries it out.
+    /// Runs the step.
     pub run: fn(&Field) -> Result<Outcome>,
 }
 

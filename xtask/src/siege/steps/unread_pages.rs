@@ -1,4 +1,4 @@
-//! Answers that nobody reads: what waits for its caller must not fill the memory.
+//! Unread answers: answers that wait for their caller must not fill the memory.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::super::run::Run;
 use crate::api::head;
 
 const MIB: usize = 1024 * 1024;
-/// Connections that ask for a page and read nothing.
+/// Connections that request a page and read nothing.
 const UNREAD: usize = 200;
 /// Connections that read a byte at a time.
 const SLOW: usize = 60;
@@ -21,7 +21,7 @@ const SLOW: usize = 60;
 const PIPELINED: usize = 20;
 /// The requests on each of them.
 const REQUESTS: usize = 100;
-/// Connections that ask for a stored body and read nothing.
+/// Connections that request a stored body and read nothing.
 const BLOBS: usize = 60;
 const HOLD: Duration = Duration::from_secs(4);
 const PAGE: &str = "/retry-tasks?limit=500";

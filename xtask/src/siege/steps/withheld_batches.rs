@@ -1,4 +1,4 @@
-//! Bodies that never end: what a caller has sent so far must not fill the memory, nor keep others out.
+//! Bodies that never end: what a caller has sent so far must not fill the memory, nor block other callers.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::api::head;
 
 /// The largest batch.
 const LARGE: usize = 32 * 1024 * 1024;
-/// A body that counts as a small one.
+/// The size of a body that counts as small.
 const SMALL: usize = 60 * 1024;
 const LARGE_CALLERS: usize = 60;
 const CHUNKED_CALLERS: usize = 40;
-/// With all of them, small bodies hold more than the whole budget of 256 MiB.
+/// So many that small bodies together exceed the whole budget of 256 MiB.
 const SMALL_CALLERS: usize = 4_600;
 const HOLD: Duration = Duration::from_secs(6);
-/// The pause between two connections that are begun.
+/// The pause between the starts of two connections.
 const PACE: Duration = Duration::from_micros(700);
 
 pub fn run(field: &Field) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! One call of an operation on some node, as a client sees it: an answer, or none.
+//! One call of an operation on a node, as a client sees it: an answer, or none.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::moment::Moment;
 use crate::random::Random;
 use crate::world::World;
 
-/// A client, as far as it calls.
+/// The part of a client that makes calls.
 pub(in crate::world) struct Caller {
     pub(super) world: Arc<World>,
     pub(super) random: Random,
     patience: Duration,
 }
 
-/// What a client gets for a call.
+/// The result of a call for a client.
 #[derive(Debug)]
 pub(in crate::world) enum Answer<T> {
-    /// What the operation says, and who said it.
+    /// The operation's result, and the process that returned it.
     Given(Result<T, Failure>, Whose),
-    /// It could not even ask: nothing has happened.
+    /// The call could not be made: nothing has happened.
     NotAsked,
-    /// Nothing, in time: the client does not know what happened.
+    /// No answer in time: the client does not know what happened.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ impl Caller {
         let Some((app, group, whose)) = world.nodes[node].front() else { return Answer::NotAsked };
         let (mut answer, answered) = oneshot::channel();
         let elsewhere = world.clone();
-        // A server drops what it does for a caller who hangs up, wherever it is; not every caller does so when it gives up.
+        // A server drops the work of a caller that hangs up, at any await; not every caller hangs up when it gives up.
         let hangs_up = self.random.chance(0.5);
         world.executor.spawn(group, async move {
             let result = tokio::select! {
@@ -58,7 +58,7 @@ impl Caller {
                 () = answer.closed(), if hangs_up => return,
             };
             elsewhere.effect(whose).await;
-            // A client that has given up hears nothing.
+            // A client that has given up receives nothing.
             answer.send(result).ok();
         });
         let way_back = self.way();
@@ -76,7 +76,7 @@ impl Caller {
             world.observer().model.corrupt(what);
         }
         match result {
-            // The store may have done it or not: the service does not know, and says so.
+            // The store may have done it or not: the service does not know, and reports that.
             Some(Err(Failure::Store(_) | Failure::Stopping)) | None => {
                 world.observer().tally.given_up += u64::from(result.is_none());
                 Answer::Unknown

@@ -1,4 +1,4 @@
-//! What clients do about tasks that they submitted, or that others did.
+//! Clients' further calls about tasks that they, or other clients, submitted.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(mut caller: Caller, errand: Arc<Errand>, follow_up: Foll
         (Step::BringForward, Some(id)) => change(&mut caller, item, id, Asker::BringForward).await,
         (Step::Replay, Some(id)) => change(&mut caller, item, id, Asker::Replay).await,
         (Step::Meddle, Some(id)) => meddle(&mut caller, item, id).await,
-        // There is nothing to look at yet.
+        // There is no task to read yet.
         _ => {}
     }
 }
@@ -81,7 +81,7 @@ async fn look_at_attempts(caller: &mut Caller, item: &Item, id: TaskId) {
     }
 }
 
-/// Asks for something that may change the task's fate.
+/// Makes a call that may change the task's status.
 async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
     let (tenant, asked, world) = (item.document.tenant.clone(), caller.now(), caller.world.clone());
     world.observer().model.asking(id, asker);
@@ -109,7 +109,7 @@ async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
             observer.tally.cancels += u64::from(asker == Asker::Cancel);
             observer.tally.replays += u64::from(asker == Asker::Replay);
             observer.model.answered(id, asker, whose, Some(&detail.task));
-            // A replay's answer shows a run that began after it was asked for.
+            // A replay's answer shows a run that began after the call was made.
             if asker != Asker::Replay {
                 observer.model.shows(&item.document.tenant, &detail, asked);
             }
@@ -127,7 +127,7 @@ async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
     }
 }
 
-/// Another tenant tries everything with a task that is not its own.
+/// Makes every call as another tenant, on a task that is not its own.
 async fn meddle(caller: &mut Caller, item: &Item, id: TaskId) {
     let world = caller.world.clone();
     let others: Vec<TenantId> =
@@ -185,7 +185,7 @@ async fn shift_policy(caller: &mut Caller, tenant: &TenantId) {
         return;
     }
     let (tenant, Ok(id)) = (tenant.clone(), PolicyId::try_new(SHIFTING)) else { return };
-    // Whether it worked does not matter: nobody depends on it.
+    // The result does not matter: nothing depends on it.
     let _: Answer<()> = caller
         .call(
             move |app| async move { operations::delete_policy(&app, &local(&tenant), id, Precondition::Nothing).await },

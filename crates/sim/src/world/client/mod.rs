@@ -1,4 +1,4 @@
-//! Clients: they submit, give up, ask again, look, take back, hurry, replay, and meddle with what is not theirs.
+//! Clients: they submit, give up, retry, read, cancel, bring forward, replay, and try to use tasks of other tenants.
 
 mod call;
 mod follow_up;
@@ -17,7 +17,7 @@ use crate::plan::{Errand, NAMED, SHIFTING, base};
 use crate::random::Random;
 pub(super) use call::{Answer, Caller};
 
-/// Registers the world's policies, however long it takes.
+/// Registers the world's policies, and retries until it has worked.
 pub(super) async fn set_up(world: Arc<World>) {
     let mut caller = Caller::new(&world, 0, world.shape.patience);
     for tenant in world.tenants.clone() {
@@ -29,12 +29,12 @@ pub(super) async fn set_up(world: Arc<World>) {
     }
 }
 
-/// The caller of the operations that a client of this tenant is.
+/// The caller of operations for this tenant.
 pub(super) fn local(tenant: &TenantId) -> redrive_server::Caller {
     redrive_server::Caller::local(tenant.clone())
 }
 
-/// Registers a policy; says whether that is known to have worked.
+/// Registers a policy. Returns whether that is known to have worked.
 async fn put_policy(caller: &mut Caller, tenant: &TenantId, name: &'static str, spec: Spec) -> bool {
     let tenant = tenant.clone();
     let put = caller
@@ -46,7 +46,7 @@ async fn put_policy(caller: &mut Caller, tenant: &TenantId, name: &'static str, 
     matches!(put, Answer::Given(Ok(_), _))
 }
 
-/// One errand, from its beginning on.
+/// Runs one errand from its beginning.
 pub(super) async fn run(world: Arc<World>, errand: Errand) {
     world.executor.sleep_until(errand.at).await;
     let errand = Arc::new(errand);
@@ -59,7 +59,7 @@ pub(super) async fn run(world: Arc<World>, errand: Errand) {
     submit::run(Caller::of_errand(&world, &errand, 0), &errand, &known).await;
 }
 
-/// The tasks that an errand's items are known to be.
+/// The task ids of an errand's items, where they are known.
 type Known = Arc<Mutex<Vec<Option<TaskId>>>>;
 
 fn known_task(known: &Known, item: usize) -> Option<TaskId> {

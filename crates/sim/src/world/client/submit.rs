@@ -1,4 +1,4 @@
-//! Submitting: again and again with the same key, until there is an answer or no more patience.
+//! Submitting: retries with the same key, until there is an answer or no try is left.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::moment::Moment;
 use crate::plan::{Errand, Item};
 use crate::world::Told;
 
-/// Submits the errand's items until it is answered.
+/// Submits the errand's items until they are answered.
 pub(super) async fn run(mut caller: Caller, errand: &Errand, known: &Known) {
     for _ in 0..errand.tries {
         let is_answered = match errand.items.as_slice() {
@@ -25,7 +25,7 @@ pub(super) async fn run(mut caller: Caller, errand: &Errand, known: &Known) {
     }
 }
 
-/// Submits one item, or the other request under its key; says whether it was answered for good.
+/// Submits one item, or the other request under its key. Returns whether the answer is final.
 pub(super) async fn one(caller: &mut Caller, item: &Item, place: usize, is_other: bool, known: &Known) -> bool {
     let asked = caller.now();
     caller.world.observer().model.submitting(&item.name, is_other);
@@ -68,7 +68,7 @@ async fn batch(caller: &mut Caller, items: &[Item], known: &Known) -> bool {
     }
 }
 
-/// Tells the model what an answer says; says whether it is an answer for good.
+/// Passes an answer to the model. Returns whether it is final.
 fn judge(
     caller: &Caller,
     item: &Item,
@@ -95,7 +95,7 @@ fn judge(
             world.observer().model.key_reused(&item.name, is_other, owner);
             true
         }
-        // The policy is not there yet, or not there any more.
+        // The policy does not exist yet, or no longer.
         Err(Failure::UnknownPolicy { .. }) => {
             world.observer().model.policy_unknown(&item.name, asked);
             false
