@@ -24,29 +24,7 @@ pub struct Blocking<S>(pub S);
 
 #[async_trait]
 impl<S: Store> Store for Blocking<S> {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    redrive_store::own_concepts!();
 
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()

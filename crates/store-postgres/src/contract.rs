@@ -42,29 +42,7 @@ macro_rules! each_in_order {
 
 #[async_trait]
 impl Store for PostgresStore {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    redrive_store::own_concepts!();
 
     fn shared(&self) -> Option<&dyn Shared> {
         Some(self)

@@ -18,29 +18,7 @@ use crate::writer::Writer;
 
 #[async_trait]
 impl Store for SqliteStore {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    redrive_store::own_concepts!();
 
     /// Always true: the directory's lock keeps other processes out.
     fn is_exclusive(&self) -> bool {

@@ -13,6 +13,7 @@ mod blobs;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod departures;
+pub mod encoding;
 mod error;
 pub mod group_commit;
 mod health;

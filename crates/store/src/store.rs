@@ -51,3 +51,33 @@ pub trait Store: Send + Sync + 'static {
     /// Finishes the queued calls and closes files. Later calls fail with [`Error::Closed`](crate::Error::Closed).
     async fn close(&self);
 }
+
+/// The accessors of a store that implements every concept itself: goes into its `impl Store`.
+#[macro_export]
+macro_rules! own_concepts {
+    () => {
+        fn tasks(&self) -> &dyn $crate::Tasks {
+            self
+        }
+
+        fn upkeep(&self) -> &dyn $crate::Upkeep {
+            self
+        }
+
+        fn reads(&self) -> &dyn $crate::Reads {
+            self
+        }
+
+        fn policies(&self) -> &dyn $crate::Policies {
+            self
+        }
+
+        fn blobs(&self) -> &dyn $crate::Blobs {
+            self
+        }
+
+        fn health(&self) -> &dyn $crate::Health {
+            self
+        }
+    };
+}

@@ -32,6 +32,30 @@ pub fn progress(elapsed: Duration, ledger: &Ledger) {
     );
 }
 
+/// How often each kind of fault was injected, and what came of it.
+fn fault_counts(history: &History, logs: &[(String, String)]) -> Vec<(&'static str, usize)> {
+    vec![
+        ("nodes killed", history.count(FaultKind::Kill)),
+        ("nodes paused", history.count(FaultKind::Pause)),
+        ("nodes stopped", history.count(FaultKind::Stop)),
+        ("PostgreSQL killed or stopped at once", history.count(FaultKind::ServerRestart)),
+        ("PostgreSQL paused", history.count(FaultKind::ServerPause)),
+        ("PostgreSQL read-only", history.count(FaultKind::ReadOnly)),
+        ("PostgreSQL without its synchronous standby", history.count(FaultKind::StandbyLost)),
+        ("PostgreSQL failed over to its standby", history.count(FaultKind::Failover)),
+        ("rows damaged", history.count(FaultKind::BadRow)),
+        ("rows that a node set aside", count_of(logs, SET_ASIDE)),
+        ("directories of large bodies unmounted", history.count(FaultKind::Unmount)),
+        ("submissions of a large body answered 503", history.large_refused as usize),
+        ("clocks of nodes set", history.count(FaultKind::Clock)),
+        ("connections of a node cut", history.count(FaultKind::Cut)),
+        ("the same after answers or requests were lost", history.count(FaultKind::Loss)),
+        ("schedules in Redis lost", history.count(FaultKind::ScheduleLost)),
+        ("times that Redis was slow", history.count(FaultKind::ScheduleSlow)),
+        ("nodes upgraded", history.count(FaultKind::Upgrade)),
+    ]
+}
+
 /// Prints the figures of the whole run.
 pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, took: Duration) {
     let attempts = || history.end.kept.values().flat_map(|kept| &kept.attempts);
@@ -52,25 +76,10 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
     let acknowledged = history.acknowledged_tasks().len();
     let refused = history.answers.iter().filter(|answer| matches!(answer.said, Said::Reused(_))).count();
     let mut table = Table::new(&["", "count"]);
+    for (what, count) in fault_counts(history, logs) {
+        table.row(vec![what.to_owned(), count.to_string()]);
+    }
     for (what, count) in [
-        ("nodes killed", history.count(FaultKind::Kill)),
-        ("nodes paused", history.count(FaultKind::Pause)),
-        ("nodes stopped", history.count(FaultKind::Stop)),
-        ("PostgreSQL killed or stopped at once", history.count(FaultKind::ServerRestart)),
-        ("PostgreSQL paused", history.count(FaultKind::ServerPause)),
-        ("PostgreSQL read-only", history.count(FaultKind::ReadOnly)),
-        ("PostgreSQL without its synchronous standby", history.count(FaultKind::StandbyLost)),
-        ("PostgreSQL failed over to its standby", history.count(FaultKind::Failover)),
-        ("rows damaged", history.count(FaultKind::BadRow)),
-        ("rows that a node set aside", count_of(logs, SET_ASIDE)),
-        ("directories of large bodies unmounted", history.count(FaultKind::Unmount)),
-        ("submissions of a large body answered 503", history.large_refused as usize),
-        ("clocks of nodes set", history.count(FaultKind::Clock)),
-        ("connections of a node cut", history.count(FaultKind::Cut)),
-        ("the same after answers or requests were lost", history.count(FaultKind::Loss)),
-        ("schedules in Redis lost", history.count(FaultKind::ScheduleLost)),
-        ("times that Redis was slow", history.count(FaultKind::ScheduleSlow)),
-        ("nodes upgraded", history.count(FaultKind::Upgrade)),
         ("tasks acknowledged", acknowledged),
         ("acknowledgements of a repeated submission", history.answers.len() - refused - acknowledged),
         ("other requests under a key refused", refused),

@@ -59,7 +59,14 @@ struct Seen {
     questions: watch::Sender<Vec<Question>>,
     /// How often each name and family was asked for.
     asked: Mutex<HashMap<(String, bool), usize>>,
-    held: Mutex<Vec<(Vec<u8>, SocketAddr)>>,
+    held: Mutex<Held>,
+}
+
+/// Answers that are held back until they are released; a question that is noted after that is answered at once.
+#[derive(Default)]
+struct Held {
+    answers: Vec<(Vec<u8>, SocketAddr)>,
+    is_released: bool,
 }
 
 impl DnsServer {
@@ -102,7 +109,9 @@ impl DnsServer {
 
     /// Sends the answers that were held back.
     pub fn release(&self) {
-        for (answer, asker) in self.seen.held.lock().unwrap().drain(..) {
+        let mut held = self.seen.held.lock().unwrap();
+        held.is_released = true;
+        for (answer, asker) in held.answers.drain(..) {
             self.socket.send_to(&answer, asker).unwrap();
         }
     }
@@ -128,9 +137,13 @@ fn serve_udp(socket: &UdpSocket, seen: &Seen, reply: impl Fn(&str, usize) -> Rep
             Reply::Silence => {}
             Reply::Held(address) => {
                 let answer = answer(message, &question, Reply::Address(address));
-                seen.held.lock().unwrap().push((answer, asker));
+                let mut held = seen.held.lock().unwrap();
+                match held.is_released {
+                    true => drop(socket.send_to(&answer, asker)),
+                    false => held.answers.push((answer, asker)),
+                }
             }
-            // Whoever asked may be gone.
+            // The client may be gone.
             reply => drop(socket.send_to(&answer(message, &question, reply), asker)),
         }
     }

@@ -193,29 +193,7 @@ fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static s
 
 #[async_trait]
 impl Store for FailingStore {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    redrive_store::own_concepts!();
 
     fn is_exclusive(&self) -> bool {
         !self.is_shared.load(Ordering::Relaxed)

@@ -64,30 +64,11 @@ pub(crate) async fn check(
 
     let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside, &mut faults)?;
     let policy = base.clone().and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
-    let method = method::check(submission.method.as_deref(), &mut faults);
-    let origin = target::check(&submission.target_url, app.limits.url_bytes, &mut faults);
-    let dependency = dependency(submission.dependency.as_deref(), origin, &mut faults);
-    let body = body::decode(&submission, app.limits.body_bytes, &mut faults)?;
-    let headers = headers::check(submission.headers.take(), body.implied_type, &app.limits, &mut faults);
-    let labels = labels::check(submission.labels.take(), &app.limits, &mut faults);
+    let (dependency, mut request) = request(app, &mut submission, &mut faults)?;
     let budget = policy.as_ref().map(|policy| policy.policy.total_budget);
     let not_before = start::check(submission.delay_ms, submission.not_before, now, budget, &mut today);
-
     let Some(dependency) = dependency.filter(|_| faults.is_empty()) else {
         return Err(faults.and(today).into_failure());
-    };
-
-    let mut request = Request {
-        target_url: submission.target_url.0.into_owned(),
-        method: method.to_owned(),
-        headers,
-        body: match &body.content {
-            Content::Bytes(bytes) => bytes.clone().into(),
-            // Which object it is, and how long, is found out below.
-            Content::Uploaded(hash) => BodyRef { hash: *hash, length: 0, copy: 0 }.into(),
-        },
-        overrides: submission.policy.filter(|overrides| *overrides != policy::Spec::default()),
-        labels,
     };
     let beside = fingerprint::OtherFields {
         policy: &policy_id,
@@ -129,6 +110,33 @@ pub(crate) async fn check(
     let summary = SubmissionSummary { request: request.clone(), policy: policy_id, key_generated, findings: judged? };
     let task = ValidatedTask { lane, idempotency_key, policy, request, fingerprint, not_before };
     Ok((Checked::New(task), summary))
+}
+
+/// The dependency and the request that a submission describes. What is wrong with them is added to `faults`.
+fn request(
+    app: &App,
+    submission: &mut Submission<'_>,
+    faults: &mut Faults,
+) -> Result<(Option<Dependency>, Request), Failure> {
+    let method = method::check(submission.method.as_deref(), faults);
+    let origin = target::check(&submission.target_url, app.limits.url_bytes, faults);
+    let dependency = dependency(submission.dependency.as_deref(), origin, faults);
+    let body = body::decode(submission, app.limits.body_bytes, faults)?;
+    let headers = headers::check(submission.headers.take(), body.implied_type, &app.limits, faults);
+    let labels = labels::check(submission.labels.take(), &app.limits, faults);
+    let request = Request {
+        target_url: std::mem::take(&mut submission.target_url).0.into_owned(),
+        method: method.to_owned(),
+        headers,
+        body: match &body.content {
+            Content::Bytes(bytes) => bytes.clone().into(),
+            // Which object it is, and how long, is found out later.
+            Content::Uploaded(hash) => BodyRef { hash: *hash, length: 0, copy: 0 }.into(),
+        },
+        overrides: submission.policy.take().filter(|overrides| *overrides != policy::Spec::default()),
+        labels,
+    };
+    Ok((dependency, request))
 }
 
 /// The answer to a request that could not be accepted today but whose key is taken; `None` if the key is free.

@@ -98,29 +98,7 @@ fn unavailable(what: &str) -> Error {
 
 #[async_trait]
 impl Store for Connection {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    redrive_store::own_concepts!();
 
     fn is_exclusive(&self) -> bool {
         self.world.database.is_exclusive()

@@ -4,30 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use redrive_core::{Body, BodyRef, Request};
-use redrive_store::Error;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Cells;
 use crate::failure::Failure;
-
-/// The parts of a request that are stored as JSON, `None` where there is nothing to store.
-#[derive(Debug)]
-pub(crate) struct EncodedRequest {
-    pub(crate) headers: Option<String>,
-    pub(crate) overrides: Option<String>,
-    pub(crate) labels: Option<String>,
-}
-
-impl EncodedRequest {
-    pub(crate) fn new(request: &Request) -> Result<Self, Error> {
-        Ok(EncodedRequest {
-            headers: json(&request.headers, request.headers.is_empty())?,
-            overrides: json(&request.overrides, request.overrides.is_none())?,
-            labels: json(&request.labels, request.labels.is_empty())?,
-        })
-    }
-}
 
 /// Reads the columns of [`request_columns`].
 pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
@@ -61,14 +41,6 @@ pub(super) fn body(cells: &mut Cells<'_>) -> Result<Body, Failure> {
     let stored = cells.optional_parsed(|record| BodyRef::from_record(record).ok())?;
     let inline: Option<&[u8]> = cells.get()?;
     Ok(stored.map_or_else(|| Bytes::copy_from_slice(inline.unwrap_or_default()).into(), Body::Stored))
-}
-
-pub(crate) fn json(value: &impl Serialize, is_empty: bool) -> Result<Option<String>, Error> {
-    if is_empty {
-        return Ok(None);
-    }
-    let text = serde_json::to_string(value);
-    text.map(Some).map_err(|error| Error::Unavailable(format!("writing a value as JSON: {error}")))
 }
 
 pub(super) fn parsed<T: DeserializeOwned>(cells: &mut Cells<'_>) -> Result<Option<T>, Failure> {

@@ -2,10 +2,11 @@
 
 use redrive_core::{Answer, Body};
 use redrive_store::Error;
+use redrive_store::encoding::json;
 use rusqlite::Row;
 
 use super::body;
-use super::request::{json, parsed};
+use super::request::parsed;
 use crate::failure::Failure;
 
 /// An answer whose headers are encoded as JSON.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use redrive_core::Request;
-use redrive_store::Error;
 use rusqlite::Row;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
@@ -18,25 +16,6 @@ macro_rules! request_columns {
 }
 pub(crate) use request_columns;
 
-/// The parts of a request that are stored as JSON, `None` where there is nothing to store. Encoded by the caller, so
-/// that the writer thread only writes.
-#[derive(Debug)]
-pub(crate) struct EncodedRequest {
-    pub(crate) headers: Option<String>,
-    pub(crate) overrides: Option<String>,
-    pub(crate) labels: Option<String>,
-}
-
-impl EncodedRequest {
-    pub(crate) fn new(request: &Request) -> Result<Self, Error> {
-        Ok(EncodedRequest {
-            headers: json(&request.headers, request.headers.is_empty())?,
-            overrides: json(&request.overrides, request.overrides.is_none())?,
-            labels: json(&request.labels, request.labels.is_empty())?,
-        })
-    }
-}
-
 /// Reads the columns from `first` on as [`request_columns`].
 pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request, Failure> {
     let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("request of task {task}"), what);
@@ -48,14 +27,6 @@ pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request,
         overrides: parsed(row, first + 4).map_err(|error| place(&error))?,
         labels: parsed::<BTreeMap<_, _>>(row, first + 5).map_err(|error| place(&error))?.unwrap_or_default(),
     })
-}
-
-pub(super) fn json(value: &impl Serialize, is_empty: bool) -> Result<Option<String>, Error> {
-    if is_empty {
-        return Ok(None);
-    }
-    let text = serde_json::to_string(value);
-    text.map(Some).map_err(|error| Error::Unavailable(format!("writing a value as JSON: {error}")))
 }
 
 pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, rusqlite::Error> {

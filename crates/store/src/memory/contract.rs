@@ -12,29 +12,7 @@ use crate::*;
 
 #[async_trait]
 impl Store for MemoryStore {
-    fn tasks(&self) -> &dyn Tasks {
-        self
-    }
-
-    fn upkeep(&self) -> &dyn Upkeep {
-        self
-    }
-
-    fn reads(&self) -> &dyn Reads {
-        self
-    }
-
-    fn policies(&self) -> &dyn Policies {
-        self
-    }
-
-    fn blobs(&self) -> &dyn Blobs {
-        self
-    }
-
-    fn health(&self) -> &dyn Health {
-        self
-    }
+    crate::own_concepts!();
 
     fn is_exclusive(&self) -> bool {
         true
