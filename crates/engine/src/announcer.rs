@@ -19,8 +19,8 @@ use redrive_core::{Task, Timestamp};
 use redrive_store::{Error, RaisedAlert};
 use tokio::sync::{Notify, mpsc};
 
+use crate::engine_state::{EngineState, Phase};
 use crate::events::{Event, Events, Report};
-use crate::shared::{Phase, Shared};
 
 /// How old a dead letter's note is before another process raises its alert: the time for the process that ended the
 /// task to raise and confirm it.
@@ -78,7 +78,7 @@ impl Alerts {
 }
 
 /// Raises the alerts that an earlier process left, before the engine's loops start. [`run`] confirms them.
-pub(crate) async fn start(shared: &Shared) {
+pub(crate) async fn start(shared: &EngineState) {
     if !shared.store.is_exclusive() {
         // Another process may be about to raise them: the loop looks, with its grace.
         return;
@@ -102,7 +102,7 @@ pub(crate) async fn start(shared: &Shared) {
 }
 
 /// Runs until no attempt is left that could raise an alert, and confirms all alerts that were raised until then.
-pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
+pub(crate) async fn run(shared: Arc<EngineState>, mut unconfirmed: Unconfirmed) {
     let (is_exclusive, step) = (shared.store.is_exclusive(), shared.options.steps.announce);
     let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };
     let mut batch = Vec::new();
@@ -128,7 +128,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut unconfirmed: Unconfirmed) {
 }
 
 /// Looks once for notes that are old enough. Returns the wait before the next try if it failed.
-async fn look_again(shared: &Shared) -> Option<Duration> {
+async fn look_again(shared: &EngineState) -> Option<Duration> {
     let ended_before = match shared.store.is_exclusive() {
         // No other process is about to raise them, and the clock may have been set back since they ended.
         true => Timestamp::MAX,
@@ -140,7 +140,7 @@ async fn look_again(shared: &Shared) -> Option<Duration> {
 }
 
 /// Raises the alert of every dead letter that ended before this moment and is still noted.
-async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
+async fn look(shared: &EngineState, ended_before: Timestamp) -> Result<(), Error> {
     let step = shared.options.steps.announce;
     loop {
         let left = shared.store.upkeep().pending_alerts(ended_before, step).await?;
@@ -159,7 +159,7 @@ async fn look(shared: &Shared, ended_before: Timestamp) -> Result<(), Error> {
 
 /// Confirms alerts, and retries for as long as the store fails. If the engine stops first, they are raised again at the
 /// next start.
-async fn confirm(shared: &Shared, dead_letters: Vec<RaisedAlert>) {
+async fn confirm(shared: &EngineState, dead_letters: Vec<RaisedAlert>) {
     if dead_letters.is_empty() {
         return;
     }
@@ -178,7 +178,7 @@ fn announced(task: &Task) -> RaisedAlert {
 }
 
 /// Sleeps until `wake`, or without end if it is `None`.
-async fn sleep_until(shared: &Shared, wake: Option<Duration>) {
+async fn sleep_until(shared: &EngineState, wake: Option<Duration>) {
     match wake {
         Some(wake) => shared.clock.sleep(wake.saturating_sub(shared.clock.elapsed())).await,
         None => std::future::pending().await,

@@ -10,13 +10,13 @@ use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
+use crate::engine_state::{EngineState, Phase};
 use crate::events::Event;
 use crate::first_byte::FirstByte;
 use crate::in_flight::Signals;
 use crate::lanes::Reservation;
 use crate::policies::Resolved;
 use crate::settle::{Abandoned, settle_or_abandon};
-use crate::shared::{Phase, Shared};
 use crate::transport::{Outbound, SendError};
 
 /// The longest time that a claimed task is held until it is due. A task that is not due by then, because the wall clock
@@ -33,7 +33,7 @@ const POLICY_PAUSE: Duration = Duration::from_millis(250);
 /// Starts the attempt that `claimed` counts, in its lane's `reservation`. Reads its policy from the store if it is not
 /// cached.
 pub(crate) fn start(
-    shared: &Arc<Shared>,
+    shared: &Arc<EngineState>,
     claimed: ClaimedTask,
     policy: Option<Arc<Resolved>>,
     reservation: Reservation,
@@ -56,7 +56,7 @@ pub(crate) fn start(
 }
 
 async fn find_policy(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     at_hand: Option<Arc<Resolved>>,
 ) -> Result<Arc<Resolved>, Error> {
@@ -69,7 +69,7 @@ async fn find_policy(
 /// Settles a task whose policy cannot be read: nothing is sent and no attempt is counted. If the policy is damaged or
 /// gone the task ends as a dead letter. It can be replayed once the policy can be read.
 async fn without_policy(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     error: Error,
     mut reservation: Reservation,
@@ -93,7 +93,7 @@ async fn without_policy(
 
 /// Runs the attempt to its settlement, or leaves it to the rescuer.
 async fn run(
-    shared: &Arc<Shared>,
+    shared: &Arc<EngineState>,
     claimed: ClaimedTask,
     policy: &Resolved,
     mut reservation: Reservation,
@@ -129,7 +129,7 @@ async fn run(
 
 /// Settles an attempt of which no byte was sent: the claim's count is taken back.
 async fn give_back(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     send_by: Timestamp,
     signals: &Signals,
@@ -154,12 +154,12 @@ enum LastChecks {
 
 /// The latest moment at which the attempt may begin. If it then uses all of its timeout, half of the lease margin is
 /// left to settle it. A claim whose answer came late has used up a part of its lease already.
-fn latest_send(shared: &Shared, claimed: &ClaimedTask) -> Timestamp {
+fn latest_send(shared: &EngineState, claimed: &ClaimedTask) -> Timestamp {
     claimed.lease.until.before(claimed.task.attempt_timeout).before(shared.options.lease_margin / 2)
 }
 
 /// Holds a task that was claimed shortly before it is due, so that no commit delays the send past its due time.
-async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, reservation: &mut Reservation, signals: &Signals) {
+async fn hold_until_due(shared: &EngineState, claimed: &ClaimedTask, reservation: &mut Reservation, signals: &Signals) {
     let Some(due) = claimed.task.next_attempt_at else { return };
     let is_last = claimed.task.attempt_in_run() >= claimed.task.max_attempts;
     if due > shared.clock.now() && !is_last {
@@ -182,7 +182,7 @@ async fn hold_until_due(shared: &Shared, claimed: &ClaimedTask, reservation: &mu
 }
 
 /// Waits until the lane grants a slot, until `at_most` at the latest: the limit that lease and deadline set.
-async fn wait_for_slot(shared: &Shared, reservation: &mut Reservation, at_most: Timestamp, signals: &Signals) {
+async fn wait_for_slot(shared: &EngineState, reservation: &mut Reservation, at_most: Timestamp, signals: &Signals) {
     if reservation.has_slot() {
         return;
     }
@@ -203,7 +203,7 @@ async fn wait_for_slot(shared: &Shared, reservation: &mut Reservation, at_most: 
 }
 
 fn last_checks(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     has_slot: bool,
     send_by: Timestamp,
@@ -236,20 +236,20 @@ fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
 }
 
 /// The result of a send.
-enum Sent {
+enum SendOutcome {
     Answered(Answer),
     Failed(SendError),
     /// The process stops and no longer waits; what the dependency did with the request is unknown.
     GivenUp,
 }
 
-impl Sent {
+impl SendOutcome {
     /// Whether its duration is a sample of the dependency's latency. A refused connection is not.
     fn tells_latency(&self) -> bool {
         match self {
-            Sent::Answered(_) => true,
-            Sent::Failed(error) => error.kind == ErrorType::ReadTimeout,
-            Sent::GivenUp => false,
+            SendOutcome::Answered(_) => true,
+            SendOutcome::Failed(error) => error.kind == ErrorType::ReadTimeout,
+            SendOutcome::GivenUp => false,
         }
     }
 
@@ -257,8 +257,8 @@ impl Sent {
     /// duration matters.
     fn end(&self) -> AttemptEnd {
         match self {
-            Sent::Answered(_) | Sent::GivenUp => AttemptEnd::Answered,
-            Sent::Failed(error) => match error.kind {
+            SendOutcome::Answered(_) | SendOutcome::GivenUp => AttemptEnd::Answered,
+            SendOutcome::Failed(error) => match error.kind {
                 ErrorType::ConnectionRefused
                 | ErrorType::ConnectionReset
                 | ErrorType::ConnectTimeout
@@ -278,9 +278,9 @@ impl Sent {
     fn is_withdrawn(&self, first_byte: &FirstByte) -> bool {
         let is_unsent = first_byte.left_at().is_none();
         match self {
-            Sent::Answered(_) => false,
-            Sent::Failed(error) => is_unsent && error.kind == ErrorType::NotSent && first_byte.is_refused(),
-            Sent::GivenUp => is_unsent,
+            SendOutcome::Answered(_) => false,
+            SendOutcome::Failed(error) => is_unsent && error.kind == ErrorType::NotSent && first_byte.is_refused(),
+            SendOutcome::GivenUp => is_unsent,
         }
     }
 }
@@ -293,12 +293,12 @@ struct Timing {
 }
 
 async fn send(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     policy: &Resolved,
     timeout: Duration,
     first_byte: Arc<FirstByte>,
-) -> Sent {
+) -> SendOutcome {
     let task = &claimed.task;
     let outbound = Outbound {
         lane: task.lane.clone(),
@@ -313,19 +313,19 @@ async fn send(
     tokio::select! {
         biased;
         sent = shared.transport.send(outbound) => match sent {
-            Ok(answer) => Sent::Answered(answer),
-            Err(error) => Sent::Failed(error),
+            Ok(answer) => SendOutcome::Answered(answer),
+            Err(error) => SendOutcome::Failed(error),
         },
-        () = shared.reached(Phase::Returning) => Sent::GivenUp,
+        () = shared.reached(Phase::Returning) => SendOutcome::GivenUp,
     }
 }
 
 /// Turns the result of a send into a settlement: the entry for the attempt log, and what happens next.
 fn judge(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     policy: &Resolved,
-    sent: Sent,
+    sent: SendOutcome,
     timing: Timing,
     signals: &Signals,
 ) -> Settlement {
@@ -333,7 +333,7 @@ fn judge(
     let standing = standing(shared, claimed);
     let unit = shared.entropy.unit();
     let (answer, error, verdict) = match sent {
-        Sent::Answered(answer) => {
+        SendOutcome::Answered(answer) => {
             let verdict = classify::answer(&policy.policy, &answer, now);
             let error = (verdict != Verdict::Success).then(|| LastError {
                 kind: ErrorType::HttpStatus,
@@ -341,7 +341,7 @@ fn judge(
             });
             (Some(answer), error, verdict)
         }
-        Sent::Failed(error) => {
+        SendOutcome::Failed(error) => {
             let verdict = classify::error(error.kind);
             if error.kind == ErrorType::BodyUnavailable {
                 let times = shared.unread.count(shared.clock.elapsed());
@@ -349,7 +349,7 @@ fn judge(
             }
             (None, Some(LastError { kind: error.kind, message: error.message }), verdict)
         }
-        Sent::GivenUp => {
+        SendOutcome::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
             return cut_off(shared, claimed, decision, Some(timing.took), now);
         }
@@ -381,7 +381,7 @@ fn judge(
 
 /// The settlement of an attempt that was interrupted, by a crash or by a stop whose grace is over.
 pub(crate) fn cut_off(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     decision: Decision,
     took: Option<Duration>,
@@ -406,7 +406,7 @@ pub(crate) fn cut_off(
 }
 
 /// The state of the task's current run after this attempt. Limits and backoff count from the start of the run.
-pub(crate) fn standing(shared: &Shared, claimed: &ClaimedTask) -> RunState {
+pub(crate) fn standing(shared: &EngineState, claimed: &ClaimedTask) -> RunState {
     RunState {
         attempt: claimed.task.attempt_in_run(),
         max_attempts: claimed.task.max_attempts,

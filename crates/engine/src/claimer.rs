@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt;
+use crate::engine_state::{EngineState, Phase};
 use crate::lanes::NextLook;
 use crate::outage;
-use crate::shared::{Phase, Shared};
 
 /// The longest sleep before the wall clock is read again, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// Runs until the engine drains.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     let mut failures = 0;
     loop {
         tokio::select! {
@@ -49,7 +49,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn wait_for_turn(shared: &Shared) {
+async fn wait_for_turn(shared: &EngineState) {
     shared.clock.certain().await;
     let NextLook::At(due, change) = shared.lanes.next_look() else { return };
     let until_due = due.map(|due| due.since(shared.clock.now()).min(LONGEST_NAP));

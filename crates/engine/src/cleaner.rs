@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use redrive_store::{CleanFrom, Error};
 
+use crate::engine_state::{EngineState, Phase};
 use crate::events::Report;
-use crate::shared::{Phase, Shared};
 
 /// The pause between two steps, so that callers come first.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs until the engine drains.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     loop {
         tokio::select! {
             biased;
@@ -31,7 +31,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Runs one whole pass. Returns how many tasks it removed.
-pub(crate) async fn clean(shared: &Shared) -> Result<usize, Error> {
+pub(crate) async fn clean(shared: &EngineState) -> Result<usize, Error> {
     let ended_before = shared.clock.now().before(shared.options.retention);
     let mut from = CleanFrom::Start;
     let mut removed = 0;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use redrive_store::Error;
 
 use crate::bodies::Bodies;
+use crate::engine_state::{EngineState, Phase};
 use crate::events::Report;
-use crate::shared::{Phase, Shared};
 
 /// The pause between two steps, so that callers come first.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs until the engine drains.
-pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
+pub(crate) async fn run(shared: Arc<EngineState>, bodies: Arc<dyn Bodies>) {
     loop {
         tokio::select! {
             biased;
@@ -44,7 +44,7 @@ pub(crate) async fn run(shared: Arc<Shared>, bodies: Arc<dyn Bodies>) {
 }
 
 /// Runs one whole pass. Returns how many bodies it deleted.
-async fn collect(shared: &Shared, bodies: &dyn Bodies) -> Result<usize, Error> {
+async fn collect(shared: &EngineState, bodies: &dyn Bodies) -> Result<usize, Error> {
     let adopted_before = shared.clock.now().before(shared.options.blob_grace);
     let (mut after, mut deleted) = (None, 0);
     while shared.phase() == Phase::Running {

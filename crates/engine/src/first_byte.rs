@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redrive_core::{Lane, Task, TaskId, Timestamp};
 
-use crate::events::{Event, Sent};
+use crate::engine_state::{EngineState, Phase};
+use crate::events::{Event, SentAttempt};
 use crate::in_flight::Signals;
-use crate::shared::{Phase, Shared};
 use crate::transport::{Gate, Withdrawn};
 
 /// Decides whether the first byte may be sent, and records when it was.
 pub(crate) struct FirstByte {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     signals: Arc<Signals>,
     lane: Lane,
     task: TaskId,
@@ -28,7 +28,7 @@ pub(crate) struct FirstByte {
 
 impl FirstByte {
     /// Makes the check for an attempt of `task` that must begin by `send_by`.
-    pub(crate) fn new(shared: &Arc<Shared>, signals: &Arc<Signals>, task: &Task, send_by: Timestamp) -> Arc<Self> {
+    pub(crate) fn new(shared: &Arc<EngineState>, signals: &Arc<Signals>, task: &Task, send_by: Timestamp) -> Arc<Self> {
         Arc::new(FirstByte {
             shared: shared.clone(),
             signals: signals.clone(),
@@ -70,7 +70,7 @@ impl Gate for FirstByte {
             return Err(Withdrawn);
         }
         self.left_at.store(now.as_millis().max(1), Ordering::Release);
-        self.shared.events.emit(Event::Sent(Sent { lane: &self.lane, task: self.task, attempt: self.attempt }));
+        self.shared.events.emit(Event::Sent(SentAttempt { lane: &self.lane, task: self.task, attempt: self.attempt }));
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::common_clock::{self, ClockState, CommonClock};
+use crate::engine_state::{EngineState, Phase};
 use crate::entropy::Entropy;
 use crate::events::{EndedBy, Events, Report, Sink};
 use crate::in_flight::InFlight;
@@ -24,7 +25,6 @@ use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
 use crate::policies::Policies;
 use crate::settle::SlowSettles;
-use crate::shared::{Phase, Shared};
 use crate::spawner::Spawner;
 use crate::store_outage::StoreOutage;
 use crate::submit::{self, ValidatedTask};
@@ -74,7 +74,7 @@ pub enum StartError {
 /// Handle of the running engine, for the parts of the program that give it work. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     loops: Loops,
     /// The announcer, the clock keeper, the listener and the heartbeat: they outlive the loops that claim, because
     /// attempts in flight need them.
@@ -90,7 +90,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     clock.begin(&*store, options.lease_margin).await?;
     let newest = store.upkeep().newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed, events.clone());
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(EngineState {
         lanes: Lanes::new(&options, clock.clone(), events.clone()),
         deadlines: Deadlines::default(),
         in_flight: Arc::new(InFlight::default()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use redrive_core::{Class, Lane};
 use redrive_store::{Error, LaneDue};
 
-use crate::shared::{Phase, Shared};
+use crate::engine_state::{EngineState, Phase};
 
 /// The wait before lanes are read again that the store failed to return.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ type Place = Option<(Lane, Class)>;
 
 /// Runs until the engine drains. Reads the lanes at the start and whenever the index was lost; on a shared store also
 /// periodically, at a slow pace.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     let (mut place, mut is_whole) = (None, true);
     let begun = shared.clock.elapsed();
     loop {
@@ -65,7 +65,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Takes one look. `is_whole` requests a look at all lanes; it stays set until such a look has succeeded.
-async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
+async fn look(shared: &EngineState, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
     if let Some(peers) = shared.store.shared() {
         // Read before the look: what is missed during it is found by the next one.
         *is_whole |= shared.missed_work.take();
@@ -92,7 +92,7 @@ async fn look(shared: &Shared, place: &mut Place, is_whole: &mut bool) -> Result
 
 /// Notes the due times of one page, and moves on to the next one; after the last page to the first. Returns whether the
 /// page had due work that was unknown here.
-async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error> {
+async fn look_at_page(shared: &EngineState, place: &mut Place) -> Result<bool, Error> {
     let step = shared.options.steps.rebuild;
     let lanes = shared.store.upkeep().pending_lanes(place.clone(), step).await?;
     let is_last = lanes.len() < step;
@@ -108,7 +108,7 @@ async fn look_at_page(shared: &Shared, place: &mut Place) -> Result<bool, Error>
 }
 
 /// Sleeps for `wait`, or without end if it is `None`.
-async fn sleep_for(shared: &Shared, wait: Option<Duration>) {
+async fn sleep_for(shared: &EngineState, wait: Option<Duration>) {
     match wait {
         Some(wait) => shared.clock.sleep(wait).await,
         None => std::future::pending().await,

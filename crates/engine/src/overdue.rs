@@ -11,8 +11,8 @@ use redrive_core::Timestamp;
 use redrive_store::{Error, Overdue};
 use tokio::sync::Notify;
 
+use crate::engine_state::{EngineState, Phase};
 use crate::events::{EndedBy, Report};
-use crate::shared::{Phase, Shared};
 
 /// The longest time between two looks on a shared store: a task ends within 5 s of its deadline.
 const LOOK_EVERY: Duration = Duration::from_secs(4);
@@ -46,7 +46,7 @@ impl Deadlines {
 }
 
 /// Runs until the engine drains.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     let mut is_first = true;
     loop {
         let wait = match end_overdue(&shared).await {
@@ -73,7 +73,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Waits for `wait` or until there is an earlier deadline, whichever comes first, but at least for [`PAUSE`].
-async fn look_again(shared: &Shared, wait: Option<Duration>) {
+async fn look_again(shared: &EngineState, wait: Option<Duration>) {
     shared.clock.sleep(PAUSE).await;
     let mut left = wait.map(|wait| wait.saturating_sub(PAUSE));
     loop {
@@ -94,7 +94,7 @@ async fn look_again(shared: &Shared, wait: Option<Duration>) {
 }
 
 /// The time until a task can be overdue; `None` if no task waits.
-fn next_look(shared: &Shared) -> Option<Duration> {
+fn next_look(shared: &EngineState) -> Option<Duration> {
     let now = shared.clock.now();
     let earliest = shared.deadlines.lock().map(|deadline| deadline.since(now).min(LONGEST_NAP));
     match shared.store.is_exclusive() {
@@ -104,7 +104,7 @@ fn next_look(shared: &Shared) -> Option<Duration> {
 }
 
 /// Ends every task that is overdue now. Returns how many there were, or `None` if it did not look.
-async fn end_overdue(shared: &Shared) -> Result<Option<usize>, Error> {
+async fn end_overdue(shared: &EngineState) -> Result<Option<usize>, Error> {
     // While the time is uncertain, a task may only seem overdue. The next look comes soon enough.
     if !shared.clock.is_certain() {
         return Ok(None);

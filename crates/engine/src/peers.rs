@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, Shared as SharedStore};
+use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, SharedStore};
 
+use crate::engine_state::{EngineState, Phase};
 use crate::events::{Events, Report};
-use crate::shared::{Phase, Shared};
 
 /// Receives notifications of other processes: lanes with due work, and cancelled tasks. Runs until the engine gives up
 /// the attempts in flight, because a cancel can still stop one of them while it drains.
-pub(crate) async fn listen(shared: Arc<Shared>) {
+pub(crate) async fn listen(shared: Arc<EngineState>) {
     let Some(peers) = shared.store.shared() else { return };
     loop {
         let heard = tokio::select! {
@@ -32,7 +32,7 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 }
 
 /// Sends heartbeats until nothing of this process is in flight any more, then a message that it has left.
-pub(crate) async fn keep_beating(shared: Arc<Shared>) {
+pub(crate) async fn keep_beating(shared: Arc<EngineState>) {
     let Some(peers) = shared.store.shared() else { return };
     loop {
         let beat = beat(&shared);
@@ -52,7 +52,7 @@ pub(crate) async fn keep_beating(shared: Arc<Shared>) {
 }
 
 /// The heartbeat of this process.
-fn beat(shared: &Shared) -> Heartbeat {
+fn beat(shared: &EngineState) -> Heartbeat {
     Heartbeat {
         started_at: shared.started_at,
         version: shared.options.presence.version.clone(),
@@ -66,7 +66,7 @@ fn beat(shared: &Shared) -> Heartbeat {
 }
 
 /// The node list of an exclusive store: this process only.
-pub(crate) fn alone(shared: &Shared) -> Node {
+pub(crate) fn alone(shared: &EngineState) -> Node {
     let beat = beat(shared);
     Node { id: NodeId::this(), seen_at: shared.clock.now(), leases: beat.in_flight, beat }
 }

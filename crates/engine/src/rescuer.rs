@@ -9,12 +9,12 @@ use redrive_core::{Decision, Reason, Status, decide};
 use redrive_store::{ClaimedTask, Error};
 
 use crate::attempt::{cut_off, standing};
+use crate::engine_state::{EngineState, Phase};
 use crate::events::Event;
 use crate::settle::settle;
-use crate::shared::{Phase, Shared};
 
 /// Runs until the engine drains: once at the start, then at a slow pace.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     let mut is_due = true;
     loop {
         if (is_due || may_find_something(&shared)) && shared.clock.is_certain() {
@@ -39,12 +39,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// Whether an expired lease is possible. On an exclusive store only this process holds leases: if it abandoned none,
 /// there is nothing to find, and an idle engine does not query the store.
-fn may_find_something(shared: &Shared) -> bool {
+fn may_find_something(shared: &EngineState) -> bool {
     !shared.store.is_exclusive() || !shared.abandoned_leases.is_empty()
 }
 
 /// Settles every attempt whose lease has expired. One that cannot be settled does not delay the others of its page.
-pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
+pub(crate) async fn rescue(shared: &EngineState) -> Result<(), Error> {
     let is_exclusive = shared.store.is_exclusive();
     loop {
         let now = shared.clock.now();
@@ -67,7 +67,7 @@ pub(crate) async fn rescue(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-async fn take_over(shared: &Shared, claimed: &ClaimedTask) -> Result<(), Error> {
+async fn take_over(shared: &EngineState, claimed: &ClaimedTask) -> Result<(), Error> {
     let policy = shared.policies.of(claimed).await;
     let now = shared.clock.now();
     let decision = match policy {

@@ -7,9 +7,9 @@ use redrive_core::{Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, Error, Next, Settled, Settlement, rules};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::engine_state::{EngineState, Phase};
 use crate::events::{EndedBy, Event, Report};
 use crate::outage;
-use crate::shared::{Phase, Shared};
 
 /// An attempt that this process gave up: its lease expires, and the rescuer takes it over.
 pub(crate) struct Abandoned;
@@ -17,7 +17,7 @@ pub(crate) struct Abandoned;
 /// Settles an attempt of this process. If that fails for as long as the lease lasts, the attempt is left to the
 /// rescuer.
 pub(crate) async fn settle_or_abandon(
-    shared: &Shared,
+    shared: &EngineState,
     claimed: &ClaimedTask,
     settlement: Settlement,
 ) -> Result<(), Abandoned> {
@@ -58,7 +58,7 @@ impl SlowSettles {
 /// Settles, and retries for as long as the store fails, the lease lasts and the process does not end. Wakes the callers
 /// that wait for the end, and notes when the next attempt is due. A lost lease is not an error: another process, or the
 /// rescuer, settles the task.
-pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
+pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
     for times in 0.. {
@@ -97,7 +97,7 @@ pub(crate) async fn settle(shared: &Shared, claimed: &ClaimedTask, settlement: S
     Ok(())
 }
 
-fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement: &Settlement) {
+fn follow_up(shared: &EngineState, claimed: &ClaimedTask, status: Status, settlement: &Settlement) {
     let task = &claimed.task;
     shared.events.emit(Event::Settled(claimed, settlement, status));
     if let (Status::Pending, Next::RetryAt { at, .. }) = (status, &settlement.next) {
@@ -114,7 +114,7 @@ fn follow_up(shared: &Shared, claimed: &ClaimedTask, status: Status, settlement:
 /// Does the follow-up of a settlement that may have taken effect although its call failed. Each step is harmless if it
 /// has not: the lane is read without result, callers that were woken read the task and wait again, and the store notes
 /// which dead letters have no alert yet.
-fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settlement) {
+fn follow_up_in_doubt(shared: &EngineState, claimed: &ClaimedTask, settlement: &Settlement) {
     shared.missed_work.note();
     match &settlement.next {
         Next::RetryAt { at, .. } => waits_again(shared, &claimed.task, settlement, *at),
@@ -126,7 +126,7 @@ fn follow_up_in_doubt(shared: &Shared, claimed: &ClaimedTask, settlement: &Settl
 }
 
 /// Schedules the task, which is pending again and due at `at`.
-fn waits_again(shared: &Shared, task: &Task, settlement: &Settlement, at: Timestamp) {
+fn waits_again(shared: &EngineState, task: &Task, settlement: &Settlement, at: Timestamp) {
     let class = after_settlement(task, settlement).class();
     shared.lanes.note_due(&task.lane, class, at);
     shared.deadlines.note(task.deadline_at);

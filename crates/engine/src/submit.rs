@@ -7,10 +7,10 @@ use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
+use crate::engine_state::{EngineState, Phase};
 use crate::events::Event;
 use crate::lanes::Reservation;
 use crate::policies::Resolved;
-use crate::shared::{Phase, Shared};
 
 /// A submission that was validated, with its policy resolved: everything that a new task is made from.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct ValidatedTask {
 }
 
 /// Stores new tasks in one commit, and starts those that were claimed with it.
-pub(crate) async fn submit(shared: &Arc<Shared>, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
+pub(crate) async fn submit(shared: &Arc<EngineState>, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
     let now = shared.clock.now();
     let (new, first_attempts): (Vec<_>, Vec<_>) = tasks.into_iter().map(|valid| prepare(shared, valid, now)).unzip();
     let submitted = shared.store.tasks().submit(new).await?;
@@ -41,7 +41,7 @@ pub(crate) async fn submit(shared: &Arc<Shared>, tasks: Vec<ValidatedTask>) -> R
 }
 
 /// A task for the store, claimed if its lane has room, and what its first attempt needs.
-fn prepare(shared: &Arc<Shared>, valid: ValidatedTask, now: Timestamp) -> (NewTask, FirstAttempt) {
+fn prepare(shared: &Arc<EngineState>, valid: ValidatedTask, now: Timestamp) -> (NewTask, FirstAttempt) {
     let task = new_task(shared, &valid, now);
     let ValidatedTask { request, policy, fingerprint, .. } = valid;
     let is_due = task.next_attempt_at.is_some_and(|due| due <= now);
@@ -62,7 +62,7 @@ struct FirstAttempt {
 
 impl FirstAttempt {
     /// Starts the attempt that was claimed with the commit, or schedules a task that waits.
-    fn follow(self, shared: &Arc<Shared>, submitted: &Submitted) {
+    fn follow(self, shared: &Arc<EngineState>, submitted: &Submitted) {
         if let Submitted::Created(task, _) = submitted {
             shared.events.emit(Event::Accepted(task));
         }
@@ -79,7 +79,7 @@ impl FirstAttempt {
     }
 }
 
-fn new_task(shared: &Shared, valid: &ValidatedTask, now: Timestamp) -> Task {
+fn new_task(shared: &EngineState, valid: &ValidatedTask, now: Timestamp) -> Task {
     let policy = &valid.policy.policy;
     Task {
         id: shared.ids.next(now, shared.entropy.bits()),

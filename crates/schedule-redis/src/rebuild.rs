@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
-use redrive_store::{Error, PendingTask, Shared};
+use redrive_store::{Error, PendingTask, SharedStore};
 
 use crate::failure::Failure;
 use crate::keys::Partition;
@@ -103,13 +103,13 @@ async fn fill(
 }
 
 /// Copies the holds of the store to Redis. Expired ones do no harm: they are expired in Redis too.
-async fn copy_holds(state: &State, shared: &dyn Shared) -> Result<(), RebuildError> {
+async fn copy_holds(state: &State, shared: &dyn SharedStore) -> Result<(), RebuildError> {
     let holds = shared.guards().held(Timestamp::default(), HOLDS).await?;
     state.schedule.hold(&holds).await?;
     Ok(())
 }
 
-async fn read(shared: &dyn Shared, after: (TenantId, TaskId)) -> Result<Vec<PendingTask>, Error> {
+async fn read(shared: &dyn SharedStore, after: (TenantId, TaskId)) -> Result<Vec<PendingTask>, Error> {
     shared.waiting(Some(after), PAGE).await
 }
 

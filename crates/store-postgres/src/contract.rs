@@ -44,7 +44,7 @@ macro_rules! each_in_order {
 impl Store for PostgresStore {
     redrive_store::own_concepts!();
 
-    fn shared(&self) -> Option<&dyn Shared> {
+    fn shared(&self) -> Option<&dyn SharedStore> {
         Some(self)
     }
 

@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask, PlaceId, Shared, Tally,
-    Totals,
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask, PlaceId, SharedStore,
+    Tally, Totals,
 };
 
 use crate::ops;
@@ -37,7 +37,7 @@ impl PostgresStore {
 }
 
 #[async_trait]
-impl Shared for PostgresStore {
+impl SharedStore for PostgresStore {
     async fn next_news(&self) -> Vec<News> {
         self.news.heard().await
     }

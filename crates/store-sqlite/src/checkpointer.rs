@@ -27,12 +27,12 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The handle to the thread. Dropping it makes a last checkpoint and ends the thread.
 pub(crate) struct Checkpointer {
-    shared: Arc<Shared>,
+    shared: Arc<CheckpointState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct CheckpointState {
     /// Whether there were commits since the last checkpoint began.
     dirty: AtomicBool,
     /// Whether the log is beyond its limit.
@@ -50,7 +50,7 @@ impl Checkpointer {
         lock: Arc<DirectoryLock>,
         vitals: &Vitals,
     ) -> Result<Self, std::io::Error> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(CheckpointState::default());
         let work = Work {
             shared: Arc::clone(&shared),
             connection,
@@ -91,7 +91,7 @@ impl Drop for Checkpointer {
     }
 }
 
-impl Shared {
+impl CheckpointState {
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +111,7 @@ impl Shared {
 
 /// What the thread owns. The fields are dropped in this order: the connection is closed before the lock is released.
 struct Work {
-    shared: Arc<Shared>,
+    shared: Arc<CheckpointState>,
     connection: Connection,
     lock: Arc<DirectoryLock>,
     after: Duration,

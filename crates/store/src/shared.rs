@@ -15,7 +15,7 @@ use crate::{ClaimedTask, Error, LaneDue, LeaseTerms, PlaceId, Token};
 
 /// What several processes over one store share.
 #[async_trait]
-pub trait Shared: Send + Sync + 'static {
+pub trait SharedStore: Send + Sync + 'static {
     /// Waits for the next announcements of other processes. What was announced while this process did not listen is
     /// lost, and found by reading the store.
     async fn next_news(&self) -> Vec<News>;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Blobs, Health, Policies, Reads, Shared, Tasks, Upkeep};
+use crate::{Blobs, Health, Policies, Reads, SharedStore, Tasks, Upkeep};
 
 /// The storage of tasks, attempts and policies.
 ///
@@ -40,7 +40,7 @@ pub trait Store: Send + Sync + 'static {
     fn health(&self) -> &dyn Health;
 
     /// The calls of a store that several processes share; `None` if one process owns it.
-    fn shared(&self) -> Option<&dyn Shared> {
+    fn shared(&self) -> Option<&dyn SharedStore> {
         None
     }
 

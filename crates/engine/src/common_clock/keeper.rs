@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ClockState, CommonClock};
+use crate::engine_state::{EngineState, Phase};
 use crate::events::{Events, Report};
-use crate::shared::{Phase, Shared};
 
 /// How soon the store's clock is read again while the time is uncertain.
 const UNCERTAIN_READ_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until no attempt is left.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<EngineState>) {
     let mut reported = None;
     loop {
         if let Some(store) = shared.store.shared().filter(|_| shared.clock.is_shared) {

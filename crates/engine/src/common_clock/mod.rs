@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redrive_core::Timestamp;
-use redrive_store::{Error, Shared, Store};
+use redrive_store::{Error, SharedStore, Store};
 
 use crate::clock::{Clock, Sleep};
 use crate::watched::Watched;
@@ -138,7 +138,7 @@ impl CommonClock {
     }
 
     /// Reads the store's clock, again if the answer took long: the estimate is as good as the quickest answer.
-    async fn read_well(&self, store: &dyn Shared) -> Result<(), Error> {
+    async fn read_well(&self, store: &dyn SharedStore) -> Result<(), Error> {
         for _ in 0..READINGS {
             let asked = self.local.elapsed();
             self.read(store).await?;
@@ -150,7 +150,7 @@ impl CommonClock {
     }
 
     /// Reads the store's clock once.
-    async fn read(&self, store: &dyn Shared) -> Result<(), Error> {
+    async fn read(&self, store: &dyn SharedStore) -> Result<(), Error> {
         let asked = self.local.elapsed();
         let shown = store.time().await?;
         let answered = self.local.elapsed();

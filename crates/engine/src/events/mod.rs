@@ -27,7 +27,7 @@ pub enum Event<'a> {
     /// An attempt was claimed: it is counted and durable, and not sent yet.
     Claimed(&'a ClaimedTask),
     /// The first byte of an attempt was sent.
-    Sent(Sent<'a>),
+    Sent(SentAttempt<'a>),
     /// An attempt was made and has an outcome; nothing of it is stored yet.
     AttemptEnded(&'a Task, &'a Attempt),
     /// The end of a claim was stored, and the task has this status now.
@@ -59,7 +59,7 @@ pub enum Event<'a> {
 
 /// An attempt whose first byte was sent.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent<'a> {
+pub struct SentAttempt<'a> {
     /// The task's lane.
     pub lane: &'a Lane,
     /// The task's id.

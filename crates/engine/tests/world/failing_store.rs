@@ -199,8 +199,8 @@ impl Store for FailingStore {
         !self.is_shared.load(Ordering::Relaxed)
     }
 
-    fn shared(&self) -> Option<&dyn Shared> {
-        self.peers.as_ref().map(|peers| &**peers as &dyn Shared)
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        self.peers.as_ref().map(|peers| &**peers as &dyn SharedStore)
     }
 
     async fn close(&self) {

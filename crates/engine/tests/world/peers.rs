@@ -44,7 +44,7 @@ impl Peers {
 }
 
 #[async_trait]
-impl Shared for Peers {
+impl SharedStore for Peers {
     async fn next_news(&self) -> Vec<News> {
         std::future::pending().await
     }

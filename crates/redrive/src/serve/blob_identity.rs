@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use redrive_blobs::{Blobs, Location};
-use redrive_store::{PlaceId, Shared, Store};
+use redrive_store::{PlaceId, SharedStore, Store};
 
 use crate::exit::{Exit, Failure};
 use recorded::RecordedStorage;
@@ -52,7 +52,7 @@ pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> any
     }
 }
 
-async fn recorded(shared: &dyn Shared, mine: Option<PlaceId>) -> anyhow::Result<Option<PlaceId>> {
+async fn recorded(shared: &dyn SharedStore, mine: Option<PlaceId>) -> anyhow::Result<Option<PlaceId>> {
     shared.body_place(mine).await.context("cannot read from the store where large bodies are stored")
 }
 

@@ -3,20 +3,20 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, PlaceId, Shared,
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, PlaceId, SharedStore,
 };
 
 use super::Scheduled;
 
 impl Scheduled {
-    fn inner(&self) -> Result<&dyn Shared, Error> {
+    fn inner(&self) -> Result<&dyn SharedStore, Error> {
         // Checked by the constructor; a store does not stop being shared.
         self.state.store.shared().ok_or_else(|| Error::Unavailable("the store is not shared".into()))
     }
 }
 
 #[async_trait]
-impl Shared for Scheduled {
+impl SharedStore for Scheduled {
     async fn next_news(&self) -> Vec<News> {
         self.state.news.heard().await
     }

@@ -81,7 +81,7 @@ impl Store for Scheduled {
         self
     }
 
-    fn shared(&self) -> Option<&dyn Shared> {
+    fn shared(&self) -> Option<&dyn SharedStore> {
         Some(self)
     }
 

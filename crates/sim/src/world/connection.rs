@@ -104,7 +104,7 @@ impl Store for Connection {
         self.world.database.is_exclusive()
     }
 
-    fn shared(&self) -> Option<&dyn Shared> {
+    fn shared(&self) -> Option<&dyn SharedStore> {
         if self.is_exclusive() { None } else { Some(self) }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask, PlaceId, Shared,
-    Tally, Totals,
+    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask, PlaceId,
+    SharedStore, Tally, Totals,
 };
 use tokio::sync::Notify;
 
@@ -73,7 +73,7 @@ impl Connection {
 }
 
 #[async_trait]
-impl Shared for Connection {
+impl SharedStore for Connection {
     async fn next_news(&self) -> Vec<News> {
         let mailbox = &self.world.mailboxes.boxes[self.whose.node];
         loop {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::{Opened, neighbour, open, open_with, plain, until_listening};
 use redrive_core::{Class, PolicyId, TenantId, Timestamp, policy};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Expected, Heartbeat, News, Shared, Store};
+use redrive_store::{Expected, Heartbeat, News, SharedStore, Store};
 use redrive_store_postgres::{Options, PostgresStore};
 
 async fn may_have_missed(store: &PostgresStore, now: Timestamp) -> bool {
@@ -120,7 +120,7 @@ async fn many_enqueues_at_once_leave_their_notes_without_waiting_for_one_another
 async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
-    let two: &dyn Shared = other.shared().unwrap();
+    let two: &dyn SharedStore = other.shared().unwrap();
     two.heartbeat(beat(), seconds(0)).await.unwrap();
     opened.store.shared().unwrap().heartbeat(Heartbeat { claims: false, ..beat() }, seconds(0)).await.unwrap();
     // A process does not count itself.

@@ -31,7 +31,7 @@ use crate::waiters::Waiters;
 use crate::watched::Watched;
 
 /// State that the engine's loops share.
-pub(crate) struct Shared {
+pub(crate) struct EngineState {
     pub(crate) events: Events,
     pub(crate) clock: Arc<CommonClock>,
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -71,7 +71,7 @@ pub(crate) enum Phase {
     Confirming,
 }
 
-impl Shared {
+impl EngineState {
     pub(crate) fn lease_terms(&self) -> LeaseTerms {
         LeaseTerms { margin: self.options.lease_margin }
     }
