@@ -374,9 +374,8 @@ fn judge(
         error,
         backoff: backoff(&decision),
     };
-    shared.events.emit(Event::AttemptEnded(&claimed.task, &attempt));
     let next = next(claimed, decision, answer);
-    settlement(claimed, Some(attempt), next, now)
+    attempt_made(shared, claimed, attempt, next, now)
 }
 
 /// The settlement of an attempt that was interrupted, by a crash or by a stop whose grace is over.
@@ -401,8 +400,19 @@ pub(crate) fn cut_off(
         error: Some(error),
         backoff: backoff(&decision),
     };
+    attempt_made(shared, claimed, attempt, next(claimed, decision, None), now)
+}
+
+/// The settlement of an attempt that has an outcome, which is reported here.
+fn attempt_made(
+    shared: &EngineState,
+    claimed: &ClaimedTask,
+    attempt: Attempt,
+    next: Next,
+    now: Timestamp,
+) -> Settlement {
     shared.events.emit(Event::AttemptEnded(&claimed.task, &attempt));
-    settlement(claimed, Some(attempt), next(claimed, decision, None), now)
+    settlement(claimed, Some(attempt), next, now)
 }
 
 /// The state of the task's current run after this attempt. Limits and backoff count from the start of the run.

@@ -24,6 +24,8 @@ pub(crate) struct FirstByte {
     /// In epoch milliseconds; zero until the first byte is sent.
     left_at: AtomicU64,
     is_refused: AtomicBool,
+    /// Whether the event was emitted.
+    is_reported: AtomicBool,
 }
 
 impl FirstByte {
@@ -40,6 +42,7 @@ impl FirstByte {
             send_by,
             left_at: AtomicU64::new(0),
             is_refused: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
         })
     }
 
@@ -70,6 +73,10 @@ impl Gate for FirstByte {
             return Err(Withdrawn);
         }
         self.left_at.store(now.as_millis().max(1), Ordering::Release);
+        // A closed connection may hand the request back unwritten; then the check is made again.
+        if self.is_reported.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
         self.shared.events.emit(Event::Sent(SentAttempt { lane: &self.lane, task: self.task, attempt: self.attempt }));
         Ok(())
     }

@@ -172,7 +172,7 @@ impl Handle {
     /// Accepts tasks in one commit. They are durable once this returns.
     pub async fn submit(&self, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
         let shared = self.shared.clone();
-        self.see_through(async move { submit::submit(&shared, tasks).await }).await
+        self.run_to_completion(async move { submit::submit(&shared, tasks).await }).await
     }
 
     /// Cancels a task. Once this has returned CANCELLED, no byte of it is sent any more. For a task in flight it
@@ -180,7 +180,7 @@ impl Handle {
     /// process may.
     pub async fn cancel(&self, tenant: TenantId, id: TaskId) -> Result<CancelOutcome, Error> {
         let shared = self.shared.clone();
-        self.see_through(async move {
+        self.run_to_completion(async move {
             let cancelled = shared.store.tasks().cancel_one(tenant, id, shared.clock.now()).await?;
             if let CancelOutcome::Done(task) = &cancelled {
                 if task.status.is_ended() {
@@ -197,7 +197,7 @@ impl Handle {
     /// Makes a waiting task due now.
     pub async fn bring_forward(&self, tenant: TenantId, id: TaskId) -> Result<BringForwardOutcome, Error> {
         let shared = self.shared.clone();
-        self.see_through(async move {
+        self.run_to_completion(async move {
             let brought = shared.store.tasks().bring_one_forward(tenant, id, shared.clock.now()).await?;
             match &brought {
                 BringForwardOutcome::Done(task) => shared.note_due(task),
@@ -215,7 +215,7 @@ impl Handle {
     /// Replays a dead letter: a new run of the same task, with the same idempotency key, due now.
     pub async fn replay(&self, tenant: TenantId, id: TaskId) -> Result<ReplayOutcome, Error> {
         let shared = self.shared.clone();
-        self.see_through(async move {
+        self.run_to_completion(async move {
             let replayed = shared.store.tasks().replay_one(tenant, id, shared.clock.now()).await?;
             if let ReplayOutcome::Done(task) = &replayed {
                 shared.note_due(task);
@@ -354,7 +354,7 @@ impl Handle {
 
     /// Runs `work` to its end even if the caller is dropped. Otherwise the steps in memory that follow a commit could
     /// be skipped, and a task would lie in the store without being scheduled.
-    async fn see_through<T: Send + 'static>(
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {

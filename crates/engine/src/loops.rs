@@ -62,7 +62,11 @@ struct Failure {
 impl Failure {
     fn ended(&mut self, as_told: bool) {
         self.has_ended = true;
-        if !as_told {
+        self.emit_if(!as_told);
+    }
+
+    fn emit_if(&self, has_failed: bool) {
+        if has_failed {
             self.events.emit(Event::LoopFailed(self.name));
         }
     }
@@ -70,9 +74,7 @@ impl Failure {
 
 impl Drop for Failure {
     fn drop(&mut self) {
-        if !self.has_ended && std::thread::panicking() {
-            self.events.emit(Event::LoopFailed(self.name));
-        }
+        self.emit_if(!self.has_ended && std::thread::panicking());
     }
 }
 

@@ -156,7 +156,7 @@ async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Rec
             while repeats.len() >= REPEATS_AT_ONCE {
                 repeats.join_next().await;
             }
-            repeats.spawn(left.see_through(pools.repeats.clone(), work.clone()));
+            repeats.spawn(left.repeat_until_answered(pools.repeats.clone(), work.clone()));
         }
         while repeats.try_join_next().is_some() {}
     }
@@ -188,7 +188,7 @@ async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call
 }
 
 /// The calls of a batch that have not been answered.
-enum Left<W: Work> {
+enum Unanswered<W: Work> {
     /// One of the calls was refused, and so none was written.
     Refused(Vec<Call<W>>),
     /// It is unknown whether they were written.
@@ -196,7 +196,7 @@ enum Left<W: Work> {
 }
 
 /// Writes a batch and answers its calls. Returns those whose repetition would delay the next batch.
-async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Left<W>> {
+async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Unanswered<W>> {
     let outcome = {
         let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
         call!(*pool, |connection| work.run(connection, &items))
@@ -204,11 +204,11 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Le
     match outcome {
         Err(failure) if failure.is_refusal() && (calls.len() > 1 || failure.is_lock_timeout()) => {
             tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
-            Some(Left::Refused(calls))
+            Some(Unanswered::Refused(calls))
         }
         Err(failure) if W::CAN_REPEAT && failure.is_in_doubt() => {
             tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "finding out what happened");
-            Some(Left::InDoubt(calls))
+            Some(Unanswered::InDoubt(calls))
         }
         outcome => {
             answer_all(calls, outcome);
@@ -217,11 +217,11 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Le
     }
 }
 
-impl<W: Work> Left<W> {
-    async fn see_through(self, pool: Pool, work: Arc<W>) {
+impl<W: Work> Unanswered<W> {
+    async fn repeat_until_answered(self, pool: Pool, work: Arc<W>) {
         let (calls, is_in_doubt) = match self {
-            Left::Refused(calls) => (calls, false),
-            Left::InDoubt(calls) => {
+            Unanswered::Refused(calls) => (calls, false),
+            Unanswered::InDoubt(calls) => {
                 let outcome = {
                     let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
                     run_until_known(&pool, &*work, &items, Doubt { is_in_doubt: true, is_alone: calls.len() == 1 })

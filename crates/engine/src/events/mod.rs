@@ -26,7 +26,7 @@ pub enum Event<'a> {
     Accepted(&'a Task),
     /// An attempt was claimed: it is counted and durable, and not sent yet.
     Claimed(&'a ClaimedTask),
-    /// The first byte of an attempt was sent.
+    /// An attempt passed its last check, and its request is being written. Emitted once for each attempt.
     Sent(SentAttempt<'a>),
     /// An attempt was made and has an outcome; nothing of it is stored yet.
     AttemptEnded(&'a Task, &'a Attempt),
@@ -34,7 +34,8 @@ pub enum Event<'a> {
     Settled(&'a ClaimedTask, &'a Settlement, Status),
     /// The task waits for its next attempt, due at this time. A claim that was given back unsent is no retry.
     Retried(&'a Task, Timestamp),
-    /// The end of a claim was not stored, because the lease was lost.
+    /// The end of a claim was not stored, because the lease was lost. Also if an earlier try was committed and its answer was
+    /// lost: then the task is settled, and no other event says so.
     LeaseLost(&'a Task),
     /// The lease of an attempt expired, and this process settles it.
     TakenOver(&'a Task),

@@ -1,4 +1,4 @@
-//! Intake: from a submission as it was written to a draft that the engine accepts.
+//! Intake: from a submission as it was written to a task that the engine accepts.
 //!
 //! This is the one place where a submission's values are judged; behind it, the types are the proof. All faults are
 //! found at once, so that a caller corrects them at once.

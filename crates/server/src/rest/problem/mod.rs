@@ -28,7 +28,7 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
         Refusal::MemoryExhausted(_) | Refusal::ConnectionsExhausted => &kind::UNAVAILABLE,
         Refusal::TooSlow => &kind::REQUEST_TIMEOUT,
         Refusal::BrokenBody(_) => &kind::MALFORMED_JSON,
-        Refusal::Unshowable(_) | Refusal::Panicked => &kind::INTERNAL,
+        Refusal::Unshowable(_) | Refusal::Panicked | Refusal::UnknownScopes(_) => &kind::INTERNAL,
     }
 }
 

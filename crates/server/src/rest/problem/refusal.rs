@@ -57,6 +57,9 @@ pub(crate) enum Refusal {
     /// The handler panicked.
     #[error("the handler panicked")]
     Panicked,
+    /// The caller's scopes are not known, so it may use public routes only.
+    #[error("the scopes of the caller {0:?} are not known")]
+    UnknownScopes(String),
     /// A browser reports that a page of another site made this request, and the route writes.
     #[error("a page of another site made this request")]
     CrossSite,
