@@ -107,7 +107,7 @@ fn follow_up(shared: &EngineState, claimed: &ClaimedTask, status: Status, settle
         waits_again(shared, task, settlement, *at);
     }
     if status.is_ended() {
-        shared.task_ended(task, status, EndedBy::Attempt, || Cow::Owned(dead_letter(task, status, settlement)));
+        shared.task_ended(task, status, EndedBy::Settlement, || Cow::Owned(dead_letter(task, status, settlement)));
     }
 }
 

@@ -29,7 +29,7 @@ async fn a_task_that_is_retried_and_delivered_says_every_step_once_and_in_order(
         "sent 2 to dependency",
         "attempt 2 of k: success",
         "settled k SUCCEEDED",
-        "ended k SUCCEEDED by Attempt",
+        "ended k SUCCEEDED by Settlement",
     ];
     assert_eq!(world.events.all(), expected);
 }
@@ -41,7 +41,7 @@ async fn a_dead_letter_is_said_after_its_end() {
     let task = world.submit("k", attempts(3)).await;
     world.ended(task.id).await;
     let events = world.events.all();
-    assert_eq!(events[events.len() - 2..], ["ended k FAILED by Attempt", "dead letter k"]);
+    assert_eq!(events[events.len() - 2..], ["ended k FAILED by Settlement", "dead letter k"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn an_attempt_whose_worker_died_is_taken_over_and_settled_once() {
         "taken over k",
         "attempt 1 of k: unknown",
         "settled k EXHAUSTED",
-        "ended k EXHAUSTED by Attempt",
+        "ended k EXHAUSTED by Settlement",
         "dead letter k",
     ];
     assert_eq!(world.events.all(), expected);

@@ -79,8 +79,8 @@ fn herd_behind_breaker(story: &Story) -> Option<String> {
     let guards = &story.contender.guards;
     let unlimited = guards.breaker.is_some() && guards.concurrency.is_none();
     (unlimited && story.totals.held > 0 && story.totals.rejected > 0).then(|| {
-        "everybody who waited for the breaker goes at once when it closes, more than the dependency can queue; a limit on \
-         concurrency, which a Redrive service always has, lets them go one after the other"
+        "all requests that waited for the breaker are sent at once when it closes, more than the dependency can queue; a \
+         limit on concurrency, which a Redrive service always has, spreads them"
             .to_owned()
     })
 }
@@ -103,7 +103,7 @@ mod tests {
         let cases = [
             (&durable, None, None, None, &[][..]),
             (&durable, budget, None, None, &["its retries wait for the budget"]),
-            (&durable, None, breaker, None, &["everybody who waited for the breaker"]),
+            (&durable, None, breaker, None, &["all requests that waited for the breaker"]),
             (&durable, budget, breaker, Some(20), &["at most 20 at once, it makes up to 297 calls/s where 500"]),
             (&durable, budget, breaker, Some(200), &[]),
             (&sync, budget, breaker, None, &[]),

@@ -1,7 +1,8 @@
 //! Changing tasks: submit, claim, settle, cancel, bring forward, replay.
 //!
 //! Every call takes many items, is one transaction, and answers each item in order. The rules for what a call does to
-//! one task are the same in every backend: see [`rules`](crate::rules).
+//! one task are the same in every backend: see [`rules`](crate::rules). Callers bound the number of items: a transaction
+//! holds the locks of all of them until it commits.
 
 use std::sync::Arc;
 use std::time::Duration;

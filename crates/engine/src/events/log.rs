@@ -50,7 +50,7 @@ impl Sink for Log {
             | Event::Settled(..)
             | Event::Retried(..)
             | Event::HeldBack(..)
-            | Event::Ended(_, _, EndedBy::Attempt | EndedBy::Cancel) => {}
+            | Event::Ended(_, _, EndedBy::Settlement | EndedBy::Cancel) => {}
         }
     }
 }

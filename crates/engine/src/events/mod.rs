@@ -99,8 +99,8 @@ impl From<NoSlot> for HoldReason {
 /// What ended a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The settlement of an attempt.
-    Attempt,
+    /// The settlement of a claim, sent or not.
+    Settlement,
     /// A cancel while the task waited.
     Cancel,
     /// The task's deadline, while it waited.

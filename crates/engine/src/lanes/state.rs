@@ -114,6 +114,7 @@ impl State {
     /// Places a lane after a change: waiting by time, queued for its turn, or set aside.
     pub(super) fn place(&mut self, lane: LaneId, now: Now) {
         let Some(due) = self.schedule.first_due(lane) else {
+            self.note_held(lane, None);
             self.schedule.set_aside(lane);
             self.slots.unreserve(lane, now.elapsed);
             self.rest(lane);
@@ -121,6 +122,7 @@ impl State {
         };
         // The same limit as in `next_look`, otherwise the claimer would be woken at once, again and again.
         if now.wall < due.before(self.horizon.lead()) {
+            self.note_held(lane, None);
             self.slots.unreserve(lane, now.elapsed);
             self.schedule.wait(lane);
             return;

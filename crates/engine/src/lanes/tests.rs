@@ -11,6 +11,7 @@ use super::names::REMEMBERED;
 use super::*;
 use crate::admission::pace::AttemptEnd;
 use crate::clock::Sleep;
+use crate::events::{HoldReason, Sink};
 
 /// A clock that advances only when the test sets it.
 #[derive(Default)]
@@ -33,6 +34,19 @@ impl Clock for Stopped {
 struct World {
     lanes: Arc<Lanes>,
     clock: Arc<Stopped>,
+    held_back: Arc<HeldBack>,
+}
+
+/// The reasons for which lanes were reported as held back.
+#[derive(Default)]
+struct HeldBack(Mutex<Vec<HoldReason>>);
+
+impl Sink for HeldBack {
+    fn on(&self, event: &Event<'_>) {
+        if let Event::HeldBack(_, reason) = event {
+            self.0.lock().unwrap().push(*reason);
+        }
+    }
 }
 
 const LEASE: LeaseTerms = LeaseTerms { margin: Duration::from_secs(15) };
@@ -41,7 +55,9 @@ impl World {
     fn new(lane_concurrency: usize, max_in_flight: usize) -> Self {
         let clock = Arc::<Stopped>::default();
         let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
-        World { lanes: Lanes::new(&options, clock.clone(), crate::events::Events::new(Vec::new())), clock }
+        let held_back = Arc::<HeldBack>::default();
+        let events = Events::new(vec![held_back.clone()]);
+        World { lanes: Lanes::new(&options, clock.clone(), events), clock, held_back }
     }
 
     fn set(&self, millis: u64) {
@@ -379,7 +395,7 @@ fn room_given_back_rings_when_work_waits_for_it() {
 fn large_bodies_in_memory_hold_claims_back() {
     let clock = Arc::<Stopped>::default();
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
-    let lanes = Lanes::new(&options, clock, crate::events::Events::new(Vec::new()));
+    let lanes = Lanes::new(&options, clock, Events::new(Vec::new()));
     let large = request(1024 * 1024);
     let reservations: Vec<Reservation> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();
@@ -398,4 +414,20 @@ fn a_lost_schedule_keeps_no_slots_reserved() {
     drop(reservations);
     world.lanes.forget_due();
     assert_eq!((world.held(), world.lanes.next_look()), (0, NextLook::At(None, None)));
+}
+
+#[test]
+fn a_lane_is_reported_as_held_back_once_each_time_and_not_while_it_has_nothing_due() {
+    let world = World::new(1, 100);
+    let first = world.begin("a");
+    world.due("a", Class::First, 0);
+    world.due("a", Class::Retry, 0);
+    assert_eq!(*world.held_back.0.lock().unwrap(), [HoldReason::LaneLimit], "once for as long as it lasts");
+    // What was due is gone, and later there is something again.
+    world.lanes.forget_due();
+    world.due("a", Class::First, 60_000);
+    assert_eq!(world.held_back.0.lock().unwrap().len(), 1, "a lane whose work is not due is not held back");
+    world.due("a", Class::First, 0);
+    assert_eq!(*world.held_back.0.lock().unwrap(), [HoldReason::LaneLimit; 2]);
+    drop(first);
 }

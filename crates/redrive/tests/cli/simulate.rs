@@ -24,7 +24,7 @@ fn without_any_words_it_shows_what_jitter_and_guards_are_worth() {
         "10,000 requests at once; 500 calls/s, queue 500, latency 50ms (p99 400ms); down 0s..5s (refuse); seed 1",
         "  with guards  default+budget+breaker+concurrency=128",
         "peak after recovery          10,000 at 5s",
-        "who gives up early is quick with the rest",
+        "times: the contenders complete different numbers of requests",
         "dead letters",
         "with guards  attempts/s, 1s per column",
         "━━━━━─────",

@@ -112,7 +112,7 @@ impl Recording {
         points
     }
 
-    /// The crash at one point with one fate, to examine a failure again.
+    /// The crash at one point with one outcome for the unsynced writes, to examine a failure again.
     pub fn crash(&self, point: CrashPoint, fate: Fate) -> Crash<'_> {
         let mut disk = self.start.clone();
         let mut marks = Vec::new();

@@ -53,7 +53,7 @@ pub(super) fn remarks(output: Output, comparison: &Comparison) -> std::io::Resul
     let mut remarks: Vec<String> = comparison.stories.iter().flat_map(one).collect();
     if !comparison.succeed_alike() {
         remarks.push(
-            "times: these see different parts of the requests through; who gives up early is quick with the rest"
+            "times: the contenders complete different numbers of requests; one that gives up early is quick with the rest"
                 .into(),
         );
     }
@@ -130,7 +130,7 @@ const FIGURES: [(&str, Figure); 19] = [
     ("peak after recovery", |story| story.totals.peak_after_outage.map(peak)),
     ("calls while it was down", |story| story.totals.backlog.map(|_| number(story.totals.calls_while_down).into())),
     ("rejected, queue full", |story| some(story.totals.rejected)),
-    ("served too late, for nobody", |story| some(story.totals.wasted)),
+    ("served after the timeout", |story| some(story.totals.wasted)),
     ("held back by a guard", |story| some(story.totals.held)),
     ("open at recovery", |story| story.totals.backlog.map(|backlog| number(backlog).into())),
     ("  99 % of these ended after", |story| {

@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Shows what came out in all ways that were asked for. The page comes first, and what became of it is said last: a
-/// table that nobody reads to its end (`| head`) does not cost the page, nor a page that cannot be written the table.
+/// table whose reader stops early (`| head`) does not prevent the page, and a page that cannot be written does not prevent the table.
 fn show(
     args: &Args,
     target: Option<&Target>,
