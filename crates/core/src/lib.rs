@@ -11,12 +11,11 @@
 pub mod attempt;
 pub mod backoff;
 pub mod body;
-pub mod breaker;
-pub mod budget;
 pub mod classify;
 pub mod date;
 pub mod decide;
 pub mod duration;
+pub mod guards;
 pub mod id;
 pub mod jitter;
 pub mod latency;
@@ -26,12 +25,10 @@ pub mod retry_after;
 pub mod task;
 pub mod time;
 pub mod timetable;
-mod window;
 
 pub use attempt::{Answer, Attempt, ErrorType, Outcome};
 pub use body::{Body, BodyHash, BodyRef};
-pub use breaker::Breaker;
-pub use budget::Budget;
+
 pub use classify::Verdict;
 pub use date::Date;
 pub use decide::Decision;

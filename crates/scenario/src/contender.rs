@@ -1,7 +1,7 @@
 //! A contender: one way of retrying, compared with others.
 
+use redrive_core::guards::{breaker, budget};
 use redrive_core::policy::{Context, Policy};
-use redrive_core::{breaker, budget};
 
 /// One way of retrying.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use redrive_core::breaker::{Admission, Breaker, Health, Ticket};
-use redrive_core::budget::{Budget, Spent};
+use redrive_core::guards::Health;
+use redrive_core::guards::breaker::{Admission, Breaker, Ticket};
+use redrive_core::guards::budget::{Budget, Spent};
 use redrive_core::latency::ESTIMATE_FOR;
 use redrive_core::{Latency, Timestamp};
 
@@ -164,8 +165,8 @@ fn drop_gone(queue: &mut VecDeque<(u32, u32)>, waits: impl Fn(u32) -> bool) {
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::guards::{breaker, budget};
     use redrive_core::policy::{Context, Policy, Spec};
-    use redrive_core::{breaker, budget};
 
     use super::*;
     use crate::contender::Guards;

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use redrive_core::attempt::{Answer, ErrorType};
-use redrive_core::breaker::{Health, Ticket};
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Decision, RunState, SendCheck};
+use redrive_core::guards::Health;
+use redrive_core::guards::breaker::Ticket;
 use redrive_core::task::{Reason, Status};
 use redrive_core::{Body, Timestamp};
 

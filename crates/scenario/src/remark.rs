@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use redrive_core::budget;
 use redrive_core::duration::duration_text;
+use redrive_core::guards::budget;
 
 use crate::report::number::count;
 use crate::story::{Comparison, Story, Totals};
@@ -87,8 +87,8 @@ fn herd_behind_breaker(story: &Story) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::guards::{breaker, budget};
     use redrive_core::policy::{Context, Policy, Spec};
-    use redrive_core::{breaker, budget};
 
     use std::time::Duration;
 

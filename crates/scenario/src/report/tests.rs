@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
+use redrive_core::guards::{breaker, budget};
 use redrive_core::jitter::Jitter;
 use redrive_core::policy::{Context, Policy, Spec};
-use redrive_core::{breaker, budget};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::picture::{NORMAL, SMALL};

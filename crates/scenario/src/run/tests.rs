@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use redrive_core::backoff::Backoff;
+use redrive_core::guards::{breaker, budget};
 use redrive_core::jitter::Jitter;
 use redrive_core::policy::{Context, Policy, Spec};
 use redrive_core::task::Reason;
-use redrive_core::{breaker, budget};
 
 use super::*;
 use crate::contender::Guards;

@@ -1,7 +1,7 @@
 //! Contenders as people write them: `[LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…`.
 
+use redrive_core::guards::{breaker, budget};
 use redrive_core::policy::{Context, Policy, Spec};
-use redrive_core::{breaker, budget};
 use redrive_scenario::{Contender, Guards};
 use redrive_standard::files::FilePolicy;
 use redrive_standard::nearest;

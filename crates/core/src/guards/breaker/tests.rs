@@ -46,7 +46,7 @@ fn the_defaults_are_the_documented_ones() {
     let defaults = Settings::default();
     assert_eq!((defaults.failures_in_a_row, defaults.failure_percent, defaults.least_calls), (10, 50, 20));
     assert_eq!((defaults.window.as_secs(), defaults.open.as_secs(), defaults.longest_open.as_secs()), (30, 15, 300));
-    assert_eq!((defaults.probes, Window::buckets(defaults.window, defaults.bucket)), (3, 30));
+    assert_eq!((defaults.probes, window::buckets_of(defaults.window, defaults.bucket)), (3, 30));
 }
 
 #[test]

@@ -14,16 +14,15 @@
 //! Not here: how long a task waits after its own failure (`backoff`), how many retries a dependency bears (`budget`),
 //! and which of the waiting tasks become the probes (the first that ask; the engine asks for the oldest first).
 
-mod health;
 mod settings;
 
-pub use health::Health;
 pub use settings::Settings;
 
 use std::time::Duration;
 
+use crate::guards::health::Health;
+use crate::guards::window::{self, Window};
 use crate::time::Timestamp;
-use crate::window::Window;
 
 /// The breaker of one dependency.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +36,7 @@ pub struct Breaker {
     /// Hard failures since the last call that went well.
     in_a_row: u32,
     /// Calls and failures, while it is closed.
-    window: Window,
+    window: Window<2>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +99,7 @@ const FAILURES: usize = 1;
 impl Breaker {
     /// A closed breaker without any calls.
     pub fn new(settings: Settings) -> Self {
-        let window = Window::new(settings.bucket, Window::buckets(settings.window, settings.bucket));
+        let window = Window::new(settings.bucket, window::buckets_of(settings.window, settings.bucket));
         Breaker { settings, state: Inner::Closed, phase: 0, opened: 0, in_a_row: 0, window }
     }
 

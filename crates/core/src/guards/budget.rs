@@ -17,8 +17,8 @@
 
 use std::time::Duration;
 
+use crate::guards::window::{self, Window};
 use crate::time::Timestamp;
-use crate::window::Window;
 
 /// How large a budget is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub struct Settings {
 
 impl Settings {
     /// A window of more buckets is cut down to these.
-    pub const MAX_BUCKETS: usize = Window::MAX_BUCKETS - 1;
+    pub const MAX_BUCKETS: usize = window::MAX_BUCKETS - 1;
 
     /// How many buckets a window takes, rounded up.
     fn buckets(&self) -> usize {
-        Window::buckets(self.window, self.bucket).clamp(1, Self::MAX_BUCKETS)
+        window::buckets_of(self.window, self.bucket).clamp(1, Self::MAX_BUCKETS)
     }
 }
 
@@ -55,7 +55,7 @@ impl Default for Settings {
 pub struct Budget {
     settings: Settings,
     /// First attempts and retries, in one bucket more than the window has: the one that is half out of it.
-    window: Window,
+    window: Window<2>,
 }
 
 /// The budget is spent: there is no retry left.
