@@ -2,9 +2,14 @@
 //!
 //! | file | the question that it answers |
 //! | --- | --- |
+//! | `lane` | what may this lane claim and send now? Asks the guards below |
 //! | `budget` | may one more *retry* be sent? |
 //! | `breaker` | may *anything* be sent, or does the dependency keep failing? |
+//! | `concurrency` | how many attempts may be in flight? |
+//! | `floor` | how many retries do all lanes of one origin have together while they fail? |
 //! | `health` | what does one outcome say about the dependency? |
+//! | `recent` | do the latest outcomes show a healthy dependency? |
+//! | `snapshot` | what is kept of a lane's guards across a restart? |
 //! | `window` | counts over a rolling window, for both |
 //!
 //! All of them are values: time, outcomes and random draws are arguments. Not here: who asks (`redrive-engine`), what is
@@ -12,9 +17,19 @@
 
 pub mod breaker;
 pub mod budget;
+pub mod concurrency;
+mod floor;
 pub mod health;
+mod lane;
+mod recent;
+mod snapshot;
 mod window;
 
 pub use breaker::Breaker;
 pub use budget::Budget;
+pub use concurrency::Concurrency;
+pub use floor::SharedFloor;
 pub use health::Health;
+pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};
+pub use recent::RecentOutcomes;
+pub use snapshot::Snapshot;

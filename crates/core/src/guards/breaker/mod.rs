@@ -35,15 +35,72 @@ pub struct Breaker {
     opened: u32,
     /// Hard failures since the last call that went well.
     in_a_row: u32,
-    /// Calls and failures, while it is closed.
-    window: Window<2>,
+    /// Calls, failures and slow calls, while it is closed.
+    window: Window<3>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inner {
     Closed,
-    Open { until: Timestamp, pause: Duration },
-    Probing { out: u32, succeeded: u32, since: Timestamp },
+    Open { until: Timestamp, pause: Duration, why: OpenedBy },
+    Probing { out: u32, succeeded: u32, since: Timestamp, why: OpenedBy },
+}
+
+/// Why a breaker opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenedBy {
+    /// Too many calls in a row failed.
+    FailuresInARow,
+    /// Too large a part of the calls failed.
+    FailureRate,
+    /// Too large a part of the calls were slow.
+    SlowCalls,
+    /// A probe failed.
+    FailedProbe,
+    /// The retry budget was spent for too long while the dependency was not healthy.
+    SpentBudget,
+    /// An operator opened it.
+    Operator,
+}
+
+impl OpenedBy {
+    /// Every reason.
+    pub const ALL: [OpenedBy; 6] = [
+        OpenedBy::FailuresInARow,
+        OpenedBy::FailureRate,
+        OpenedBy::SlowCalls,
+        OpenedBy::FailedProbe,
+        OpenedBy::SpentBudget,
+        OpenedBy::Operator,
+    ];
+
+    /// Its name on the wire and in the stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OpenedBy::FailuresInARow => "failuresInARow",
+            OpenedBy::FailureRate => "failureRate",
+            OpenedBy::SlowCalls => "slowCalls",
+            OpenedBy::FailedProbe => "failedProbe",
+            OpenedBy::SpentBudget => "spentBudget",
+            OpenedBy::Operator => "operator",
+        }
+    }
+
+    /// The reason with this name.
+    pub fn from_name(name: &str) -> Option<OpenedBy> {
+        OpenedBy::ALL.into_iter().find(|why| why.as_str() == name)
+    }
+}
+
+/// What one call showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// What it says about the dependency.
+    pub health: Health,
+    /// How long it took.
+    pub took: Duration,
+    /// The wait that the dependency asked for (Retry-After).
+    pub retry_after: Option<Duration>,
 }
 
 /// The answer of a breaker to a call.
@@ -76,9 +133,14 @@ pub enum State {
     Open {
         /// When it ends.
         until: Timestamp,
+        /// Why it opened.
+        why: OpenedBy,
     },
     /// Probing: a few calls test the dependency.
-    Probing,
+    Probing {
+        /// Why it had opened.
+        why: OpenedBy,
+    },
 }
 
 /// A change of state by an outcome.
@@ -88,6 +150,8 @@ pub enum Change {
     Opened {
         /// When it ends.
         until: Timestamp,
+        /// Why it opened.
+        why: OpenedBy,
     },
     /// The breaker closed.
     Closed,
@@ -95,6 +159,7 @@ pub enum Change {
 
 const CALLS: usize = 0;
 const FAILURES: usize = 1;
+const SLOW: usize = 2;
 
 impl Breaker {
     /// A closed breaker without any calls.
@@ -109,11 +174,12 @@ impl Breaker {
         match &mut self.state {
             Inner::Closed => Admission::Pass(Ticket { phase: self.phase }),
             Inner::Open { until, .. } if now < *until => Admission::Wait { until: *until },
-            Inner::Open { .. } => {
-                self.enter(Inner::Probing { out: 1, succeeded: 0, since: now });
+            Inner::Open { why, .. } => {
+                let why = *why;
+                self.enter(Inner::Probing { out: 1, succeeded: 0, since: now, why });
                 Admission::Probe(Ticket { phase: self.phase })
             }
-            Inner::Probing { out, succeeded, since } => {
+            Inner::Probing { out, succeeded, since, .. } => {
                 let lost = now.since(*since) >= self.settings.probe_patience;
                 if lost {
                     *out = 0;
@@ -128,21 +194,13 @@ impl Breaker {
         }
     }
 
-    /// Records the outcome of a call, with the wait that the dependency asked for (Retry-After); a pause is drawn with
-    /// `unit` in [0, 1).
-    pub fn record(
-        &mut self,
-        ticket: Ticket,
-        health: Health,
-        retry_after: Option<Duration>,
-        now: Timestamp,
-        unit: f64,
-    ) -> Option<Change> {
+    /// Records the outcome of a call; a pause is drawn with `unit` in [0, 1).
+    pub fn record(&mut self, ticket: Ticket, call: Call, now: Timestamp, unit: f64) -> Option<Change> {
         self.catch_up(now);
-        if let (Inner::Open { until, pause }, Some(asked)) = (&mut self.state, retry_after) {
+        if let (Inner::Open { until, pause, .. }, Some(asked)) = (&mut self.state, call.retry_after) {
             // A Retry-After holds from now on, whenever the call began.
             let asked = asked.min(self.settings.longest_retry_after);
-            if health != Health::Well && now.after(asked) > *until {
+            if call.health != Health::Well && now.after(asked) > *until {
                 (*until, *pause) = (now.after(asked), asked);
             }
         }
@@ -150,12 +208,14 @@ impl Breaker {
             return None;
         }
         match self.state {
-            Inner::Closed => self.record_call(health, retry_after, now, unit),
+            Inner::Closed => self.record_call(call, now, unit),
             Inner::Open { .. } => None,
-            Inner::Probing { .. } if health != Health::Well => Some(self.open(retry_after, now, unit)),
-            Inner::Probing { out, succeeded, since } => {
+            Inner::Probing { .. } if call.health != Health::Well => {
+                Some(self.open(OpenedBy::FailedProbe, call.retry_after, now, unit))
+            }
+            Inner::Probing { out, succeeded, since, why } => {
                 let (out, succeeded) = (out.saturating_sub(1), succeeded + 1);
-                self.state = Inner::Probing { out, succeeded, since };
+                self.state = Inner::Probing { out, succeeded, since, why };
                 (succeeded >= self.settings.probes).then(|| self.close())
             }
         }
@@ -170,47 +230,121 @@ impl Breaker {
         }
     }
 
+    /// How many calls may be in flight; `None` if the breaker sets no limit.
+    pub fn most_in_flight(&self, now: Timestamp) -> Option<u32> {
+        match self.state {
+            Inner::Closed => None,
+            Inner::Open { until, .. } if now < until => Some(0),
+            Inner::Open { .. } => Some(self.settings.probes.max(1)),
+            Inner::Probing { succeeded, .. } => Some(self.settings.probes.max(1).saturating_sub(succeeded)),
+        }
+    }
+
     /// The current state.
     pub fn state(&self, now: Timestamp) -> State {
         match self.state {
             Inner::Closed => State::Closed,
-            Inner::Open { until, .. } if now < until => State::Open { until },
-            Inner::Open { .. } | Inner::Probing { .. } => State::Probing,
+            Inner::Open { until, why, .. } if now < until => State::Open { until, why },
+            Inner::Open { why, .. } | Inner::Probing { why, .. } => State::Probing { why },
         }
     }
 
-    fn record_call(
-        &mut self,
-        health: Health,
-        retry_after: Option<Duration>,
-        now: Timestamp,
-        unit: f64,
-    ) -> Option<Change> {
+    /// Whether it is closed, and no failure counts towards opening it.
+    pub(super) fn is_untroubled(&self) -> bool {
+        self.state == Inner::Closed && self.in_a_row == 0 && self.window.sums()[FAILURES] == 0
+    }
+
+    /// Whether it is closed, or has waited for probes for longer than `for_long`.
+    pub(super) fn is_stale(&self, for_long: Duration, now: Timestamp) -> bool {
+        match self.state {
+            Inner::Closed => true,
+            Inner::Open { until: since, .. } | Inner::Probing { since, .. } => now.since(since) > for_long,
+        }
+    }
+
+    /// Opens a closed breaker because the retry budget was spent for too long.
+    pub fn budget_spent(&mut self, now: Timestamp, unit: f64) -> Option<Change> {
+        (self.state == Inner::Closed).then(|| self.open(OpenedBy::SpentBudget, None, now, unit))
+    }
+
+    /// Opens it by hand, until a time or until it is closed by hand.
+    pub fn open_by_hand(&mut self, until: Option<Timestamp>, now: Timestamp) -> Change {
+        let until = until.unwrap_or(Timestamp::MAX);
+        let why = OpenedBy::Operator;
+        self.enter(Inner::Open { until, pause: until.since(now), why });
+        Change::Opened { until, why }
+    }
+
+    /// Closes it by hand, with nothing counted. Returns nothing if it was closed.
+    pub fn close_by_hand(&mut self) -> Option<Change> {
+        let was_closed = self.state == Inner::Closed;
+        let change = self.close();
+        (!was_closed).then_some(change)
+    }
+
+    /// What is kept across a restart. A call that was on the wire is not: its ticket is gone.
+    pub(super) fn kept(&self) -> Kept {
+        let open = match self.state {
+            Inner::Closed => None,
+            Inner::Open { until, pause, why } => Some((until, pause, why)),
+            Inner::Probing { since, why, .. } => Some((since, Duration::ZERO, why)),
+        };
+        Kept { open, opened: self.opened, in_a_row: self.in_a_row, calls: self.window.buckets().collect() }
+    }
+
+    /// A breaker as it was before a restart. One that was probing begins its probes again.
+    pub(super) fn restore(settings: Settings, kept: Kept, now: Timestamp) -> Self {
+        let mut breaker = Breaker::new(settings);
+        (breaker.opened, breaker.in_a_row) = (kept.opened, kept.in_a_row);
+        match kept.open {
+            Some((until, pause, why)) => breaker.state = Inner::Open { until, pause, why },
+            None => breaker.window.restore(kept.calls, now),
+        }
+        breaker.catch_up(now);
+        breaker
+    }
+
+    fn record_call(&mut self, call: Call, now: Timestamp, unit: f64) -> Option<Change> {
         self.window.advance(now);
         self.window.count(CALLS);
-        if health != Health::Well {
+        if call.health != Health::Well {
             self.window.count(FAILURES);
         }
-        self.in_a_row = match health {
+        if call.took >= self.settings.slow_call {
+            self.window.count(SLOW);
+        }
+        self.in_a_row = match call.health {
             Health::Well => 0,
             Health::Strained => self.in_a_row,
             Health::Failing => self.in_a_row.saturating_add(1),
         };
-        let [calls, failures] = self.window.sums();
-        let too_many_in_a_row = health == Health::Failing && self.in_a_row >= self.settings.failures_in_a_row;
-        let too_large_a_part = failures > 0
-            && calls >= u64::from(self.settings.least_calls)
-            && u128::from(failures) * 100 >= u128::from(calls) * u128::from(self.settings.failure_percent);
-        (too_many_in_a_row || too_large_a_part).then(|| self.open(retry_after, now, unit))
+        let why = self.reason_to_open(call.health)?;
+        Some(self.open(why, call.retry_after, now, unit))
     }
 
-    fn open(&mut self, retry_after: Option<Duration>, now: Timestamp, unit: f64) -> Change {
+    fn reason_to_open(&self, health: Health) -> Option<OpenedBy> {
+        let Settings { failures_in_a_row, failure_percent, slow_percent, least_calls, .. } = self.settings;
+        let [calls, failures, slow] = self.window.sums();
+        let is_too_much = |part: u64, percent: u32| {
+            part > 0
+                && calls >= u64::from(least_calls)
+                && u128::from(part) * 100 >= u128::from(calls) * u128::from(percent)
+        };
+        match () {
+            () if health == Health::Failing && self.in_a_row >= failures_in_a_row => Some(OpenedBy::FailuresInARow),
+            () if is_too_much(failures, failure_percent) => Some(OpenedBy::FailureRate),
+            () if is_too_much(slow, slow_percent) => Some(OpenedBy::SlowCalls),
+            () => None,
+        }
+    }
+
+    fn open(&mut self, why: OpenedBy, retry_after: Option<Duration>, now: Timestamp, unit: f64) -> Change {
         self.opened = self.opened.saturating_add(1);
         let asked = retry_after.unwrap_or_default().min(self.settings.longest_retry_after);
         let pause = self.settings.pause(self.opened, unit).max(asked);
         let until = now.after(pause);
-        self.enter(Inner::Open { until, pause });
-        Change::Opened { until }
+        self.enter(Inner::Open { until, pause, why });
+        Change::Opened { until, why }
     }
 
     fn close(&mut self) -> Change {
@@ -230,11 +364,21 @@ impl Breaker {
     /// If the clock was set back, no call waits longer than the pause that was drawn.
     fn catch_up(&mut self, now: Timestamp) {
         match &mut self.state {
-            Inner::Open { until, pause } => *until = (*until).min(now.after(*pause)),
+            Inner::Open { until, pause, .. } => *until = (*until).min(now.after(*pause)),
             Inner::Probing { since, .. } => *since = (*since).min(now),
             Inner::Closed => {}
         }
     }
+}
+
+/// What is kept of a breaker across a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Until when it is open, for how long it was opened, and why.
+    pub(super) open: Option<(Timestamp, Duration, OpenedBy)>,
+    pub(super) opened: u32,
+    pub(super) in_a_row: u32,
+    pub(super) calls: Vec<(Timestamp, [u32; 3])>,
 }
 
 impl Default for Breaker {

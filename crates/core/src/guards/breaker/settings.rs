@@ -18,6 +18,10 @@ pub struct Settings {
     pub failure_percent: u32,
     /// … of at least this many.
     pub least_calls: u32,
+    /// A call that takes this long is slow.
+    pub slow_call: Duration,
+    /// It opens when this part of the window's calls were slow, in percent, of at least `least_calls`.
+    pub slow_percent: u32,
     /// How long it is open the first time; twice as long each further time, until it has been closed.
     pub open: Duration,
     /// The longest that it is open, before it is drawn.
@@ -32,7 +36,8 @@ pub struct Settings {
     pub probe_patience: Duration,
 }
 
-/// Opens on 10 failures in a row or half of at least 20 calls in 30 s; for 15 s doubling up to 300 s, ±20 %; 3 probes.
+/// Opens on 10 failures in a row, on half of at least 20 calls in 30 s, or if all of these took a minute; for 15 s doubling
+/// up to 60 s, ±20 %; 3 probes.
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -41,12 +46,15 @@ impl Default for Settings {
             bucket: Duration::from_secs(1),
             failure_percent: 50,
             least_calls: 20,
+            slow_call: Duration::from_secs(60),
+            slow_percent: 100,
             open: Duration::from_secs(15),
-            longest_open: Duration::from_secs(300),
+            longest_open: Duration::from_secs(60),
             spread: 0.2,
             longest_retry_after: Duration::from_secs(60 * 60),
             probes: 3,
-            probe_patience: Duration::from_secs(60),
+            // Longer than any attempt: a probe that takes long is not replaced while it is on the wire.
+            probe_patience: Duration::from_secs(16 * 60),
         }
     }
 }
