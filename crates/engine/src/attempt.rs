@@ -6,7 +6,9 @@ use std::time::Duration;
 use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, RunState, SendCheck};
-use redrive_core::{Answer, Attempt, Decision, ErrorType, Outcome, Reason, Status, Timestamp};
+use redrive_core::guards::concurrency::Signal;
+use redrive_core::guards::{self, Health};
+use redrive_core::{Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Timestamp, retry_after};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
@@ -14,7 +16,7 @@ use crate::engine_state::{EngineState, Phase};
 use crate::events::Event;
 use crate::first_byte::FirstByte;
 use crate::in_flight::Signals;
-use crate::lanes::Reservation;
+use crate::lanes::{Origin, Reservation};
 use crate::policies::Resolved;
 use crate::settle::{Abandoned, settle_or_abandon};
 use crate::transport::{Outbound, SendError};
@@ -114,14 +116,19 @@ async fn run(
     };
     let first_byte = FirstByte::new(shared, signals, &claimed.task, send_by);
     let (began_at, begun) = (shared.clock.now(), shared.clock.elapsed());
-    reservation.begin();
+    if reservation.begin(class_of(&claimed), origin_of(&claimed)).is_err() {
+        // A guard closed since the claim: the task waits, and no attempt is counted.
+        reservation.give_back();
+        let unsent = settlement(&claimed, None, wait_again(&claimed, began_at), began_at);
+        return settle_or_abandon(shared, &claimed, unsent).await;
+    }
     let sent = send(shared, &claimed, policy, timeout, first_byte.clone()).await;
     let took = shared.clock.elapsed().saturating_sub(begun);
     if sent.is_withdrawn(&first_byte) {
         reservation.give_back();
         return give_back(shared, &claimed, send_by, signals).await;
     }
-    reservation.end(sent.end(), sent.tells_latency().then_some(took));
+    reservation.end(sent.end(), sent.tells_latency().then_some(took), sent.guard_outcome(took, shared.clock.now()));
     let timing = Timing { started_at: first_byte.left_at().unwrap_or(began_at), took };
     let ended = judge(shared, &claimed, policy, sent, timing, signals);
     settle_or_abandon(shared, &claimed, ended).await
@@ -235,6 +242,16 @@ fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
     Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
 }
 
+/// Whether the attempt that was claimed is the first of its run.
+fn class_of(claimed: &ClaimedTask) -> Class {
+    if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
+}
+
+/// Where a retry goes: retries that first attempts do not earn are limited for each origin.
+fn origin_of(claimed: &ClaimedTask) -> Option<Origin> {
+    (class_of(claimed) == Class::Retry).then(|| Origin::new(&claimed.task.lane, &claimed.request.target_url))
+}
+
 /// The result of a send.
 enum SendOutcome {
     Answered(Answer),
@@ -251,6 +268,28 @@ impl SendOutcome {
             SendOutcome::Failed(error) => error.kind == ErrorType::ReadTimeout,
             SendOutcome::GivenUp => false,
         }
+    }
+
+    /// What the attempt shows the lane's guards.
+    fn guard_outcome(&self, took: Duration, now: Timestamp) -> guards::Outcome {
+        let (health, signal, retry_after) = match self {
+            SendOutcome::Answered(answer) => {
+                let signal = match answer.status {
+                    429 => Signal::Overloaded,
+                    503 => Signal::Unavailable,
+                    _ => Signal::Answered,
+                };
+                let health = Health::of_status(answer.status);
+                let retry_after = if health == Health::Well { None } else { retry_after::of(answer, now) };
+                (Some(health), signal, retry_after)
+            }
+            SendOutcome::Failed(error) => {
+                let is_timeout = matches!(error.kind, ErrorType::ReadTimeout | ErrorType::ConnectTimeout);
+                (Health::of_error(error.kind), if is_timeout { Signal::Unavailable } else { Signal::Neutral }, None)
+            }
+            SendOutcome::GivenUp => (None, Signal::Neutral, None),
+        };
+        guards::Outcome { health, signal, took, retry_after }
     }
 
     /// How the attempt ended, for its lane's measurements. A send that was given up counts as answered: only its

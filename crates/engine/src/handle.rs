@@ -91,7 +91,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     let newest = store.upkeep().newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed, events.clone());
     let shared = Arc::new(EngineState {
-        lanes: Lanes::new(&options, clock.clone(), events.clone()),
+        lanes: Lanes::new(&options, clock.clone(), entropy.clone(), events.clone()),
         deadlines: Deadlines::default(),
         in_flight: Arc::new(InFlight::default()),
         waiters: Waiters::default(),

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use redrive_core::guards;
+
 /// The engine's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The most attempts at once for one lane: the load on a dependency from one tenant.
     pub lane_concurrency: usize,
@@ -31,6 +33,8 @@ pub struct Options {
     pub presence: Presence,
     /// How much each loop takes in one step.
     pub steps: Steps,
+    /// The guards of every lane.
+    pub guards: guards::Settings,
 }
 
 /// What a heartbeat contains about this process, for people to read.
@@ -101,6 +105,7 @@ impl Default for Options {
             beat_every: Duration::from_secs(5),
             presence: Presence::default(),
             steps: Steps::default(),
+            guards: guards::Settings::default(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Schedule {
 struct LaneSchedule {
     due: [Option<Timestamp>; Class::ALL.len()],
     position: Position,
+    /// Whether a guard holds the lane's retries back: the lane is due when its first attempts are.
+    holds_retries: bool,
 }
 
 /// Where a lane is in the schedule.
@@ -64,9 +66,18 @@ impl Schedule {
         self.lanes[lane].due[class as usize]
     }
 
-    /// When the lane's first task of any class is due.
+    /// When the lane's first task is due that no guard holds back.
     pub(crate) fn first_due(&self, lane: LaneId) -> Option<Timestamp> {
-        self.lanes[lane].due.into_iter().flatten().min()
+        let LaneSchedule { due, holds_retries, .. } = &self.lanes[lane];
+        match holds_retries {
+            true => due[Class::First as usize],
+            false => due.iter().flatten().min().copied(),
+        }
+    }
+
+    /// Holds the lane's retries back, or releases them. The lane must be placed again afterwards.
+    pub(crate) fn hold_retries(&mut self, lane: LaneId, holds_retries: bool) {
+        self.lanes[lane].holds_retries = holds_retries;
     }
 
     /// Discards the due times of every lane, except those that a claim in progress will return.
@@ -156,7 +167,8 @@ impl Schedule {
 
     /// Whether no due time of this lane is known, and no claim for it is in progress.
     pub(crate) fn is_idle(&self, lane: LaneId) -> bool {
-        self.first_due(lane).is_none() && self.lanes[lane].position == Position::Aside
+        let LaneSchedule { due, position, .. } = &self.lanes[lane];
+        due.iter().all(Option::is_none) && *position == Position::Aside
     }
 
     fn leave(&mut self, lane: LaneId) {

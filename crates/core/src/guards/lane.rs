@@ -252,6 +252,11 @@ impl LaneGuards {
         self.is_paused = is_paused;
     }
 
+    /// Whether the lane is paused.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     /// Opens the breaker by hand, until a time or until it is closed by hand.
     pub fn open_breaker(&mut self, until: Option<Timestamp>, now: Timestamp) -> Option<Change> {
         let change = self.breaker.as_mut()?.open_by_hand(until, now);

@@ -6,6 +6,7 @@
 //! | `budget` | may one more *retry* be sent? |
 //! | `breaker` | may *anything* be sent, or does the dependency keep failing? |
 //! | `concurrency` | how many attempts may be in flight? |
+//! | `controls` | what have operators set for the lane? |
 //! | `floor` | how many retries do all lanes of one origin have together while they fail? |
 //! | `health` | what does one outcome say about the dependency? |
 //! | `recent` | do the latest outcomes show a healthy dependency? |
@@ -18,6 +19,7 @@
 pub mod breaker;
 pub mod budget;
 pub mod concurrency;
+mod controls;
 mod floor;
 pub mod health;
 mod lane;
@@ -28,6 +30,7 @@ mod window;
 pub use breaker::Breaker;
 pub use budget::Budget;
 pub use concurrency::Concurrency;
+pub use controls::{Controls, HeldOpen, Limits, Note};
 pub use floor::SharedFloor;
 pub use health::Health;
 pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};

@@ -3,6 +3,7 @@
 //! Lines have fields, and never a body, a token or a secret. Events of every task that are no failures are at the level
 //! `debug`.
 
+use redrive_core::guards::breaker::Change;
 use redrive_core::{Attempt, Reason, Task};
 
 use super::{EndedBy, Event, Report, Sink};
@@ -40,6 +41,16 @@ impl Sink for Log {
                 if let Some(times) = times {
                     tracing::warn!(times, %error, "stored bodies cannot be read: their tasks wait, and nothing is sent");
                 }
+            }
+            Event::Breaker(lane, Change::Opened { until, why }) => tracing::warn!(
+                tenant = %lane.tenant,
+                dependency = %lane.dependency,
+                reason = why.as_str(),
+                until_ms = until.as_millis(),
+                "circuit breaker opened: nothing is sent to the dependency until then"
+            ),
+            Event::Breaker(lane, Change::Closed) => {
+                tracing::info!(tenant = %lane.tenant, dependency = %lane.dependency, "circuit breaker closed");
             }
             Event::Report(report) => log_report(report),
             // `Vitals` logs a loop that failed, together with the threads of stores.

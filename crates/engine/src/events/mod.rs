@@ -12,6 +12,7 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::guards::{Held, breaker};
 use redrive_core::{Attempt, Lane, Status, Task, TaskId, Timestamp};
 use redrive_store::{ClaimedTask, Settlement};
 
@@ -41,6 +42,8 @@ pub enum Event<'a> {
     TakenOver(&'a Task),
     /// A lane with due work gets no slot.
     HeldBack(&'a Lane, HoldReason),
+    /// The circuit breaker of a lane opened or closed.
+    Breaker(&'a Lane, breaker::Change),
     /// A task ended in this status. If an attempt ended it, the task is as it was before.
     Ended(&'a Task, Status, EndedBy),
     /// A task ended as a dead letter: this is its alert. It may be raised more than once.
@@ -82,6 +85,22 @@ pub enum HoldReason {
     Memory,
     /// The lane is slow, and slow lanes start their attempts at a limited rate.
     StartRate,
+    /// The circuit breaker is open, or its probes are under way.
+    Breaker,
+    /// The retry budget is spent: the lane's retries wait.
+    Budget,
+    /// An operator paused the lane.
+    Pause,
+}
+
+impl From<Held> for HoldReason {
+    fn from(held: Held) -> Self {
+        match held {
+            Held::Breaker(_) => HoldReason::Breaker,
+            Held::Budget(_) => HoldReason::Budget,
+            Held::Pause => HoldReason::Pause,
+        }
+    }
 }
 
 impl From<NoSlot> for HoldReason {

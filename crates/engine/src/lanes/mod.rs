@@ -8,26 +8,32 @@
 //! | --- | --- |
 //! | `mod` | what the claimer, the submits and the attempts call |
 //! | `state` | the lanes under the lock, and the placement of each after a change |
+//! | `guards` | budget, breaker, concurrency limit and pause of each lane |
 //! | `names` | numbers for lanes and tenants; forgets the lanes that were idle for longest |
 //! | `reservation` | what a claimed task holds of its lane's capacity until it is settled |
 
+mod guards;
 mod names;
 mod reservation;
 mod state;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redrive_core::guards::Snapshot;
 use redrive_core::{Body, Class, Lane, Request, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
 
+pub(crate) use guards::{KeptState, Origin};
 pub(crate) use reservation::Reservation;
 pub(crate) use state::Turns;
 
 use crate::clock::Clock;
+use crate::entropy::Entropy;
 use crate::events::{Event, Events};
 use crate::options::Options;
 use crate::slots::Room;
@@ -43,6 +49,8 @@ pub(crate) struct Lanes {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     events: Events,
+    /// Whether guards changed whose states are to be kept by the store.
+    has_changed_guards: AtomicBool,
     /// Notified when a lane may be ready to claim.
     changed: Notify,
 }
@@ -73,8 +81,19 @@ fn is_sooner<T: Ord>(one: Option<T>, other: Option<T>) -> bool {
 }
 
 impl Lanes {
-    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>, events: Events) -> Arc<Self> {
-        Arc::new(Lanes { state: Mutex::new(State::new(options)), clock, events, changed: Notify::new() })
+    pub(crate) fn new(
+        options: &Options,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        events: Events,
+    ) -> Arc<Self> {
+        Arc::new(Lanes {
+            state: Mutex::new(State::new(options, entropy)),
+            clock,
+            events,
+            has_changed_guards: AtomicBool::new(false),
+            changed: Notify::new(),
+        })
     }
 
     /// Reserves room for a new task that is due now, if its lane has room and no older task waits for it. `is_last`:
@@ -85,7 +104,8 @@ impl Lanes {
             let id = state.id(lane);
             let first = state.schedule.due(id, Class::First);
             let overtakes = first.is_some_and(|due| now.wall.since(due) > FRESH);
-            let room = match overtakes || state.is_full() {
+            // A lane that probes its dependency sends the tasks that have been due for longest.
+            let room = match overtakes || state.is_full() || state.is_guard_closed(id, now) {
                 true => None,
                 false => state.reserve(id, is_last, now),
             };
@@ -95,7 +115,7 @@ impl Lanes {
                 return None;
             };
             state.slots.keep_bytes(id, bytes);
-            Some(Reservation::new(self, id, room, bytes))
+            Some(Reservation::new(self, id, room, bytes, false))
         })
     }
 
@@ -159,7 +179,9 @@ impl Lanes {
                     let slots = usize::from(number < used.slots);
                     let bytes = bytes(&task.request);
                     state.slots.keep_bytes(id, bytes);
-                    reserved.push((task, Reservation::new(self, id, Room { slots, ahead: 1 - slots }, bytes)));
+                    let room_of_one = Room { slots, ahead: 1 - slots };
+                    let is_retry = room.class == Class::Retry;
+                    reserved.push((task, Reservation::new(self, id, room_of_one, bytes, is_retry)));
                 }
             }
             turns.lanes.iter().for_each(|lane| state.place(*lane, now));
@@ -194,19 +216,43 @@ impl Lanes {
         self.lock().estimate(lane, elapsed)
     }
 
+    /// The states of the guards that changed since the last call, to be kept by the store.
+    pub(crate) fn take_changed_guards(&self) -> Vec<KeptState> {
+        if !self.has_changed_guards.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        self.with(|state, now| state.take_changed_guards(now))
+    }
+
+    /// Restores the guards of a lane from what the store kept.
+    pub(crate) fn restore_guards(&self, lane: &Lane, snapshot: Snapshot) {
+        self.with(|state, now| {
+            let id = state.id(lane);
+            state.restore_guards(id, snapshot, now);
+        });
+    }
+
     /// Changes the lanes, and wakes the claimer if it has to look sooner than before.
     fn with<R>(&self, change: impl FnOnce(&mut State, Now) -> R) -> R {
         let now = Now { wall: self.clock.now(), elapsed: self.clock.elapsed() };
         let mut state = self.lock();
         let before = state.next_look();
         state.slots.advance(now.elapsed);
+        state.wake_guarded(now);
         let result = change(&mut state, now);
         state.place_served(now);
         let rings = state.next_look().is_sooner_than(before);
         let held_back = std::mem::take(&mut state.held_back);
+        let breakers = std::mem::take(&mut state.guards.breakers);
+        if state.guards.has_changed() {
+            self.has_changed_guards.store(true, Ordering::Release);
+        }
         drop(state);
         for (lane, reason) in &held_back {
             self.events.emit(Event::HeldBack(lane, *reason));
+        }
+        for (lane, change) in &breakers {
+            self.events.emit(Event::Breaker(lane, *change));
         }
         if rings {
             self.changed.notify_one();

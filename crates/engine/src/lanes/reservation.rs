@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::Class;
+use redrive_core::guards::concurrency::Signal;
+use redrive_core::guards::{Held, Outcome, Permit};
 use tokio::sync::oneshot;
 
-use super::Lanes;
+use super::{Lanes, Origin};
 use crate::admission::pace::AttemptEnd;
 use crate::schedule::LaneId;
 use crate::slots::{Number, Room};
@@ -16,6 +19,12 @@ pub(crate) struct Reservation {
     lane: LaneId,
     hold: Hold,
     bytes: usize,
+    /// Whether the lane's budget holds a retry for this task.
+    has_reserved_retry: bool,
+    /// What the lane's guards permitted: an attempt on the wire.
+    permit: Option<Permit>,
+    /// Where a retry goes.
+    origin: Option<Origin>,
 }
 
 /// What a reservation holds.
@@ -34,10 +43,11 @@ enum Hold {
 }
 
 impl Reservation {
-    /// A reservation for one task with this room, which was taken, and a body of this size.
-    pub(super) fn new(lanes: &Arc<Lanes>, lane: LaneId, room: Room, bytes: usize) -> Self {
+    /// A reservation for one task with this room, which was taken, and a body of this size. `has_reserved_retry`: the
+    /// lane's budget holds a retry for it.
+    pub(super) fn new(lanes: &Arc<Lanes>, lane: LaneId, room: Room, bytes: usize, has_reserved_retry: bool) -> Self {
         let hold = if room.slots > 0 { Hold::Slot } else { Hold::Ahead };
-        Reservation { lanes: lanes.clone(), lane, hold, bytes }
+        Reservation { lanes: lanes.clone(), lane, hold, bytes, has_reserved_retry, permit: None, origin: None }
     }
 
     /// Whether the task holds a slot: its attempt may be sent.
@@ -75,36 +85,63 @@ impl Reservation {
         }
     }
 
-    /// Notes that the attempt goes on the wire.
-    pub(crate) fn begin(&mut self) {
-        if matches!(self.hold, Hold::Slot) {
-            self.hold = Hold::Wire(self.lanes.with(|state, now| state.slots.begin(self.lane, now.elapsed)));
+    /// Asks the lane's guards for the last time, and notes that the attempt goes on the wire. `origin` is where a retry
+    /// goes.
+    pub(crate) fn begin(&mut self, class: Class, origin: Option<Origin>) -> Result<(), Held> {
+        if !matches!(self.hold, Hold::Slot) {
+            return Ok(());
         }
+        let lane = self.lane;
+        let has_reserved_retry = std::mem::take(&mut self.has_reserved_retry);
+        let (permit, number) = self.lanes.with(|state, now| {
+            match (class, has_reserved_retry) {
+                (Class::Retry, false) => state.reserve_retries(lane, 1),
+                (Class::First, true) => state.release_retries(lane, 1),
+                _ => {}
+            }
+            let permit = state.begin_guarded(lane, class, origin.as_ref(), now)?;
+            Ok((permit, state.slots.begin(lane, now.elapsed)))
+        })?;
+        self.hold = Hold::Wire(number);
+        (self.permit, self.origin) = (Some(permit), origin);
+        Ok(())
     }
 
     /// Notes that the attempt has ended: the slot is free while its result is stored. `call` is the latency of the
-    /// dependency, if the attempt measured it.
-    pub(crate) fn end(&mut self, end: AttemptEnd, call: Option<Duration>) {
+    /// dependency, if the attempt measured it; `outcome` is for the guards.
+    pub(crate) fn end(&mut self, end: AttemptEnd, call: Option<Duration>, outcome: Outcome) {
         let Hold::Wire(number) = self.hold else { return self.give_back() };
         self.hold = Hold::Ended;
+        let permit = self.permit.take();
         self.lanes.with(|state, now| {
             if let Some(took) = call {
                 state.record_call(self.lane, took, now.elapsed);
+            }
+            if let Some(permit) = permit {
+                state.end_guarded(self.lane, permit, outcome, self.origin.as_ref(), now);
             }
             state.slots.end(self.lane, number, end, now.elapsed);
             state.ended();
         });
     }
 
-    /// Gives back the slot or the wait for one; the task's memory still counts.
+    /// Gives back the slot or the wait for one, and the guards' permit: nothing was sent. The task's memory still counts.
     pub(crate) fn give_back(&mut self) {
         let one = |slots, ahead| Room { slots, ahead };
         let lane = self.lane;
         if matches!(self.hold, Hold::Ended) {
             return;
         }
+        let permit = self.permit.take();
+        let has_reserved_retry = std::mem::take(&mut self.has_reserved_retry);
         self.lanes.with(|state, now| {
             state.ended();
+            if let Some(permit) = permit {
+                state.withdraw_guarded(lane, permit, self.origin.as_ref(), now);
+            }
+            if has_reserved_retry {
+                state.release_retries(lane, 1);
+            }
             match std::mem::replace(&mut self.hold, Hold::Ended) {
                 Hold::Ended => {}
                 Hold::Wire(number) => state.slots.abandon(lane, number, now.elapsed),
@@ -122,6 +159,13 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            // The attempt broke off: what was sent is not known, so it stays charged.
+            let nothing = Outcome { health: None, signal: Signal::Neutral, took: Duration::ZERO, retry_after: None };
+            self.lanes.with(|state, now| {
+                state.end_guarded(self.lane, permit, nothing, self.origin.as_ref(), now);
+            });
+        }
         if !matches!(self.hold, Hold::Ended) {
             self.give_back();
         }

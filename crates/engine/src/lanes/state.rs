@@ -1,14 +1,18 @@
 //! The lanes under the lock: the schedule, the slots, and the placement of a lane after a change.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::guards;
 use redrive_core::latency::ESTIMATE_FOR;
 use redrive_core::{Class, Lane, Latency, Timestamp};
 use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
 
 use super::NextLook;
+use super::guards::{GuardStates, GuardedLane};
 use super::names::Names;
 use crate::admission::horizon::Horizon;
+use crate::entropy::Entropy;
 use crate::events::HoldReason;
 use crate::options::{Options, Steps};
 use crate::schedule::{LaneId, Schedule};
@@ -27,13 +31,14 @@ pub(super) struct Now {
     pub(super) elapsed: Duration,
 }
 
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) names: Names,
     pub(super) schedule: Schedule,
     pub(super) slots: Slots,
     pub(super) horizon: Horizon,
-    lanes: Vec<LaneState>,
+    pub(super) guards: GuardStates,
+    pub(super) lanes: Vec<LaneState>,
+    pub(super) entropy: Arc<dyn Entropy>,
     /// Tasks whose attempts have ended and that are not settled yet.
     unsettled: usize,
     most_in_flight: usize,
@@ -43,7 +48,8 @@ pub(super) struct State {
 }
 
 #[derive(Debug, Clone)]
-struct LaneState {
+pub(super) struct LaneState {
+    pub(super) guarded: GuardedLane,
     /// Why the lane got no slot when it was last placed, if it got none.
     held_back: Option<HoldReason>,
     /// The latency of its calls, to decide whether one more fits before a deadline.
@@ -69,7 +75,7 @@ impl Turns {
 }
 
 impl State {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &Options, entropy: Arc<dyn Entropy>) -> Self {
         let bounds = Bounds {
             slots: options.max_in_flight,
             slots_per_lane: options.lane_concurrency,
@@ -81,7 +87,9 @@ impl State {
             schedule: Schedule::default(),
             slots: Slots::new(bounds),
             horizon: Horizon::default(),
+            guards: GuardStates::new(guards_of(options)),
             lanes: Vec::new(),
+            entropy,
             unsettled: 0,
             most_in_flight: options.max_in_flight,
             steps: options.steps.clone(),
@@ -96,6 +104,7 @@ impl State {
         }
         let new = self.names.add(lane);
         let fresh = LaneState {
+            guarded: GuardedLane::default(),
             held_back: None,
             calls: Latency::default(),
             called_at: Duration::ZERO,
@@ -113,22 +122,25 @@ impl State {
 
     /// Places a lane after a change: waiting by time, queued for its turn, or set aside.
     pub(super) fn place(&mut self, lane: LaneId, now: Now) {
+        let retries = self.apply_guards(lane, now);
+        self.watch_budget(lane, retries, now);
+        let guard = self.guard_hold(lane, now.wall);
         let Some(due) = self.schedule.first_due(lane) else {
-            self.note_held(lane, None);
+            self.note_held(lane, guard);
             self.schedule.set_aside(lane);
             self.slots.unreserve(lane, now.elapsed);
-            self.rest(lane);
+            self.rest(lane, now);
             return;
         };
         // The same limit as in `next_look`, otherwise the claimer would be woken at once, again and again.
         if now.wall < due.before(self.horizon.lead()) {
-            self.note_held(lane, None);
+            self.note_held(lane, guard);
             self.slots.unreserve(lane, now.elapsed);
             self.schedule.wait(lane);
             return;
         }
         let (room, held) = self.room(lane, now);
-        self.note_held(lane, held.filter(|_| room.is_none()).map(HoldReason::from));
+        self.note_held(lane, guard.or(held.filter(|_| room.is_none()).map(HoldReason::from)));
         match room.is_none() {
             false => self.schedule.queue(lane),
             true => {
@@ -170,15 +182,21 @@ impl State {
         let mut asked = 0;
         while turns.rooms.len() < self.steps.lanes_per_claim && asked < self.steps.claim && !self.is_full() {
             let Some(lane) = self.schedule.next(due_by) else { break };
+            let retries = self.apply_guards(lane, now);
             let room = self.ask(lane, now);
-            if room.is_none() {
-                // New tasks took the room. Placed below: a lane that is not due yet would be returned here again.
+            let split = if room.is_none() { Vec::new() } else { self.split(lane, room, retries, due_by, now) };
+            if split.is_empty() {
+                // New tasks took the room, or a guard closed the lane. Placed below: a lane that is not due yet would be
+                // returned here again.
                 without_room.push(lane);
                 continue;
             }
-            for (class, room) in self.split(lane, room, due_by) {
+            for (class, room) in split {
                 let Some(name) = self.names.lane(lane).cloned() else { continue };
                 self.slots.take(lane, room, now.elapsed);
+                if class == Class::Retry {
+                    self.reserve_retries(lane, room.slots + room.ahead);
+                }
                 asked += room.slots + room.ahead;
                 self.schedule.claiming(lane, class);
                 turns.rooms.push(LaneRoom { lane: name, class, slots: room.slots, ahead: room.ahead });
@@ -208,6 +226,10 @@ impl State {
         let unused = Room { slots: asked.slots - used.slots, ahead: asked.ahead.saturating_sub(used.ahead) };
         let unasked = Room { slots: 0, ahead: used.ahead.saturating_sub(asked.ahead) };
         self.slots.take(lane, unasked, now.elapsed);
+        if asked.class == Class::Retry {
+            self.reserve_retries(lane, unasked.ahead);
+            self.release_retries(lane, unused.slots + unused.ahead);
+        }
         let state = &mut self.lanes[lane];
         let wanted = asked.slots + asked.ahead;
         let next = if claimed >= wanted { state.ask * 2 } else { (claimed * 4).max(state.ask - state.ask / 8) };
@@ -244,7 +266,8 @@ impl State {
             () if self.schedule.has_ready() => NextLook::Now,
             () => {
                 let due = self.schedule.next_time().map(|due| due.before(self.horizon.lead()));
-                NextLook::At(due, self.slots.next_change())
+                let changes = [self.slots.next_change(), self.guards.next_wake()];
+                NextLook::At(due, changes.into_iter().flatten().min())
             }
         }
     }
@@ -285,30 +308,42 @@ impl State {
     }
 
     /// Splits room between the classes that have due work: in halves, the larger one for the class that was due first.
-    fn split(&self, lane: LaneId, room: Room, due_by: Timestamp) -> Vec<(Class, Room)> {
+    /// Retries get no more than `retries`, and what they leave is for first attempts. A lane that probes its dependency
+    /// takes what has been due for longest.
+    fn split(&self, lane: LaneId, room: Room, retries: u32, due_by: Timestamp, now: Now) -> Vec<(Class, Room)> {
+        let retries = usize::try_from(retries).unwrap_or(usize::MAX);
         let due = |class| self.schedule.due(lane, class).filter(|due| *due <= due_by);
-        let (first, second) = match (due(Class::First), due(Class::Retry)) {
-            (Some(first), Some(retry)) if retry < first => (Class::Retry, Some(Class::First)),
-            (Some(_), Some(_)) => (Class::First, Some(Class::Retry)),
-            (_, None) => (Class::First, None),
-            (None, _) => (Class::Retry, None),
+        let retry = due(Class::Retry).filter(|_| retries > 0);
+        let (first, is_both) = match (due(Class::First), retry) {
+            (Some(first), Some(retry)) => (if retry < first { Class::Retry } else { Class::First }, true),
+            (Some(_), None) => (Class::First, false),
+            (None, Some(_)) => (Class::Retry, false),
+            (None, None) => return Vec::new(),
         };
-        let Some(second) = second else { return vec![(first, room)] };
-        let smaller = Room { slots: room.slots / 2, ahead: room.ahead / 2 };
-        let larger = Room { slots: room.slots - smaller.slots, ahead: room.ahead - smaller.ahead };
-        let both = [(first, larger), (second, smaller)];
-        both.into_iter().filter(|(_, room)| !room.is_none()).collect()
+        let parts = match (first, is_both && !self.is_guard_closed(lane, now)) {
+            (Class::First, false) => [(Class::First, room), (Class::Retry, Room::default())],
+            (Class::Retry, false) => [(Class::Retry, room.at_most(retries)), (Class::First, Room::default())],
+            (first, true) => {
+                let half = Room { slots: room.slots / 2, ahead: room.ahead / 2 };
+                let of_retries = if first == Class::Retry { room.without(half) } else { half }.at_most(retries);
+                let both = [(Class::First, room.without(of_retries)), (Class::Retry, of_retries)];
+                if first == Class::First { both } else { [both[1], both[0]] }
+            }
+        };
+        parts.into_iter().filter(|(_, room)| !room.is_none()).collect()
     }
 
     /// Remembers a lane without work for a while; the oldest are forgotten.
-    fn rest(&mut self, lane: LaneId) {
-        if !self.is_idle(lane) {
+    fn rest(&mut self, lane: LaneId, now: Now) {
+        if !self.is_idle(lane) || !self.can_forget_guards(lane, now) {
             return;
         }
         if let Some(oldest) = self.names.remember(lane)
             && self.is_idle(oldest)
+            && self.can_forget_guards(oldest, now)
         {
             self.slots.remove(oldest);
+            self.forget_guards(oldest);
             self.names.forget(oldest);
         }
     }
@@ -323,4 +358,12 @@ pub(super) fn left(lanes: &[LaneDue], at: usize, room: &LaneRoom) -> Option<Time
     let is_of = |left: &&LaneDue| left.lane == room.lane && left.class == room.class;
     let left = lanes.get(at).filter(is_of).or_else(|| lanes.iter().find(is_of));
     left.and_then(|left| left.next_due)
+}
+
+/// The settings of the guards: a lane never has more attempts in flight than the engine allows for one.
+fn guards_of(options: &Options) -> guards::Settings {
+    let most = u32::try_from(options.lane_concurrency).unwrap_or(u32::MAX);
+    let mut settings = options.guards;
+    settings.concurrency.most = settings.concurrency.most.min(most);
+    settings
 }

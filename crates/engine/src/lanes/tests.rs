@@ -4,6 +4,8 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
+use redrive_core::guards::concurrency::Signal;
+use redrive_core::guards::{Health, Outcome};
 use redrive_core::{Dependency, IdempotencyKey, PolicyId, Status, Task, TaskId, TenantId, task};
 use redrive_store::{LaneDue, LaneRoom, Lease, Token};
 
@@ -11,6 +13,7 @@ use super::names::REMEMBERED;
 use super::*;
 use crate::admission::pace::AttemptEnd;
 use crate::clock::Sleep;
+use crate::entropy::Entropy;
 use crate::events::{HoldReason, Sink};
 
 /// A clock that advances only when the test sets it.
@@ -49,6 +52,15 @@ impl Sink for HeldBack {
     }
 }
 
+/// Draws nothing but the middle.
+struct Middle;
+
+impl Entropy for Middle {
+    fn bits(&self) -> u64 {
+        1 << 63
+    }
+}
+
 const LEASE: LeaseTerms = LeaseTerms { margin: Duration::from_secs(15) };
 
 impl World {
@@ -57,7 +69,7 @@ impl World {
         let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
         let held_back = Arc::<HeldBack>::default();
         let events = Events::new(vec![held_back.clone()]);
-        World { lanes: Lanes::new(&options, clock.clone(), events), clock, held_back }
+        World { lanes: Lanes::new(&options, clock.clone(), Arc::new(Middle), events), clock, held_back }
     }
 
     fn set(&self, millis: u64) {
@@ -72,7 +84,7 @@ impl World {
     fn begin(&self, name: &str) -> Reservation {
         let mut reservation = self.reserve(name).unwrap();
         assert!(is_ready(pin!(reservation.slot())));
-        reservation.begin();
+        reservation.begin(Class::First, None).unwrap();
         reservation
     }
 
@@ -84,7 +96,7 @@ impl World {
     fn learn(&self, name: &str, attempts: usize) {
         for _ in 0..attempts {
             let mut reservation = self.begin(name);
-            reservation.end(AttemptEnd::Answered, None);
+            reservation.end(AttemptEnd::Answered, None, well());
         }
     }
 
@@ -113,6 +125,12 @@ impl World {
     fn held(&self) -> usize {
         self.lanes.lock().slots.held()
     }
+}
+
+/// The outcome of an attempt that went well.
+fn well() -> Outcome {
+    let signal = Signal::Answered;
+    Outcome { health: Some(Health::Well), signal, took: Duration::from_millis(1), retry_after: None }
 }
 
 fn is_ready(future: Pin<&mut impl Future<Output = ()>>) -> bool {
@@ -187,7 +205,7 @@ fn a_fast_lane_claims_ahead_and_hands_its_slots_on_in_order() {
         assert!(!is_ready(waits.as_mut()));
         let mut later = pin!(third.slot());
         assert!(!is_ready(later.as_mut()));
-        first.end(AttemptEnd::Answered, None);
+        first.end(AttemptEnd::Answered, None, well());
         assert!(!is_ready(later.as_mut()), "it is not its turn");
         assert!(is_ready(waits.as_mut()));
     }
@@ -280,10 +298,10 @@ fn a_lane_asks_for_more_while_it_finds_all_that_it_asks_for() {
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
     let world = World::new(1, 1_000);
     let mut reservation = world.reserve("a").unwrap();
-    reservation.begin();
+    reservation.begin(Class::First, None).unwrap();
     world.due("a", Class::First, 0);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    reservation.end(AttemptEnd::Answered, None);
+    reservation.end(AttemptEnd::Answered, None, well());
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::Now, 1));
 }
 
@@ -297,7 +315,7 @@ fn a_lane_whose_next_task_is_its_last_attempt_waits_for_a_slot() {
     assert_eq!((rooms[0].2, rooms[0].3 > 0), (0, true), "room ahead only");
     assert!(world.claimed(&turns, &[0], Some(0)).is_empty(), "the store found nothing that may go ahead");
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    reservation.end(AttemptEnd::Answered, None);
+    reservation.end(AttemptEnd::Answered, None, well());
     assert_eq!(world.turns().1[0].2, 1);
 }
 
@@ -359,8 +377,8 @@ fn an_estimate_is_forgotten_after_half_a_minute_without_a_call() {
     let world = World::new(1, 10);
     let call = |took| {
         let mut reservation = world.reserve("a").unwrap();
-        reservation.begin();
-        reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)));
+        reservation.begin(Class::First, None).unwrap();
+        reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)), well());
     };
     call(20);
     world.set(30_000);
@@ -395,7 +413,7 @@ fn room_given_back_rings_when_work_waits_for_it() {
 fn large_bodies_in_memory_hold_claims_back() {
     let clock = Arc::<Stopped>::default();
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
-    let lanes = Lanes::new(&options, clock, Events::new(Vec::new()));
+    let lanes = Lanes::new(&options, clock, Arc::new(Middle), Events::new(Vec::new()));
     let large = request(1024 * 1024);
     let reservations: Vec<Reservation> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();

@@ -33,6 +33,8 @@ pub(super) struct LaneSlots {
     pub(super) next_start: Duration,
     /// When it is looked at again, if it waits for its next start.
     pub(super) paced_until: Option<Duration>,
+    /// The most slots that its guards allow.
+    pub(super) guard_limit: usize,
 }
 
 impl LaneSlots {
@@ -53,6 +55,7 @@ impl LaneSlots {
             most_held: 0,
             next_start: Duration::ZERO,
             paced_until: None,
+            guard_limit: usize::MAX,
         }
     }
 }

@@ -32,7 +32,8 @@ impl Slots {
     pub(super) fn more_slots(&self, lane: LaneId, now: Duration) -> Result<usize, NoSlot> {
         let entry = &self.lanes[lane];
         let held = &self.tenants[entry.tenant].slots;
-        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).saturating_sub(entry.held);
+        let limit = self.bounds.slots_per_lane.min(entry.pace.earned(now)).min(entry.guard_limit);
+        let limit = limit.saturating_sub(entry.held);
         let stuck = held[Pool::Unknown as usize] + held[Pool::Slow as usize];
         let free = self.slots.free(entry.pool, stuck);
         let of_pool = share(entry.held, free, 1);

@@ -84,6 +84,17 @@ impl Room {
     pub(crate) fn is_none(self) -> bool {
         self.slots + self.ahead == 0
     }
+
+    /// This room, cut down to so many tasks; those with a slot stay.
+    pub(crate) fn at_most(self, tasks: usize) -> Room {
+        let slots = self.slots.min(tasks);
+        Room { slots, ahead: self.ahead.min(tasks - slots) }
+    }
+
+    /// What is left of this room without a part of it.
+    pub(crate) fn without(self, part: Room) -> Room {
+        Room { slots: self.slots - part.slots, ahead: self.ahead - part.ahead }
+    }
 }
 
 /// All slots, and the lanes that hold them or wait for them. Times are elapsed time, which never jumps.
@@ -223,6 +234,11 @@ impl Slots {
             self.release(lane, 1, now);
         }
         may_be_ahead
+    }
+
+    /// Sets the most slots that the lane's guards allow.
+    pub(crate) fn set_guard_limit(&mut self, lane: LaneId, limit: usize) {
+        self.lanes[lane].guard_limit = limit;
     }
 
     /// Gives back what is reserved for a claim that will not be made.

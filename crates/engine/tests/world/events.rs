@@ -32,6 +32,7 @@ impl Sink for RecordedEvents {
             Event::LeaseLost(task) => format!("lease lost {}", task.idempotency_key),
             Event::TakenOver(task) => format!("taken over {}", task.idempotency_key),
             Event::HeldBack(lane, reason) => format!("held back {}: {reason:?}", lane.dependency),
+            Event::Breaker(lane, change) => format!("breaker of {}: {change:?}", lane.dependency),
             Event::Ended(task, status, by) => format!("ended {} {} by {by:?}", task.idempotency_key, status.as_str()),
             Event::DeadLetter(task) => format!("dead letter {}", task.idempotency_key),
             Event::PolicyUnavailable(task, _) => format!("policy unavailable {}", task.idempotency_key),

@@ -169,7 +169,9 @@ fn guards_that_hold_nothing_back_are_neither_kept_nor_remembered() {
 #[test]
 fn a_snapshot_reads_the_same_after_a_round_trip_and_tolerates_fields_that_are_missing() {
     let mut guards = LaneGuards::new(Settings::default());
-    (0..12).for_each(|now| drop(attempt(&mut guards, Class::Retry, Health::Failing, now * SECOND)));
+    for now in 0..12 {
+        attempt(&mut guards, Class::Retry, Health::Failing, now * SECOND);
+    }
     guards.reserve(2);
     let snapshot = guards.snapshot(at(12_000)).unwrap();
     let text = serde_json::to_string(&snapshot).unwrap();

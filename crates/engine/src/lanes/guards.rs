@@ -1,0 +1,320 @@
+//! The guards of each lane, under the lanes' lock: what they allow is applied to the schedule and the slots.
+//!
+//! A guard that holds a whole lane back sets its limit of slots to zero: nothing of it is claimed, and it costs nothing.
+//! A spent budget hides only the lane's retries from the schedule; first attempts go on. A lane that is held back until a
+//! time is looked at again then, by elapsed time, which never jumps.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use redrive_core::guards::breaker::{Change, State as BreakerState};
+use redrive_core::guards::{self, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
+use redrive_core::{Class, Lane, Timestamp};
+
+use super::state::{Now, State};
+use crate::events::HoldReason;
+use crate::schedule::LaneId;
+
+/// A lane without work whose guards still count something is looked at again after this time: the budget's window.
+const LOOK_AGAIN: Duration = Duration::from_secs(31);
+/// From this many origins on, those without a recent retry are forgotten.
+const MANY_ORIGINS: usize = 1_024;
+/// Retries wait for the budget unless it has this many left: a lane with less takes turns with its own backlog.
+const PLENTY: u32 = 8;
+
+/// What all lanes' guards share.
+#[derive(Debug)]
+pub(super) struct GuardStates {
+    pub(super) settings: guards::Settings,
+    /// One floor for each tenant and origin. Looked up, never iterated in order.
+    floors: HashMap<Origin, SharedFloor>,
+    /// Lanes that are looked at again at this elapsed time.
+    wakes: BTreeSet<(Duration, LaneId)>,
+    /// Lanes whose guards changed since their states were last taken to be kept.
+    changed: BTreeSet<LaneId>,
+    /// Changes of breakers since events were last emitted.
+    pub(super) breakers: Vec<(Lane, Change)>,
+}
+
+/// A tenant and the origin that it calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Origin {
+    tenant: Box<str>,
+    origin: Box<str>,
+}
+
+impl Origin {
+    /// The origin of this URL, called by this lane's tenant.
+    pub(crate) fn new(lane: &Lane, url: &str) -> Self {
+        let authority = url.find("://").map_or(0, |at| at + 3);
+        let length = url[authority..].find(['/', '?', '#']).unwrap_or(url.len() - authority);
+        // What stands before '@' is a user's name, which does not choose the server.
+        let host = url[authority..authority + length].rsplit('@').next().unwrap_or_default();
+        let origin = format!("{}{host}", &url[..authority]).to_ascii_lowercase();
+        Origin { tenant: lane.tenant.as_str().into(), origin: origin.into() }
+    }
+}
+
+/// One lane's guards.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GuardedLane {
+    /// Nothing before the lane's first attempt.
+    pub(super) guards: Option<Box<LaneGuards>>,
+    /// The origin of its latest retry.
+    origin: Option<Origin>,
+    wakes_at: Option<Duration>,
+    /// Why it, or its retries, were held back when it was last placed.
+    pub(super) held: Option<Held>,
+    pub(super) held_retries: Option<Held>,
+    /// Whether the store keeps a state of its guards.
+    is_kept: bool,
+}
+
+/// The state of a lane's guards, to be kept by the store; `None` removes it.
+pub(crate) type KeptState = (Lane, Option<Snapshot>);
+
+impl GuardStates {
+    pub(super) fn new(settings: guards::Settings) -> Self {
+        GuardStates {
+            settings,
+            floors: HashMap::new(),
+            wakes: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            breakers: Vec::new(),
+        }
+    }
+
+    /// Whether guards changed since their states were last taken.
+    pub(super) fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// When the next lane is to be looked at again.
+    pub(super) fn next_wake(&self) -> Option<Duration> {
+        self.wakes.first().map(|(at, _)| *at)
+    }
+
+    fn floor(&mut self, origin: Option<&Origin>, now: Timestamp) -> Option<&mut SharedFloor> {
+        let (origin, budget) = (origin?, self.settings.budget.as_ref()?);
+        if !self.floors.contains_key(origin) && self.floors.len() >= MANY_ORIGINS {
+            self.floors.retain(|_, floor| !floor.is_unused(now));
+        }
+        Some(self.floors.entry(origin.clone()).or_insert_with(|| SharedFloor::new(budget)))
+    }
+}
+
+impl State {
+    /// Applies what the lane's guards allow now to its slots and to the schedule. Returns how many retries may be claimed.
+    pub(super) fn apply_guards(&mut self, lane: LaneId, now: Now) -> u32 {
+        let guarded = &mut self.lanes[lane].guarded;
+        let Some(guards) = &mut guarded.guards else { return u32::MAX };
+        let floor = self.guards.floor(guarded.origin.as_ref(), now.wall);
+        let room = guards.room(floor, now.wall);
+        guarded.held = room.held;
+        guarded.held_retries = room.held_retries;
+        self.slots.set_guard_limit(lane, usize::try_from(room.most_in_flight).unwrap_or(usize::MAX));
+        self.schedule.hold_retries(lane, matches!(room.held_retries, Some(Held::Budget(_))));
+        if let Some(Held::Breaker(until) | Held::Budget(until)) = room.held.or(room.held_retries) {
+            self.wake_at(lane, now.elapsed + until.since(now.wall));
+        }
+        room.retries
+    }
+
+    /// Notes whether due retries of the lane wait for its budget, which opens its breaker after a while.
+    pub(super) fn watch_budget(&mut self, lane: LaneId, retries: u32, now: Now) {
+        let is_due = self.schedule.due(lane, Class::Retry).is_some_and(|due| due <= now.wall);
+        let guarded = &mut self.lanes[lane].guarded;
+        let Some(guards) = &mut guarded.guards else { return };
+        let is_waiting = match guarded.held_retries {
+            Some(Held::Budget(_)) => is_due,
+            None if is_due && retries < PLENTY => return,
+            _ => false,
+        };
+        if let Some(change) = guards.retries_wait(is_waiting, now.wall, self.entropy.unit()) {
+            self.breaker_changed(lane, change);
+            self.apply_guards(lane, now);
+        }
+    }
+
+    /// Decides whether an attempt is sent now. `origin` is where a retry goes.
+    pub(super) fn begin_guarded(
+        &mut self,
+        lane: LaneId,
+        class: Class,
+        origin: Option<&Origin>,
+        now: Now,
+    ) -> Result<Permit, Held> {
+        let settings = self.guards.settings;
+        let guarded = &mut self.lanes[lane].guarded;
+        let guards = guarded.guards.get_or_insert_with(|| Box::new(LaneGuards::new(settings)));
+        if origin.is_some() && guarded.origin.as_ref() != origin {
+            guarded.origin = origin.cloned();
+        }
+        let floor = self.guards.floor(origin, now.wall);
+        let permit = guards.begin(class, floor, now.wall);
+        if class == Class::Retry {
+            self.guards.changed.insert(lane);
+        }
+        if permit.is_err() || self.lanes[lane].guarded.held_retries.is_some() {
+            self.place(lane, now);
+        }
+        permit
+    }
+
+    /// Records the outcome of an attempt.
+    pub(super) fn end_guarded(
+        &mut self,
+        lane: LaneId,
+        permit: Permit,
+        outcome: Outcome,
+        origin: Option<&Origin>,
+        now: Now,
+    ) {
+        let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
+        let floor = self.guards.floor(origin, now.wall);
+        let change = guards.end(permit, outcome, floor, now.wall, now.elapsed, self.entropy.unit());
+        let is_news = origin.is_some() || outcome.health != Some(guards::Health::Well);
+        if is_news || self.lanes[lane].guarded.is_kept {
+            self.guards.changed.insert(lane);
+        }
+        if let Some(change) = change {
+            self.breaker_changed(lane, change);
+        }
+        self.apply_guards(lane, now);
+    }
+
+    /// Returns the permit of an attempt of which nothing was sent.
+    pub(super) fn withdraw_guarded(&mut self, lane: LaneId, permit: Permit, origin: Option<&Origin>, now: Now) {
+        let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
+        guards.withdraw(permit, self.guards.floor(origin, now.wall));
+        self.apply_guards(lane, now);
+    }
+
+    /// Reserves retries of the lane for a claim.
+    pub(super) fn reserve_retries(&mut self, lane: LaneId, retries: usize) {
+        let settings = self.guards.settings;
+        let guards = self.lanes[lane].guarded.guards.get_or_insert_with(|| Box::new(LaneGuards::new(settings)));
+        guards.reserve(u32::try_from(retries).unwrap_or(u32::MAX));
+        self.guards.changed.insert(lane);
+    }
+
+    /// Gives reserved retries back.
+    pub(super) fn release_retries(&mut self, lane: LaneId, retries: usize) {
+        if let Some(guards) = &mut self.lanes[lane].guarded.guards {
+            guards.release(u32::try_from(retries).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Whether nothing of the lane may be sent but probes: its guards are not all at rest.
+    pub(super) fn is_guard_closed(&self, lane: LaneId, now: Now) -> bool {
+        let guards = self.lanes[lane].guarded.guards.as_ref();
+        guards.is_some_and(|guards| guards.is_paused() || guards.breaker_state(now.wall) != BreakerState::Closed)
+    }
+
+    /// Places the lanes that are to be looked at again by now.
+    pub(super) fn wake_guarded(&mut self, now: Now) {
+        while let Some((at, lane)) = self.guards.wakes.first().copied()
+            && at <= now.elapsed
+        {
+            self.guards.wakes.pop_first();
+            self.lanes[lane].guarded.wakes_at = None;
+            if self.names.lane(lane).is_some() {
+                self.place(lane, now);
+            }
+        }
+    }
+
+    /// Whether a lane without work can be forgotten together with its guards. If not, it is looked at again later.
+    pub(super) fn can_forget_guards(&mut self, lane: LaneId, now: Now) -> bool {
+        let guards = self.lanes[lane].guarded.guards.as_mut();
+        let is_forgettable = guards.is_none_or(|guards| guards.is_forgettable(now.wall));
+        if !is_forgettable {
+            self.wake_at(lane, now.elapsed + LOOK_AGAIN);
+        }
+        is_forgettable
+    }
+
+    /// Forgets the guards of a lane, which is forgotten.
+    pub(super) fn forget_guards(&mut self, lane: LaneId) {
+        if let Some(at) = std::mem::take(&mut self.lanes[lane].guarded).wakes_at {
+            self.guards.wakes.remove(&(at, lane));
+        }
+        self.guards.changed.remove(&lane);
+    }
+
+    /// The states of the guards that changed since the last call, to be kept by the store.
+    pub(super) fn take_changed_guards(&mut self, now: Now) -> Vec<KeptState> {
+        let mut states = Vec::new();
+        for lane in std::mem::take(&mut self.guards.changed) {
+            let guarded = &mut self.lanes[lane].guarded;
+            let snapshot = guarded.guards.as_mut().and_then(|guards| guards.snapshot(now.wall));
+            let was_kept = std::mem::replace(&mut guarded.is_kept, snapshot.is_some());
+            if let Some(name) = self.names.lane(lane)
+                && (was_kept || snapshot.is_some())
+            {
+                states.push((name.clone(), snapshot));
+            }
+        }
+        states
+    }
+
+    /// Restores the guards of a lane from what the store kept.
+    pub(super) fn restore_guards(&mut self, lane: LaneId, snapshot: Snapshot, now: Now) {
+        let guards = LaneGuards::restore(self.guards.settings, snapshot, now.wall);
+        let guarded = &mut self.lanes[lane].guarded;
+        guarded.guards = Some(Box::new(guards));
+        guarded.is_kept = true;
+        self.place(lane, now);
+    }
+
+    /// Why due work of the lane is held back by its guards, if it is.
+    pub(super) fn guard_hold(&self, lane: LaneId, now: Timestamp) -> Option<HoldReason> {
+        let is_due = |class| self.schedule.due(lane, class).is_some_and(|due| due <= now);
+        let guarded = &self.lanes[lane].guarded;
+        let of_lane = guarded.held.filter(|_| Class::ALL.into_iter().any(is_due));
+        of_lane.or(guarded.held_retries.filter(|_| is_due(Class::Retry))).map(HoldReason::from)
+    }
+
+    fn breaker_changed(&mut self, lane: LaneId, change: Change) {
+        self.guards.changed.insert(lane);
+        if let Some(name) = self.names.lane(lane) {
+            self.guards.breakers.push((name.clone(), change));
+        }
+    }
+
+    fn wake_at(&mut self, lane: LaneId, at: Duration) {
+        let wakes_at = &mut self.lanes[lane].guarded.wakes_at;
+        if wakes_at.is_some_and(|earlier| earlier <= at) {
+            return;
+        }
+        if let Some(later) = wakes_at.replace(at) {
+            self.guards.wakes.remove(&(later, lane));
+        }
+        self.guards.wakes.insert((at, lane));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::{Dependency, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn an_origin_is_the_same_whatever_path_user_and_case_a_url_has() {
+        let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
+        let origin = |url| Origin::new(&lane, url);
+        let one = origin("https://a.test:8443/orders?x=1");
+        for same in [
+            "https://a.test:8443",
+            "HTTPS://A.test:8443/other",
+            "https://me:secret@a.test:8443?x=@b",
+            "https://a.test:8443#f",
+        ] {
+            assert_eq!(origin(same), one, "{same}");
+        }
+        for other in ["http://a.test:8443/", "https://a.test/", "https://b.test:8443/", "", "x"] {
+            assert_ne!(origin(other), one, "{other}");
+        }
+    }
+}
