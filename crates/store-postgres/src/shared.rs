@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask, PlaceId, SharedStore,
-    Tally, Totals,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask,
+    SharedStore, Tally, Totals,
 };
 
 use crate::ops;
@@ -96,8 +96,8 @@ impl SharedStore for PostgresStore {
             .map_err(|failure| failure.into_error("reading what waits"))
     }
 
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
-        call!(self.pool, |connection| ops::body_place::body_place(connection, mine))
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
+        call!(self.pool, |connection| ops::blob_storage_id::blob_storage_id(connection, mine))
             .map_err(|failure| failure.into_error("finding out where bodies are kept"))
     }
 

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blob_storage_id;
 mod blobs;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -18,7 +19,6 @@ mod error;
 pub mod group_commit;
 mod health;
 pub mod memory;
-mod place_id;
 mod policies;
 mod reads;
 pub mod rules;
@@ -28,12 +28,12 @@ mod tasks;
 mod upkeep;
 mod vitals;
 
+pub use blob_storage_id::{BlobStorageId, InvalidBlobStorageId};
 pub use blobs::*;
 pub use departures::Departures;
 pub use error::Error;
 pub use health::*;
 pub use memory::MemoryStore;
-pub use place_id::{InvalidPlaceId, PlaceId};
 pub use policies::*;
 pub use reads::*;
 pub use shared::*;

@@ -6,8 +6,8 @@
 pub(crate) mod alerts;
 pub(crate) mod analyze;
 pub(crate) mod attempts;
+pub(crate) mod blob_storage_id;
 pub(crate) mod blobs;
-pub(crate) mod body_place;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;
 pub(crate) mod cancel;

@@ -37,8 +37,8 @@ pub(crate) async fn pending_lanes(
     after: Option<&(Lane, Class)>,
     limit: usize,
 ) -> Result<Vec<LaneDue>, Failure> {
-    let mut place = after.map_or(Place(String::new(), String::new(), -1), |(lane, class)| {
-        Place(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
+    let mut cursor = after.map_or(LaneKey(String::new(), String::new(), -1), |(lane, class)| {
+        LaneKey(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
     });
     let (mut lanes, mut damaged) = (Vec::new(), Vec::new());
     for _ in 0..PAGES {
@@ -46,7 +46,7 @@ pub(crate) async fn pending_lanes(
         if wanted == 0 {
             break;
         }
-        let rows = next(connection, &place, wanted).await?;
+        let rows = next(connection, &cursor, wanted).await?;
         for row in &rows {
             match read(row) {
                 Err(failure) if failure.is_about_a_value() && damaged.len() < AT_ONCE => {
@@ -58,7 +58,7 @@ pub(crate) async fn pending_lanes(
         }
         // Unreadable rows are skipped: a page that is not full would look like the last one.
         match rows.last() {
-            Some(last) if rows.len() == wanted => place = Place::of(last)?,
+            Some(last) if rows.len() == wanted => cursor = LaneKey::of(last)?,
             _ => break,
         }
     }
@@ -69,18 +69,18 @@ pub(crate) async fn pending_lanes(
 /// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
 
-/// A class of a lane as stored in the table.
-struct Place(String, String, i16);
+/// A class of a lane: tenant, dependency and class code as stored in the table. The scan continues after one.
+struct LaneKey(String, String, i16);
 
-impl Place {
+impl LaneKey {
     fn of(row: &Row) -> Result<Self, Failure> {
         let mut cells = Cells::of(row);
-        Ok(Place(cells.get()?, cells.get()?, cells.get()?))
+        Ok(LaneKey(cells.get()?, cells.get()?, cells.get()?))
     }
 }
 
-async fn next(connection: &Connection, after: &Place, limit: usize) -> Result<Vec<Row>, Failure> {
-    let (Place(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
+async fn next(connection: &Connection, after: &LaneKey, limit: usize) -> Result<Vec<Row>, Failure> {
+    let (LaneKey(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
     connection
         .query(LANES, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2), (&limit, Type::INT8)])
         .await
@@ -94,7 +94,7 @@ ORDER BY due_at, id
 LIMIT 500";
 
 async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Result<Vec<Damaged>, Failure> {
-    let Place(tenant, dependency, class) = Place::of(lane)?;
+    let LaneKey(tenant, dependency, class) = LaneKey::of(lane)?;
     let rows =
         connection.query(FIRST, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2)]).await?;
     rows.iter()

@@ -10,7 +10,7 @@ mod put;
 mod take_back;
 
 pub(crate) use list::list;
-pub(crate) use take_back::{Place, Which, take_back};
+pub(crate) use take_back::{RecordKey, Which, take_back};
 
 use std::collections::HashSet;
 use std::fmt;

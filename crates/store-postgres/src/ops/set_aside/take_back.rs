@@ -25,9 +25,9 @@ pub(crate) enum Which {
     NotRefused,
 }
 
-/// A place in the order of the records.
+/// The primary key of a record in `redrive.set_aside`. The order of the keys is the order of a scan.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct RecordKey {
     kind: String,
     tenant: String,
     name: String,
@@ -39,18 +39,18 @@ WHERE (kind, tenant, name) > ($1, $2, $3)
 ORDER BY kind, tenant, name
 LIMIT $4";
 
-/// Takes back the next rows after a place. Returns how many were taken back, and where to continue.
+/// Takes back the next rows after a key. Returns how many were taken back, and where to continue.
 pub(crate) async fn take_back(
     connection: &Connection,
-    after: &Place,
+    after: &RecordKey,
     which: Which,
-) -> Result<(usize, Option<Place>), Failure> {
+) -> Result<(usize, Option<RecordKey>), Failure> {
     let [kind, tenant, name] = after.key();
     let notes = connection.query(NOTES, &[kind, tenant, name, (&STEP, Type::INT8)]).await?;
     let (mut taken_back, mut last) = (0, None);
     for row in &notes {
         let mut cells = Cells::of(row);
-        let note = Place { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
+        let note = RecordKey { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
         let is_refused: bool = cells.get()?;
         if !(is_refused && which == Which::NotRefused) {
             taken_back += usize::from(take_one_back(connection, &note).await?);
@@ -63,7 +63,7 @@ pub(crate) async fn take_back(
 
 /// Takes one row back; returns whether that worked. A row that PostgreSQL refuses to read or to change stays set aside
 /// and does not affect the others.
-async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn take_one_back(connection: &Connection, note: &RecordKey) -> Result<bool, Failure> {
     let taken_back = async {
         let is_understood = is_understood(connection, note).await?;
         if is_understood {
@@ -80,7 +80,7 @@ async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Fa
     }
 }
 
-impl Place {
+impl RecordKey {
     fn key(&self) -> [crate::connection::Argument<'_>; 3] {
         [(&self.kind, Type::TEXT), (&self.tenant, Type::TEXT), (&self.name, Type::TEXT)]
     }
@@ -103,7 +103,7 @@ UPDATE redrive.dead_letters SET announced = false
 FROM note
 WHERE note.was_unannounced AND dead_letters.tenant = note.tenant AND dead_letters.id = note.id";
 
-async fn is_understood(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn is_understood(connection: &Connection, note: &RecordKey) -> Result<bool, Failure> {
     let read = match note.kind.as_str() {
         TASK => read_task(connection, note).await,
         POLICY_VERSION => read_policy_version(connection, note).await,
@@ -148,7 +148,7 @@ const AS_IT_WAS: &str = concat!(
 const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT + ANSWER_COLUMN_COUNT;
 const ANSWER_COLUMN_COUNT: usize = 5;
 
-async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn read_task(connection: &Connection, note: &RecordKey) -> Result<bool, Failure> {
     let id: redrive_core::TaskId =
         note.name.parse().map_err(|_| Failure::corrupt(format_args!("task {}", note.name), "is no task id"))?;
     let rows = connection.query(AS_IT_WAS, &[(&note.tenant, Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
@@ -177,7 +177,7 @@ fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
     cells.class().map(drop)
 }
 
-async fn read_policy_version(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn read_policy_version(connection: &Connection, note: &RecordKey) -> Result<bool, Failure> {
     let parsed = note.name.split_once(' ').and_then(|(version, policy)| Some((version.parse().ok()?, policy)));
     let Some((version, policy)) = parsed else { return Ok(false) };
     // A version that was deleted and cleaned away needs no record any more.
