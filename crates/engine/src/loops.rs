@@ -36,11 +36,11 @@ impl Loops {
     ) {
         self.running.change(|running| *running += 1);
         let (running, alive) = (Running(self.running.clone()), self.vitals.part(name));
-        let mut failure = Failure { name, events: self.events.clone(), has_ended: false };
+        let mut reporter = LoopEndReporter { name, events: self.events.clone(), has_ended: false };
         spawner.spawn(Box::pin(async move {
             work.await;
             let as_told = may_end();
-            failure.ended(as_told);
+            reporter.ended(as_told);
             alive.ended(as_told);
             drop(running);
         }));
@@ -53,13 +53,13 @@ impl Loops {
 }
 
 /// Emits the event of a loop that panics or ends unexpectedly.
-struct Failure {
+struct LoopEndReporter {
     name: &'static str,
     events: Events,
     has_ended: bool,
 }
 
-impl Failure {
+impl LoopEndReporter {
     fn ended(&mut self, as_told: bool) {
         self.has_ended = true;
         self.emit_if(!as_told);
@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-impl Drop for Failure {
+impl Drop for LoopEndReporter {
     fn drop(&mut self) {
         self.emit_if(!self.has_ended && std::thread::panicking());
     }

@@ -11,7 +11,6 @@
 
 mod address;
 mod connect;
-mod failure;
 mod guards;
 mod keeper;
 mod keys;
@@ -22,6 +21,7 @@ mod options;
 mod partitions;
 mod pending_changes;
 mod rebuild;
+mod redis_call_error;
 mod schedule;
 mod scheduled;
 mod script;
@@ -31,10 +31,10 @@ mod underway;
 mod writer;
 
 pub use address::{Address, InvalidAddress};
-pub use failure::Failure;
 pub use keys::{InvalidPrefix, Partition};
 pub use options::Options;
 pub use partitions::InUse;
+pub use redis_call_error::RedisCallError;
 pub use schedule::{Builder, Gone, NotAdded, Schedule, Take, Taken, Turn};
 pub use scheduled::{NotShared, Scheduled};
 

@@ -18,8 +18,8 @@ use redrive_store::{PendingTask, Token};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::Gone;
 
 /// The most tasks that are kept while Redis is away. For more than this, a rebuild from the store is as fast.
@@ -97,16 +97,16 @@ impl Partitions {
     }
 
     /// Records that Redis did not answer for this lane.
-    pub(crate) fn failed(&self, lane: &Lane, failure: &Failure) {
+    pub(crate) fn failed(&self, lane: &Lane, failure: &RedisCallError) {
         self.partition_failed(Partition::of(lane), failure);
     }
 
     /// Records that Redis cannot be reached at all.
-    pub(crate) fn all_failed(&self, failure: &Failure) {
+    pub(crate) fn all_failed(&self, failure: &RedisCallError) {
         Partition::all().for_each(|partition| self.partition_failed(partition, failure));
     }
 
-    pub(crate) fn partition_failed(&self, partition: Partition, failure: &Failure) {
+    pub(crate) fn partition_failed(&self, partition: Partition, failure: &RedisCallError) {
         let mut state = self.lock();
         state.all[partition.index()].standing = Standing::Failed;
         self.worse.notify_one();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(partitions.in_use(), InUse { complete: 1, incomplete: 0, failed: 255 });
         partitions.incomplete(&lane);
         assert!(!partitions.is_complete(&lane));
-        partitions.failed(&lane, &Failure::Unconnected);
+        partitions.failed(&lane, &RedisCallError::Unconnected);
         partitions.incomplete(&lane);
         assert!(!partitions.is_reachable(&lane), "that it has lost something does not make it answer");
     }

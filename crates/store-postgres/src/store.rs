@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::floors::Floors;
 use crate::news::News;
@@ -21,6 +20,7 @@ use crate::ops::set_aside::Aside;
 use crate::ops::settle::WaitsAgain;
 use crate::options::Options;
 use crate::pool::Pool;
+use crate::postgres_error::PostgresError;
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
@@ -68,7 +68,7 @@ impl Work for Submits {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, Failure> {
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::submit::submit(connection, self.node.as_str(), items).await;
         for (item, answer) in items.iter().zip(outcome.iter().flatten()) {
@@ -98,7 +98,7 @@ impl Work for Settles {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, Failure> {
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::settle::settle(connection, items).await;
         writing.came_to(&outcome);

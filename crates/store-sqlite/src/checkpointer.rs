@@ -18,9 +18,9 @@ use std::time::Duration;
 use redrive_store::{Error, Vitals};
 use rusqlite::Connection;
 
-use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
+use crate::sqlite_error::SqliteError;
 
 /// How long to pause after a checkpoint that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -168,7 +168,7 @@ impl Work {
     }
 
     /// Moves the log into the database; returns the size of the log.
-    fn move_log(&self) -> Result<u64, Failure> {
+    fn move_log(&self) -> Result<u64, SqliteError> {
         let passive = "PRAGMA wal_checkpoint(PASSIVE)";
         let frames: i64 = self.connection.prepare_cached(passive)?.query_row([], |row| row.get(1))?;
         let page_bytes: u64 = self.connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;

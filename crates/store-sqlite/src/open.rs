@@ -15,7 +15,6 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpointer::Checkpointer;
 use crate::connection;
-use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::location::Location;
 use crate::lock::{self, DirectoryLock};
@@ -24,6 +23,7 @@ use crate::ops::set_aside::take_back;
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::schema;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 const DATABASE: &str = "redrive.db";
@@ -88,7 +88,7 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
     } else {
         create(&options.directory, &path)?;
     }
-    let refused = |failure: Failure| OpenError::Database {
+    let refused = |failure: SqliteError| OpenError::Database {
         path: path.clone(),
         source: failure.into_error("opening the database"),
     };
@@ -98,7 +98,7 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
 }
 
 /// Migrates the database, takes back what was set aside, expires all leases, and reads the newest keys.
-fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, Failure> {
+fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, SqliteError> {
     schema::migrate(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let taken_back = take_back(&transaction)?;
@@ -120,7 +120,7 @@ fn start(
     keys: Keys,
     lock: &Arc<DirectoryLock>,
 ) -> Result<Parts, Error> {
-    let failed = |error: rusqlite::Error| Failure::from(error).into_error("opening the database");
+    let failed = |error: rusqlite::Error| SqliteError::from(error).into_error("opening the database");
     let no_thread = |error: io::Error| Error::Unavailable(format!("starting a thread: {error}"));
     let readers: Vec<Connection> = (0..options.readers.max(1))
         .map(|_| connection::reader(path, options))
@@ -156,7 +156,7 @@ fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
     };
     make().map_err(|error| OpenError::Database {
         path: unfinished.clone(),
-        source: Failure::from(error).into_error("making a database"),
+        source: SqliteError::from(error).into_error("making a database"),
     })?;
     keep_from_others(&unfinished).map_err(at)?;
     std::fs::rename(&unfinished, path).map_err(at)?;
@@ -194,7 +194,7 @@ fn inspect(path: &Path) -> Result<(), OpenError> {
     let logged = connection::observer(path).and_then(|observer| schema::version(&observer));
     let found = logged.map_err(|error| OpenError::Database {
         path: path.to_owned(),
-        source: Failure::from(error).into_error("reading the schema's version"),
+        source: SqliteError::from(error).into_error("reading the schema's version"),
     })?;
     if found > newest { Err(too_new(found)) } else { Ok(()) }
 }

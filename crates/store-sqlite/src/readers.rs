@@ -11,9 +11,9 @@ use redrive_store::{Error, Vitals};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::names::Names;
+use crate::sqlite_error::SqliteError;
 
 /// The most queued reads; further callers wait until there is room.
 const QUEUE: usize = 1_024;
@@ -67,7 +67,7 @@ impl Readers {
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         doing: &'static str,
-        job: impl FnOnce(&mut Reader) -> Result<R, Failure> + Send + 'static,
+        job: impl FnOnce(&mut Reader) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -98,7 +98,7 @@ impl Readers {
 }
 
 impl Reader {
-    fn in_transaction<R>(&mut self, job: impl FnOnce(&mut Reader) -> Result<R, Failure>) -> Result<R, Failure> {
+    fn in_transaction<R>(&mut self, job: impl FnOnce(&mut Reader) -> Result<R, SqliteError>) -> Result<R, SqliteError> {
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let result = job(self);
         if !self.connection.is_autocommit() {

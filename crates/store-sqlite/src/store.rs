@@ -5,12 +5,12 @@ use std::fmt;
 use redrive_store::group_commit::GroupCommit;
 use redrive_store::{Answers, Error, TaskKey, Vitals};
 
-use crate::failure::Failure;
 use crate::location::Location;
 use crate::open::{OpenError, Parts, open};
 use crate::ops::set_aside::{Damaged, set_aside};
 use crate::options::Options;
 use crate::readers::{Reader, Readers};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// A store in one directory of this machine, owned by this process.
@@ -32,7 +32,7 @@ impl SqliteStore {
     pub(crate) async fn write<R: Send + 'static>(
         &self,
         doing: &'static str,
-        mut job: impl FnMut(&mut Writer) -> Result<R, Failure> + Send + 'static,
+        mut job: impl FnMut(&mut Writer) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         self.gather(doing, move |writer| {
             writer.write_rows()?;
@@ -45,7 +45,7 @@ impl SqliteStore {
     pub(crate) async fn read_around<R: Send + 'static>(
         &self,
         doing: &'static str,
-        read: impl Fn(&mut Reader, &mut Vec<Damaged>) -> Result<R, Failure> + Clone + Send + 'static,
+        read: impl Fn(&mut Reader, &mut Vec<Damaged>) -> Result<R, SqliteError> + Clone + Send + 'static,
     ) -> Result<R, Error> {
         loop {
             let read = read.clone();
@@ -75,7 +75,7 @@ impl SqliteStore {
         &self,
         doing: &'static str,
         tasks: Vec<TaskKey>,
-        change: impl Fn(&mut Writer, &TaskKey) -> Result<R, Failure> + Send + 'static,
+        change: impl Fn(&mut Writer, &TaskKey) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<Answers<R>, Error> {
         self.write(doing, move |writer| {
             let answer = |task| match change(writer, task) {
@@ -91,7 +91,7 @@ impl SqliteStore {
     pub(crate) async fn gather<R: Send + 'static>(
         &self,
         doing: &'static str,
-        mut job: impl FnMut(&mut Writer) -> Result<R, Failure> + Send + 'static,
+        mut job: impl FnMut(&mut Writer) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         self.writer.run(move |writer| job(writer).map_err(|failure| failure.into_error(doing))).await
     }

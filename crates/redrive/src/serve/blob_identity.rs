@@ -13,7 +13,7 @@ use anyhow::Context;
 use redrive_blobs::{Blobs, Location};
 use redrive_store::{BlobStorageId, SharedStore, Store};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use recorded::RecordedStorage;
 
 /// The blob storage of this node.
@@ -126,5 +126,5 @@ fn difference(recorded: BlobStorageId, found: Option<BlobStorageId>) -> Option<S
 }
 
 fn refuse(message: String) -> anyhow::Error {
-    Failure::error(Exit::BadConfiguration, message)
+    ExitError::of(Exit::BadConfiguration, message)
 }

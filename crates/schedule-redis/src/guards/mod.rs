@@ -21,9 +21,9 @@ use async_trait::async_trait;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{Error, Guards, Hold, Store, Tally, Totals};
 
-use crate::failure::Failure;
 use crate::keys::Partition;
 use crate::partitions::{Partitions, Standing};
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::Schedule;
 
 /// The guards' counters in Redis, with those of the store as the fallback.
@@ -40,7 +40,7 @@ impl RedisGuards {
     }
 
     /// The answer of Redis about holds; `None` while Redis does not answer.
-    async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, Failure>>) -> Option<T> {
+    async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, RedisCallError>>) -> Option<T> {
         if self.partitions.standing(Partition::OF_HOLDS) == Standing::Failed {
             return None;
         }

@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The first process to record its storage wins; the others read it.
 const RECORD: &str = "
@@ -18,7 +18,7 @@ const RECORDED: &str = "SELECT value FROM redrive.meta WHERE name = 'body_place'
 pub(crate) async fn blob_storage_id(
     connection: &Connection,
     mine: Option<BlobStorageId>,
-) -> Result<Option<BlobStorageId>, Failure> {
+) -> Result<Option<BlobStorageId>, PostgresError> {
     if let Some(mine) = mine {
         connection.query(RECORD, &[(&mine.to_string(), Type::TEXT)]).await?;
     }

@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, class_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::set_aside::{AT_ONCE, Aside, Damaged, SeenTask};
+use crate::postgres_error::PostgresError;
 
 /// Skips along the index of due tasks from class to class of each lane: one probe for each, whatever its backlog.
 const LANES: &str = "
@@ -36,7 +36,7 @@ pub(crate) async fn pending_lanes(
     aside: &Aside,
     after: Option<&(Lane, Class)>,
     limit: usize,
-) -> Result<Vec<LaneDue>, Failure> {
+) -> Result<Vec<LaneDue>, PostgresError> {
     let mut cursor = after.map_or(LaneKey(String::new(), String::new(), -1), |(lane, class)| {
         LaneKey(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
     });
@@ -73,13 +73,13 @@ const PAGES: usize = 20;
 struct LaneKey(String, String, i16);
 
 impl LaneKey {
-    fn of(row: &Row) -> Result<Self, Failure> {
+    fn of(row: &Row) -> Result<Self, PostgresError> {
         let mut cells = Cells::of(row);
         Ok(LaneKey(cells.get()?, cells.get()?, cells.get()?))
     }
 }
 
-async fn next(connection: &Connection, after: &LaneKey, limit: usize) -> Result<Vec<Row>, Failure> {
+async fn next(connection: &Connection, after: &LaneKey, limit: usize) -> Result<Vec<Row>, PostgresError> {
     let (LaneKey(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
     connection
         .query(LANES, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2), (&limit, Type::INT8)])
@@ -93,7 +93,7 @@ WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL
 ORDER BY due_at, id
 LIMIT 500";
 
-async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Result<Vec<Damaged>, Failure> {
+async fn first_of(connection: &Connection, lane: &Row, problem: &PostgresError) -> Result<Vec<Damaged>, PostgresError> {
     let LaneKey(tenant, dependency, class) = LaneKey::of(lane)?;
     let rows =
         connection.query(FIRST, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2)]).await?;
@@ -107,7 +107,7 @@ async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Res
         .collect()
 }
 
-fn read(row: &Row) -> Result<LaneDue, Failure> {
+fn read(row: &Row) -> Result<LaneDue, PostgresError> {
     let mut cells = Cells::of(row);
     let (lane, class) = (read_lane(&mut cells)?, cells.class()?);
     // An invalid due time belongs to a task that a claim sets aside.
@@ -116,7 +116,7 @@ fn read(row: &Row) -> Result<LaneDue, Failure> {
 }
 
 /// Reads tenant and dependency.
-pub(crate) fn read_lane(cells: &mut Cells<'_>) -> Result<Lane, Failure> {
+pub(crate) fn read_lane(cells: &mut Cells<'_>) -> Result<Lane, PostgresError> {
     let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
     let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
     Ok(Lane { tenant, dependency })

@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
+use crate::postgres_error::PostgresError;
 
 /// Takes records. Those that another process is taking are skipped.
 const TAKE: &str = "
@@ -29,7 +29,7 @@ pub(crate) struct Untold {
 }
 
 /// Takes the records: from now on this process must claim their tasks.
-pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
+pub(crate) async fn take(connection: &Connection) -> Result<Untold, PostgresError> {
     const MOST: i64 = 10_000;
     let rows = connection.query(TAKE, &[]).await?;
     let mut untold = Untold::default();
@@ -48,7 +48,7 @@ pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
     Ok(untold)
 }
 
-fn read(row: &Row) -> Result<(LaneDue, i64), Failure> {
+fn read(row: &Row) -> Result<(LaneDue, i64), PostgresError> {
     let mut cells = Cells::of(row);
     let lane = LaneDue { lane: read_lane(&mut cells)?, class: Class::First, next_due: Some(cells.timestamp()?) };
     Ok((lane, cells.get()?))

@@ -14,8 +14,8 @@ use tokio_postgres::types::Type;
 use super::{Claimant, LIVE_COLUMNS, Leased, is_last, lease_and_answer};
 use crate::codec::{Cells, Uuid, class_code, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::{Index, Look};
+use crate::postgres_error::PostgresError;
 
 /// How long a lane waits for a due task that another transaction has locked.
 pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
@@ -81,7 +81,7 @@ pub(super) async fn claim(
     claimant: Claimant<'_>,
     look: &Look<'_>,
     request: &ClaimRequest,
-) -> Result<Claims, Failure> {
+) -> Result<Claims, PostgresError> {
     let Claimant { node, aside } = claimant;
     let ClaimRequest { rooms, most, due_by, lease, now } = request;
     let tenants: Vec<&str> = rooms.iter().map(|room| room.lane.tenant.as_str()).collect();
