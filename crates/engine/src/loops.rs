@@ -3,27 +3,27 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use redrive_store::Vitals;
+use redrive_store::Liveness;
 
 use crate::events::{Event, Events};
 use crate::spawner::Spawner;
-use crate::watched::Watched;
+use crate::watch::Watch;
 
 /// The running loops.
 #[derive(Debug, Clone)]
 pub(crate) struct Loops {
-    running: Arc<Watched<usize>>,
-    vitals: Vitals,
+    running: Arc<Watch<usize>>,
+    liveness: Liveness,
     events: Events,
 }
 
 /// One running loop. Dropping it counts the loop as ended, however it ended.
-struct Running(Arc<Watched<usize>>);
+struct Running(Arc<Watch<usize>>);
 
 impl Loops {
-    /// Starts with no loop. A loop that dies is recorded in `vitals`.
-    pub(crate) fn new(vitals: &Vitals, events: &Events) -> Self {
-        Loops { running: Arc::new(Watched::new(0)), vitals: vitals.clone(), events: events.clone() }
+    /// Starts with no loop. A loop that dies is recorded in `liveness`.
+    pub(crate) fn new(liveness: &Liveness, events: &Events) -> Self {
+        Loops { running: Arc::new(Watch::new(0)), liveness: liveness.clone(), events: events.clone() }
     }
 
     /// Starts a loop, which must not end before `may_end` returns true.
@@ -35,7 +35,7 @@ impl Loops {
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         self.running.change(|running| *running += 1);
-        let (running, alive) = (Running(self.running.clone()), self.vitals.part(name));
+        let (running, alive) = (Running(self.running.clone()), self.liveness.part(name));
         let mut reporter = LoopEndReporter { name, events: self.events.clone(), has_ended: false };
         spawner.spawn(Box::pin(async move {
             work.await;

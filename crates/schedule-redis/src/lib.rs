@@ -10,9 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod claimed_queues;
 mod connect;
 mod guards;
-mod keeper;
+mod index_repair;
 mod keys;
 mod link;
 mod member;
@@ -25,9 +26,8 @@ mod redis_call_error;
 mod schedule;
 mod scheduled;
 mod script;
+mod stale_queues;
 mod state;
-mod suspects;
-mod underway;
 mod writer;
 
 pub use address::{Address, InvalidAddress};

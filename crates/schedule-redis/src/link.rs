@@ -1,8 +1,8 @@
 //! The shared connection to Redis.
 //!
-//! A call never waits for a connection: without one it fails at once, and the store does the work. The keeper makes
-//! connections ([`Link::connect`]). The calls of a batch are sent together and share round trips. Each has its own
-//! outcome, because in a cluster some nodes may answer while others do not.
+//! A call never waits for a connection: without one it fails at once, and the store does the work. The repair loop
+//! makes connections ([`Link::connect`]). The calls of a batch are sent together and share round trips. Each has its
+//! own outcome, because in a cluster some nodes may answer while others do not.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

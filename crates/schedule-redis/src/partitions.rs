@@ -2,11 +2,11 @@
 //!
 //! A partition is *complete* while due tasks are taken from it, *incomplete* when Redis reports that it has lost data,
 //! and *failed* when Redis did not answer for it. Any call may find that a partition's state has become worse. Only the
-//! keeper makes it better, so that no claim ever waits to find out whether Redis is back.
+//! repair loop makes it better, so that no claim ever waits to find out whether Redis is back.
 //!
 //! Tasks that become pending while a partition has failed are kept here and added before the partition is used again.
 //! Their number is bounded. Beyond the bound they are dropped and the partition is marked as having missed tasks, which
-//! the keeper records in Redis for all processes.
+//! the repair loop records in Redis for all processes.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -31,7 +31,7 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Partitions {
     address: String,
     state: Mutex<State>,
-    /// Notified when there is work for the keeper.
+    /// Notified when there is work for the repair loop.
     worse: Notify,
 }
 
@@ -180,8 +180,8 @@ impl Partitions {
         owed.tasks.into_iter().for_each(|task| self.keep(task));
     }
 
-    /// Sets the state that the keeper found for a partition for which Redis answers. It is ignored if a task was kept
-    /// meanwhile: then the keeper must check again.
+    /// Sets the state that the repair loop found for a partition for which Redis answers. It is ignored if a task was
+    /// kept meanwhile: then the repair loop must check again.
     pub(crate) fn found(&self, partition: Partition, standing: Standing) {
         let mut state = self.lock();
         let entry = &mut state.all[partition.index()];

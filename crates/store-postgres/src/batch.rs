@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -96,13 +96,13 @@ struct Call<W: Work> {
 
 impl<W: Work> Batches<W> {
     /// Starts this many writers in `writing`.
-    pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing, vitals: &Vitals) -> Self {
+    pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing, liveness: &Liveness) -> Self {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let incoming = Arc::new(Mutex::new(incoming));
         let work = Arc::new(work);
         for _ in 0..writers.max(1) {
             let (alive, written) =
-                (vitals.part("writer"), write_until_closed(pools.clone(), incoming.clone(), work.clone()));
+                (liveness.part("writer"), write_until_closed(pools.clone(), incoming.clone(), work.clone()));
             writing.spawn(async move {
                 written.await;
                 alive.ended(true);

@@ -354,6 +354,6 @@ impl Health for PostgresStore {
     }
 
     async fn died(&self) -> &'static str {
-        self.vitals.died().await
+        self.liveness.died().await
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::Connection;
 
 use crate::lock::DirectoryLock;
@@ -48,7 +48,7 @@ impl Checkpointer {
         connection: Connection,
         options: &Options,
         lock: Arc<DirectoryLock>,
-        vitals: &Vitals,
+        liveness: &Liveness,
     ) -> Result<Self, std::io::Error> {
         let shared = Arc::new(CheckpointState::default());
         let work = Work {
@@ -58,7 +58,7 @@ impl Checkpointer {
             after: options.checkpoint_after,
             limit_bytes: options.wal_limit_bytes,
         };
-        let alive = vitals.part("checkpointer");
+        let alive = liveness.part("checkpointer");
         let thread = std::thread::Builder::new().name("redrive-checkpoint".to_owned()).spawn(move || {
             work.run();
             alive.ended(*work.shared.lock());

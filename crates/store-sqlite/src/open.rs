@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redrive_store::group_commit::GroupCommit;
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpointer::Checkpointer;
@@ -76,7 +76,7 @@ pub enum OpenError {
 pub(crate) struct Parts {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
-    pub(crate) vitals: Vitals,
+    pub(crate) liveness: Liveness,
     pub(crate) location: Location,
 }
 
@@ -128,14 +128,14 @@ fn start(
         .map_err(failed)?;
     let checkpoints = connection::checkpointer(path).map_err(failed)?;
     lock.open_database(path).map_err(|error| Error::Unavailable(format!("opening the database: {error}")))?;
-    let vitals = Vitals::default();
-    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &vitals).map_err(no_thread)?;
+    let liveness = Liveness::default();
+    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &liveness).map_err(no_thread)?;
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
-    let readers = Readers::start(readers, lock, &vitals).map_err(no_thread)?;
+    let readers = Readers::start(readers, lock, &liveness).map_err(no_thread)?;
     let location = Location::of([path, &options.directory.join(lock::FILE)])
         .map_err(|error| Error::Unavailable(format!("looking at the database: {error}")))?;
-    Ok(Parts { writer, readers, vitals, location })
+    Ok(Parts { writer, readers, liveness, location })
 }
 
 /// Creates a database of the newest version and moves it into place.

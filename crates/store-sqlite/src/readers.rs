@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -44,7 +44,7 @@ impl Readers {
     pub(crate) fn start(
         connections: Vec<Connection>,
         lock: &Arc<DirectoryLock>,
-        vitals: &Vitals,
+        liveness: &Liveness,
     ) -> Result<Self, std::io::Error> {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let (ending, ended) = watch::channel(());
@@ -52,7 +52,7 @@ impl Readers {
         for connection in connections {
             let (incoming, ending, lock) = (Arc::clone(&incoming), ending.clone(), Arc::clone(lock));
             let mut reader = Reader { connection, names: Names::default() };
-            let alive = vitals.part("reader");
+            let alive = liveness.part("reader");
             std::thread::Builder::new().name("redrive-read".to_owned()).spawn(move || {
                 read_until_closed(&mut reader, &incoming);
                 alive.ended(true);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use redrive_store::group_commit::GroupCommit;
-use redrive_store::{Answers, Error, TaskKey, Vitals};
+use redrive_store::{Answers, Error, Liveness, TaskKey};
 
 use crate::location::Location;
 use crate::open::{OpenError, Parts, open};
@@ -17,15 +17,15 @@ use crate::writer::Writer;
 pub struct SqliteStore {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
-    pub(crate) vitals: Vitals,
+    pub(crate) liveness: Liveness,
     pub(crate) location: Location,
 }
 
 impl SqliteStore {
     /// Opens the store, or creates it if the directory has none. Blocks while it reads the newest idempotency keys.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let Parts { writer, readers, vitals, location } = open(&options)?;
-        Ok(SqliteStore { writer, readers, vitals, location })
+        let Parts { writer, readers, liveness, location } = open(&options)?;
+        Ok(SqliteStore { writer, readers, liveness, location })
     }
 
     /// Runs a job on the writer, after all rows of its transaction have been written.

@@ -42,7 +42,7 @@ impl Sink for Log {
                 }
             }
             Event::Report(report) => log_report(report),
-            // `Vitals` logs a loop that failed, together with the threads of stores.
+            // `Liveness` logs a loop that failed, together with the threads of stores.
             Event::LoopFailed(_)
             | Event::Accepted(_)
             | Event::Claimed(_)

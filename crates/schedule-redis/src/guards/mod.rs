@@ -5,8 +5,8 @@
 //! counted in Redis and counts in the store as well. Both errors last one window at most.
 //!
 //! Holds are rare and matter more. Each is written to both places, so that a lane stays held back whichever place is
-//! read, and after a flush the keeper copies those of the store back. Between the flush and that copy, a hold may be
-//! missed. A hold that is evicted alone is missed until it expires.
+//! read, and after a flush the repair loop copies those of the store back. Between the flush and that copy, a hold may
+//! be missed. A hold that is evicted alone is missed until it expires.
 //!
 //! The scripts and keys are here too ([`Schedule::tally`], [`Schedule::hold`], [`Schedule::held`]). Not here: what a
 //! guard does with a sum, which is part of the engine.

@@ -93,7 +93,7 @@ impl SharedStore for Connection {
         let beats = lock(&self.world.mailboxes.beats);
         let others = beats.iter().filter(|(id, _)| **id != self.id());
         let others = others.map(|(id, (beat, seen_at))| (id, beat, *seen_at));
-        Ok(lock(&self.departures).look(others, now))
+        Ok(lock(&self.departed_nodes).look(others, now))
     }
 
     async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {

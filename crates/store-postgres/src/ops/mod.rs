@@ -29,5 +29,5 @@ pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod submit;
 pub(crate) mod time;
-pub(crate) mod untold;
+pub(crate) mod unnotified_tasks;
 pub(crate) mod waiting;

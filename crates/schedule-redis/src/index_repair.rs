@@ -1,5 +1,5 @@
-//! The keeper: connects to Redis, checks the state of each partition, adds what Redis missed, and rebuilds what was
-//! lost.
+//! The repair loop of the index: connects to Redis, checks the state of each partition, adds what Redis missed, and
+//! rebuilds what was lost.
 //!
 //! It sleeps while the whole index is in use, and checks every [`CHECK_EVERY`] while a part is not. No call waits for
 //! it.
