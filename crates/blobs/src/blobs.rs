@@ -13,7 +13,7 @@ use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_engine::bodies::{Bodies, BodyError, Pieces};
 use redrive_engine::clock::Clock;
 use redrive_engine::entropy::Entropy;
-use redrive_store::{Blob, PlaceId, Store};
+use redrive_store::{Blob, BlobStorageId, Store};
 
 use crate::directory::Directory;
 use crate::failure::{self, OpenError};
@@ -31,7 +31,7 @@ pub struct Blobs {
     /// The location as it is shown to people.
     pub(crate) location: String,
     /// The identity of the storage at the start.
-    pub(crate) known: OnceLock<PlaceId>,
+    pub(crate) known: OnceLock<BlobStorageId>,
     /// Whether the credentials come from the metadata service of the machine.
     pub(crate) asks_for_keys: bool,
     pub(crate) parts: Parts,
@@ -76,10 +76,10 @@ impl Blobs {
     }
 
     /// Gives a received body its final name.
-    async fn publish(&self, place: &Path, content: Content, number: u64) -> Result<(), BodyError> {
+    async fn publish(&self, name: &Path, content: Content, number: u64) -> Result<(), BodyError> {
         let waiting = match content {
             // One whole object at once: there is no moment at which it is half there.
-            Content::InMemory(bytes) if self.directory.is_none() => return self.put(place, bytes).await,
+            Content::InMemory(bytes) if self.directory.is_none() => return self.put(name, bytes).await,
             // A file that a crash leaves half written must lie where it is found again.
             Content::InMemory(bytes) => {
                 let waiting = self.names.incoming(number);
@@ -89,8 +89,8 @@ impl Blobs {
             Content::Uploaded(waiting) => waiting,
         };
         self.close_file(&waiting).await?;
-        self.make_parent_directory(place).await?;
-        self.storage.rename(&waiting, place).await.map_err(failure::of)
+        self.make_parent_directory(name).await?;
+        self.storage.rename(&waiting, name).await.map_err(failure::of)
     }
 
     /// Creates the directory of the object, if the storage is a directory.
@@ -105,8 +105,8 @@ impl Blobs {
         directory.with_file(object, permissions::close_file).await.map_err(failure::of_file)
     }
 
-    async fn put(&self, place: &Path, bytes: Bytes) -> Result<(), BodyError> {
-        self.storage.put(place, bytes.into()).await.map_err(failure::of)?;
+    async fn put(&self, name: &Path, bytes: Bytes) -> Result<(), BodyError> {
+        self.storage.put(name, bytes.into()).await.map_err(failure::of)?;
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Bodies for Blobs {
         self.make_parent_directory(&incoming).await?;
         let Received { hash, length, content } = upload::receive(&*self.storage, &incoming, pieces, limit).await?;
         let fresh = BodyRef { hash, length, copy: number };
-        // The store first: an object that is in its place has always been known there.
+        // The store first: an object that has its final name is always known there.
         let body = self.parts.store.blobs().adopt(tenant.clone(), fresh, self.parts.clock.now()).await?;
         let object = self.names.body(tenant, &body);
         if body != fresh && self.size_in(&right, &object).await? == Some(body.length) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use redrive_core::Timestamp;
-use redrive_store::PlaceId;
+use redrive_store::BlobStorageId;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
@@ -100,7 +100,7 @@ pub(crate) struct HeldDirectory {
 
 impl HeldDirectory {
     /// The identity in its marker, if it has one.
-    pub(crate) async fn identity(&self) -> Result<Option<PlaceId>, StorageError> {
+    pub(crate) async fn identity(&self) -> Result<Option<BlobStorageId>, StorageError> {
         let read = self.call(|directory| {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let Some(file) = found(rustix::fs::openat(directory, MARKER, flags, Mode::empty()))? else {

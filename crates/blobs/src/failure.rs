@@ -1,7 +1,7 @@
 //! Errors, and what they mean to the engine.
 
 use redrive_engine::bodies::BodyError;
-use redrive_store::PlaceId;
+use redrive_store::BlobStorageId;
 
 /// Why object storage could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +40,9 @@ pub enum StorageError {
         /// The location of the storage.
         location: String,
         /// The identity in its marker, if it has one.
-        found: Option<PlaceId>,
+        found: Option<BlobStorageId>,
         /// The identity of the storage that has the bodies.
-        expected: PlaceId,
+        expected: BlobStorageId,
     },
     /// The object with the marker's name is not a marker.
     #[error("the object {name} is not a marker of Redrive; choose another prefix or directory")]
@@ -79,7 +79,7 @@ impl From<StorageError> for BodyError {
     }
 }
 
-fn difference(found: Option<&PlaceId>, expected: &PlaceId) -> String {
+fn difference(found: Option<&BlobStorageId>, expected: &BlobStorageId) -> String {
     match found {
         Some(found) => format!("has the marker {found}, expected {expected}"),
         None => format!("has no marker \"place\", expected {expected}"),

@@ -1,6 +1,6 @@
-//! Which place this is, and whether it is still that place.
+//! Which blob storage this is, and whether it is still the same.
 //!
-//! Nothing is written, deleted or called missing before the place has been verified by its marker. It may be swapped
+//! Nothing is written, deleted or called missing before the storage has been verified by its marker. It may be swapped
 //! right after that. So a directory stays held open and is what is looked at in the end; a bucket's marker is read once
 //! more.
 
@@ -9,14 +9,14 @@ use std::time::Duration;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use redrive_engine::bodies::BodyError;
-use redrive_store::PlaceId;
+use redrive_store::BlobStorageId;
 
 use crate::blobs::Blobs;
 use crate::directory::{Directory, HeldDirectory};
 use crate::failure::{self, StorageError};
 use crate::marker;
 
-/// How long it may take at the start to find out which place this is.
+/// How long it may take at the start to find out which storage this is.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a directory may take to answer a health check, which has a few seconds for everything.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub(crate) struct VerifiedStorage {
 
 impl Blobs {
     /// The identity of the storage; nothing if it has never been used.
-    pub async fn identity(&self) -> Result<Option<PlaceId>, StorageError> {
+    pub async fn identity(&self) -> Result<Option<BlobStorageId>, StorageError> {
         let found = self.in_time(marker::read(&*self.storage, &self.names.marker())).await?;
         if let Some(found) = found {
             self.known.get_or_init(|| found);
@@ -40,12 +40,12 @@ impl Blobs {
     }
 
     /// The identity of the storage; one that has never been used gets one.
-    pub async fn mark(&self) -> Result<PlaceId, StorageError> {
+    pub async fn mark(&self) -> Result<BlobStorageId, StorageError> {
         if let Some(found) = self.identity().await? {
             return Ok(found);
         }
         let bits = || u128::from(self.parts.entropy.bits());
-        let fresh = PlaceId::of(bits() << 64 | bits());
+        let fresh = BlobStorageId::of(bits() << 64 | bits());
         let written = self.in_time(marker::write(&*self.storage, &self.names.marker(), fresh)).await?;
         let unavailable = |error: BodyError| StorageError::Unavailable(error.to_string());
         self.close_file(&self.names.marker()).await.map_err(unavailable)?;
@@ -103,7 +103,7 @@ impl Blobs {
         }
     }
 
-    /// How many bytes the object has in the place that was verified, if it is there.
+    /// How many bytes the object has in the storage that was verified, if it is there.
     pub(crate) async fn size_in(&self, right: &VerifiedStorage, object: &Path) -> Result<Option<u64>, BodyError> {
         if let Some(directory) = &right.directory {
             return directory.size(object).await.map_err(failure::of_file);
@@ -120,7 +120,7 @@ impl Blobs {
         }
     }
 
-    /// How many bytes the object has, if it is there. That it is not there is said of the right place only.
+    /// How many bytes the object has, if it is there. That it is not there is said of the right storage only.
     pub(crate) async fn size(&self, object: &Path) -> Result<Option<u64>, BodyError> {
         if self.directory.is_none()
             && let Some(size) = self.head(object).await?
@@ -136,7 +136,7 @@ impl Blobs {
     }
 
     /// What it means that an object seems to be missing or to have another length: it is lost only if that is found
-    /// again in the right place.
+    /// again in the right storage.
     pub(crate) async fn lost(&self, object: &Path, length: u64) -> BodyError {
         match self.size(object).await {
             Ok(None) => BodyError::Missing,

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
-use redrive_store::PlaceId;
+use redrive_store::BlobStorageId;
 
 use crate::failure::{self, StorageError};
 
@@ -15,7 +15,7 @@ use crate::failure::{self, StorageError};
 pub(crate) const LONGEST: u64 = 64;
 
 /// The identity of the storage, if it has one.
-pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<PlaceId>, StorageError> {
+pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Option<BlobStorageId>, StorageError> {
     let object = match storage.get(name).await {
         Ok(object) => object,
         Err(error) if failure::is_missing(&error) => return Ok(None),
@@ -29,7 +29,7 @@ pub(crate) async fn read(storage: &dyn ObjectStore, name: &Path) -> Result<Optio
 }
 
 /// The identity in the content of the object `name`.
-pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, StorageError> {
+pub(crate) fn parse(name: &str, content: &[u8]) -> Result<BlobStorageId, StorageError> {
     let text = std::str::from_utf8(content).ok();
     let identity = text.and_then(|text| text.trim_end().parse().ok());
     identity.ok_or_else(|| StorageError::NotAMarker { name: name.to_owned() })
@@ -37,7 +37,11 @@ pub(crate) fn parse(name: &str, content: &[u8]) -> Result<PlaceId, StorageError>
 
 /// Makes `fresh` the identity of a storage that has none. Returns the identity that it has then: another process may
 /// have been first.
-pub(crate) async fn write(storage: &dyn ObjectStore, name: &Path, fresh: PlaceId) -> Result<PlaceId, StorageError> {
+pub(crate) async fn write(
+    storage: &dyn ObjectStore,
+    name: &Path,
+    fresh: BlobStorageId,
+) -> Result<BlobStorageId, StorageError> {
     let content = Bytes::from(format!("{fresh}\n"));
     let only_if_absent = PutOptions::from(PutMode::Create);
     match storage.put_opts(name, content.clone().into(), only_if_absent).await {
@@ -79,15 +83,15 @@ mod tests {
             secret_access_key: Some(s3::SECRET_ACCESS_KEY.into()),
             session_token: None,
         };
-        let places: [Box<dyn ObjectStore>; 3] = [
+        let storages: [Box<dyn ObjectStore>; 3] = [
             Box::new(InMemory::new()),
             Box::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap()),
             Box::new(bucket::open(&named, &credentials, &[]).unwrap()),
         ];
-        for storage in places {
+        for storage in storages {
             let name = Path::from("redrive/place");
             assert_eq!(read(&*storage, &name).await.unwrap(), None, "{storage}");
-            let (first, second) = (PlaceId::of(1), PlaceId::of(2));
+            let (first, second) = (BlobStorageId::of(1), BlobStorageId::of(2));
             assert_eq!(write(&*storage, &name, first).await.unwrap(), first, "{storage}");
             assert_eq!(write(&*storage, &name, second).await.unwrap(), first, "{storage}");
             assert_eq!(read(&*storage, &name).await.unwrap(), Some(first), "{storage}");
@@ -112,7 +116,7 @@ mod tests {
         for content in ["", "somebody's notes", "\u{fffd}", &"x".repeat(100)] {
             storage.put(&name, content.to_owned().into()).await.unwrap();
             for answer in
-                [read(&storage, &name).await.map(drop), write(&storage, &name, PlaceId::of(1)).await.map(drop)]
+                [read(&storage, &name).await.map(drop), write(&storage, &name, BlobStorageId::of(1)).await.map(drop)]
             {
                 assert!(matches!(answer, Err(StorageError::NotAMarker { .. })), "{content:?}: {answer:?}");
             }

@@ -57,10 +57,10 @@ mod tests {
     fn names_stay_the_same_from_release_to_release() {
         let body = BodyRef { hash: BodyHash::of(b"abc"), length: 3, copy: 0x2A };
         let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let places = ObjectNames::below("redrive/prod");
+        let names = ObjectNames::below("redrive/prod");
         let expected = format!("redrive/prod/bodies/default/ba/{hex}-000000000000002a");
-        assert_eq!(places.body(&TenantId::default_tenant(), &body).as_ref(), expected);
-        assert_eq!(places.marker().as_ref(), "redrive/prod/place");
+        assert_eq!(names.body(&TenantId::default_tenant(), &body).as_ref(), expected);
+        assert_eq!(names.marker().as_ref(), "redrive/prod/place");
         assert_eq!(ObjectNames::below("").incoming(0x2A).as_ref(), "incoming/000000000000002a");
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies in real places: a directory, an S3-compatible server, memory.
+//! Bodies in real storage: a directory, an S3-compatible server, memory.
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
@@ -14,52 +14,54 @@ use redrive_blobs::Credentials;
 use redrive_core::{BodyHash, BodyRef, TenantId, Timestamp};
 use redrive_engine::bodies::{Bodies, BodyError};
 use redrive_engine::clock::Clock;
-use redrive_store::{Blob, MemoryStore, PlaceId, Store};
+use redrive_store::{Blob, BlobStorageId, MemoryStore, Store};
 use support::s3::S3;
-use support::{EVERYWHERE, LIMIT, ON_DISK, PART, Place, collect, content, in_pieces, keys, open, tenant, world};
+use support::{
+    ALL_BACKENDS, BlobBackend, FILE_BACKENDS, LIMIT, PART, collect, content, in_pieces, keys, open, tenant, world,
+};
 
 #[tokio::test]
 async fn what_is_kept_is_given_back_byte_for_byte() {
-    for place in EVERYWHERE {
-        let world = world(place);
+    for backend in ALL_BACKENDS {
+        let world = world(backend);
         for length in [0, 1, 70_001, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 7] {
             let bytes = content(length);
             let body = world.keep(&bytes).await.unwrap();
-            assert_eq!((body.hash, body.length), (BodyHash::of(&bytes), length as u64), "{place:?}");
-            assert_eq!(world.blobs.find(&tenant(), body.hash).await.unwrap(), Some(body), "{place:?}");
+            assert_eq!((body.hash, body.length), (BodyHash::of(&bytes), length as u64), "{backend:?}");
+            assert_eq!(world.blobs.find(&tenant(), body.hash).await.unwrap(), Some(body), "{backend:?}");
             let (read, error) = world.read(&body).await;
-            assert!(error.is_none() && read == bytes, "{place:?}, {length} bytes: {error:?}");
+            assert!(error.is_none() && read == bytes, "{backend:?}, {length} bytes: {error:?}");
         }
-        if ON_DISK.contains(&place) {
-            assert_eq!((world.bodies().len(), world.unfinished()), (8, vec![]), "{place:?}");
+        if FILE_BACKENDS.contains(&backend) {
+            assert_eq!((world.bodies().len(), world.unfinished()), (8, vec![]), "{backend:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn the_same_content_is_one_object_and_another_tenants_is_another() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         for bytes in [content(1_000), content(PART + 1)] {
             let first = world.keep(&bytes).await.unwrap();
             assert_eq!(world.keep(&bytes).await.unwrap(), first);
         }
-        assert_eq!((world.bodies().len(), world.unfinished()), (2, vec![]), "{place:?}");
+        assert_eq!((world.bodies().len(), world.unfinished()), (2, vec![]), "{backend:?}");
         let other = TenantId::try_new("other").unwrap();
         let body = world.blobs.keep(&other, in_pieces(&content(1_000)), LIMIT).await.unwrap();
-        assert_eq!(world.bodies().len(), 3, "{place:?}");
+        assert_eq!(world.bodies().len(), 3, "{backend:?}");
         assert!(world.blobs.open(&tenant(), &body).await.is_err_and(|error| matches!(error, BodyError::Missing)));
     }
 }
 
 #[tokio::test]
 async fn an_object_that_has_gone_is_put_there_again_by_the_next_upload() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         let body = world.keep(b"body").await.unwrap();
         std::fs::remove_file(&world.bodies()[0]).unwrap();
         assert_eq!(world.blobs.find(&tenant(), body.hash).await.unwrap(), None);
-        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{place:?}");
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{backend:?}");
         assert_eq!(world.keep(b"body").await.unwrap(), body);
         assert_eq!(world.read(&body).await.0, b"body");
     }
@@ -67,8 +69,8 @@ async fn an_object_that_has_gone_is_put_there_again_by_the_next_upload() {
 
 #[tokio::test]
 async fn what_is_too_large_or_breaks_off_leaves_nothing_in_its_place() {
-    for place in EVERYWHERE {
-        let world = world(place);
+    for backend in ALL_BACKENDS {
+        let world = world(backend);
         let bytes = content(2 * PART);
         for limit in [0, PART as u64, 2 * PART as u64 - 1] {
             let refused = world.blobs.keep(&tenant(), in_pieces(&bytes), limit).await;
@@ -81,16 +83,16 @@ async fn what_is_too_large_or_breaks_off_leaves_nothing_in_its_place() {
             assert!(matches!(refused, Err(BodyError::BrokenOff(_))), "{refused:?}");
         }
         assert_eq!(world.blobs.find(&tenant(), BodyHash::of(&bytes)).await.unwrap(), None);
-        if ON_DISK.contains(&place) {
-            assert_eq!(world.bodies(), Vec::<PathBuf>::new(), "{place:?}");
+        if FILE_BACKENDS.contains(&backend) {
+            assert_eq!(world.bodies(), Vec::<PathBuf>::new(), "{backend:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn the_last_piece_of_a_damaged_body_never_comes() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         for length in [10, 200_000, PART + 1] {
             let mut bytes = content(length);
             let body = world.keep(&bytes).await.unwrap();
@@ -99,12 +101,12 @@ async fn the_last_piece_of_a_damaged_body_never_comes() {
             bytes[length / 2] ^= 1;
             std::fs::write(file, &bytes).unwrap();
             let (read, error) = world.read(&body).await;
-            assert!(matches!(error, Some(BodyError::Damaged(_))), "{place:?}: {error:?}");
-            assert!((read.len() as u64) < body.length, "{place:?}: all of it came");
+            assert!(matches!(error, Some(BodyError::Damaged(_))), "{backend:?}: {error:?}");
+            assert!((read.len() as u64) < body.length, "{backend:?}: all of it came");
             for wrong in [&bytes[1..], &[&bytes[..], b"x"].concat()] {
                 std::fs::write(file, wrong).unwrap();
                 let (read, error) = world.read(&body).await;
-                assert!(matches!(error, Some(BodyError::Damaged(_))) && read.is_empty(), "{place:?}: {error:?}");
+                assert!(matches!(error, Some(BodyError::Damaged(_))) && read.is_empty(), "{backend:?}: {error:?}");
             }
         }
     }
@@ -112,8 +114,8 @@ async fn the_last_piece_of_a_damaged_body_never_comes() {
 
 #[tokio::test]
 async fn deleting_takes_this_copy_and_no_other() {
-    for place in EVERYWHERE {
-        let world = world(place);
+    for backend in ALL_BACKENDS {
+        let world = world(backend);
         let first = world.keep(b"body").await.unwrap();
         let blob = Blob { tenant: tenant(), body: first };
         let condemned = world.store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap();
@@ -124,38 +126,38 @@ async fn deleting_takes_this_copy_and_no_other() {
         for _ in 0..2 {
             world.blobs.delete(&blob).await.unwrap();
         }
-        assert!(matches!(world.read(&first).await.1, Some(BodyError::Missing)), "{place:?}");
-        assert_eq!(world.read(&second).await.0, b"body", "{place:?}");
+        assert!(matches!(world.read(&first).await.1, Some(BodyError::Missing)), "{backend:?}");
+        assert_eq!(world.read(&second).await.0, b"body", "{backend:?}");
     }
 }
 
 #[tokio::test]
 async fn what_broken_uploads_left_is_deleted_once_it_is_old() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         let body = world.keep(b"body").await.unwrap();
         let incoming = world.root().join("incoming");
         std::fs::create_dir_all(&incoming).unwrap();
         std::fs::write(incoming.join("00000000000000aa"), b"waits").unwrap();
         let mut left = 1;
-        if place == Place::Directory {
+        if backend == BlobBackend::Directory {
             // What a process leaves that dies while it writes.
             std::fs::write(incoming.join("00000000000000bb#1"), b"half").unwrap();
             left += 1;
         }
         let now = world.clock.now();
         let hour = Duration::from_secs(3_600);
-        assert_eq!(world.blobs.delete_unfinished(now.before(hour)).await.unwrap(), 0, "{place:?}");
-        assert_eq!(world.unfinished().len(), left, "{place:?}");
-        assert_eq!(world.blobs.delete_unfinished(now.after(hour)).await.unwrap(), left, "{place:?}");
-        assert_eq!(world.unfinished(), Vec::<PathBuf>::new(), "{place:?}");
+        assert_eq!(world.blobs.delete_unfinished(now.before(hour)).await.unwrap(), 0, "{backend:?}");
+        assert_eq!(world.unfinished().len(), left, "{backend:?}");
+        assert_eq!(world.blobs.delete_unfinished(now.after(hour)).await.unwrap(), left, "{backend:?}");
+        assert_eq!(world.unfinished(), Vec::<PathBuf>::new(), "{backend:?}");
         assert_eq!(world.read(&body).await.0, b"body");
     }
 }
 
 #[tokio::test]
 async fn an_upload_that_is_dropped_half_way_is_taken_back() {
-    let world = world(Place::Directory);
+    let world = world(BlobBackend::Directory);
     let bytes = content(2 * PART);
     let pieces = Box::pin(in_pieces(&bytes).chain(stream::pending()));
     let tenant = tenant();
@@ -174,7 +176,7 @@ async fn an_upload_that_is_dropped_half_way_is_taken_back() {
 
 #[tokio::test]
 async fn storage_that_is_not_there_is_unavailable_and_not_missing() {
-    let mut world = world(Place::S3);
+    let mut world = world(BlobBackend::S3);
     let body = world.keep(b"body").await.unwrap();
     world.s3.as_mut().unwrap().kill();
     for error in [
@@ -192,7 +194,7 @@ async fn storage_that_is_not_there_is_unavailable_and_not_missing() {
 
 #[tokio::test]
 async fn storage_that_dies_half_way_gives_no_end() {
-    let mut world = world(Place::S3);
+    let mut world = world(BlobBackend::S3);
     let body = world.keep(&content(4 * PART)).await.unwrap();
     let mut pieces = world.blobs.open(&tenant(), &body).await.unwrap();
     let first = pieces.next().await.unwrap().unwrap();
@@ -204,26 +206,26 @@ async fn storage_that_dies_half_way_gives_no_end() {
 
 #[tokio::test]
 async fn a_place_has_one_identity_whoever_asks_and_however_often() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         let other = world.neighbour();
-        assert_eq!(world.blobs.identity().await.unwrap(), None, "{place:?}: looking marks nothing");
+        assert_eq!(world.blobs.identity().await.unwrap(), None, "{backend:?}: looking marks nothing");
         let mine = world.blobs.mark().await.unwrap();
-        assert_eq!(mine, PlaceId::of(1 << 64 | 2), "{place:?}: it is drawn");
-        assert_eq!(other.mark().await.unwrap(), mine, "{place:?}");
-        assert_eq!(other.identity().await.unwrap(), Some(mine), "{place:?}");
+        assert_eq!(mine, BlobStorageId::of(1 << 64 | 2), "{backend:?}: it is drawn");
+        assert_eq!(other.mark().await.unwrap(), mine, "{backend:?}");
+        assert_eq!(other.identity().await.unwrap(), Some(mine), "{backend:?}");
         let marker = world.root().join("place");
-        assert_eq!(std::fs::read_to_string(marker).unwrap(), format!("{mine}\n"), "{place:?}");
-        let elsewhere = self::world(place);
+        assert_eq!(std::fs::read_to_string(marker).unwrap(), format!("{mine}\n"), "{backend:?}");
+        let elsewhere = self::world(backend);
         let open = open(&elsewhere.url, &keys(), elsewhere.store.clone(), 2_000);
-        assert_ne!(open.mark().await.unwrap(), mine, "{place:?}");
+        assert_ne!(open.mark().await.unwrap(), mine, "{backend:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_that_mark_a_directory_at_the_same_moment_agree() {
     for round in 0..50 {
-        let world = world(Place::Directory);
+        let world = world(BlobBackend::Directory);
         let other = world.neighbour();
         let (mine, theirs) = tokio::join!(world.blobs.mark(), tokio::spawn(async move { other.mark().await }));
         let (mine, theirs) = (mine.unwrap(), theirs.unwrap().unwrap());
@@ -235,21 +237,21 @@ async fn two_that_mark_a_directory_at_the_same_moment_agree() {
 /// A volume that is not mounted, a bucket that was made anew: the bodies may be somewhere.
 #[tokio::test]
 async fn a_body_is_not_missing_where_the_place_itself_is_gone() {
-    for place in ON_DISK {
-        let world = world(place);
+    for backend in FILE_BACKENDS {
+        let world = world(backend);
         let body = world.keep(b"body").await.unwrap();
         let mine = world.blobs.mark().await.unwrap();
         let (marker, bodies, away) =
             (world.root().join("place"), world.root().join("bodies"), world.root().join("away"));
         std::fs::rename(&bodies, &away).unwrap();
-        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{place:?}: this body is lost");
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Missing)), "{backend:?}: this body is lost");
         std::fs::remove_file(&marker).unwrap();
-        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{place:?}");
-        std::fs::write(&marker, PlaceId::of(7).to_string()).unwrap();
-        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{place:?}");
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{backend:?}");
+        std::fs::write(&marker, BlobStorageId::of(7).to_string()).unwrap();
+        assert!(matches!(world.read(&body).await.1, Some(BodyError::Unavailable(_))), "{backend:?}");
         std::fs::write(&marker, mine.to_string()).unwrap();
         std::fs::rename(&away, &bodies).unwrap();
-        assert_eq!(world.read(&body).await.0, b"body", "{place:?}");
+        assert_eq!(world.read(&body).await.0, b"body", "{backend:?}");
     }
 }
 
@@ -286,7 +288,7 @@ fn rights_below(root: &std::path::Path) -> Vec<(PathBuf, bool, u32)> {
 #[cfg(unix)]
 #[tokio::test]
 async fn files_and_directories_are_their_owners_alone() {
-    let world = world(Place::Directory);
+    let world = world(BlobBackend::Directory);
     world.blobs.mark().await.unwrap();
     let (small, large) = (world.keep(b"small").await.unwrap(), world.keep(&content(PART + 1)).await.unwrap());
     // One that never comes to its end, so that a file is half written.
@@ -323,7 +325,7 @@ async fn files_and_directories_are_their_owners_alone() {
 #[tokio::test]
 async fn what_an_older_program_left_open_is_closed() {
     use std::os::unix::fs::PermissionsExt;
-    let world = world(Place::Directory);
+    let world = world(BlobBackend::Directory);
     world.keep(b"body").await.unwrap();
     let open_up = |name: &str| {
         std::fs::set_permissions(world.root().join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -332,5 +334,5 @@ async fn what_an_older_program_left_open_is_closed() {
     world.neighbour();
     let mode = |name: &str| std::fs::metadata(world.root().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(["bodies", "incoming"].map(mode), [0o700; 2]);
-    assert_eq!(mode(""), 0o755, "the place itself is somebody else's to close");
+    assert_eq!(mode(""), 0o755, "the permissions of the root belong to its owner");
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redrive_core::Timestamp;
 use redrive_engine::bodies::{Bodies, BodyError};
-use redrive_store::{Blob, PlaceId, Store};
+use redrive_store::{Blob, BlobStorageId, Store};
 use support::s3::{Fault, S3};
-use support::{PART, Place, World, content, tenant, world};
+use support::{BlobBackend, PART, World, content, tenant, world};
 
-/// A place in a bucket that has been marked.
+/// Blob storage in a bucket that has its marker.
 async fn marked() -> World {
-    let world = world(Place::S3);
+    let world = world(BlobBackend::S3);
     world.blobs.mark().await.unwrap();
     world
 }
@@ -115,7 +115,7 @@ async fn nothing_is_kept_or_deleted_in_a_bucket_without_the_right_marker() {
     let body = world.keep(b"body").await.unwrap();
     let marker = world.root().join("place");
     let mine = std::fs::read(&marker).unwrap();
-    for wrong in [None, Some(PlaceId::of(7))] {
+    for wrong in [None, Some(BlobStorageId::of(7))] {
         std::fs::remove_file(&marker).ok();
         if let Some(wrong) = wrong {
             std::fs::write(&marker, wrong.to_string()).unwrap();

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use redrive_core::{BodyHash, Timestamp};
 use redrive_engine::bodies::{Bodies, BodyError};
-use redrive_store::{Blob, PlaceId, Store};
-use support::{LIMIT, PART, Place, World, content, in_pieces, tenant, world};
+use redrive_store::{Blob, BlobStorageId, Store};
+use support::{BlobBackend, LIMIT, PART, World, content, in_pieces, tenant, world};
 
 /// Renames the directory away, and puts something in its place.
 type Swap = fn(&Path);
@@ -34,7 +34,7 @@ fn for_an_empty_one(root: &Path) {
 
 fn for_another_place(root: &Path) {
     for_an_empty_one(root);
-    std::fs::write(root.join("place"), format!("{}\n", PlaceId::of(7))).unwrap();
+    std::fs::write(root.join("place"), format!("{}\n", BlobStorageId::of(7))).unwrap();
 }
 
 fn put_back(root: &Path) {
@@ -46,7 +46,7 @@ fn put_back(root: &Path) {
 
 /// A directory that has been marked.
 async fn marked() -> World {
-    let world = world(Place::Directory);
+    let world = world(BlobBackend::Directory);
     world.blobs.mark().await.unwrap();
     world
 }

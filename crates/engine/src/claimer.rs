@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::attempt;
 use crate::engine_state::{EngineState, Phase};
 use crate::lanes::NextLook;
-use crate::outage;
+use crate::store_backoff;
 
 /// The longest sleep before the wall clock is read again, which may have jumped meanwhile.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
                 tokio::select! {
                     biased;
                     () = shared.reached(Phase::Draining) => return,
-                    () = shared.clock.sleep(outage::wait(failures, shared.entropy.unit())) => {}
+                    () = shared.clock.sleep(store_backoff::wait(failures, shared.entropy.unit())) => {}
                 }
                 failures += 1;
             }

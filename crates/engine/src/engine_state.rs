@@ -28,7 +28,7 @@ use crate::task_ids::TaskIds;
 use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
-use crate::watched::Watched;
+use crate::watch::Watch;
 
 /// State that the engine's loops share.
 pub(crate) struct EngineState {
@@ -46,7 +46,7 @@ pub(crate) struct EngineState {
     pub(crate) waiters: Waiters,
     pub(crate) policies: Policies,
     pub(crate) ids: TaskIds,
-    pub(crate) phase: Watched<Phase>,
+    pub(crate) phase: Watch<Phase>,
     pub(crate) started_at: Timestamp,
     /// Notified when the due times were discarded and must be read from the store again.
     pub(crate) schedule_lost: Notify,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    BringForwardOutcome, CancelOutcome, Error, Node, ReplayOutcome, Store, Submitted, TaskDetail, Vitals,
+    BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -32,7 +32,7 @@ use crate::task_ids::TaskIds;
 use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
-use crate::watched::Watched;
+use crate::watch::Watch;
 use crate::{announcer, claimer, cleaner, collector, lane_scan, peers, rescuer};
 
 /// How often a caller that waits for a task's end reads a store that other processes write to.
@@ -76,10 +76,10 @@ pub enum StartError {
 pub struct Handle {
     shared: Arc<EngineState>,
     loops: Loops,
-    /// The announcer, the clock keeper, the listener and the heartbeat: they outlive the loops that claim, because
+    /// The announcer, the clock reader, the listener and the heartbeat: they outlive the loops that claim, because
     /// attempts in flight need them.
     announcing: Loops,
-    vitals: Vitals,
+    liveness: Liveness,
 }
 
 /// Starts the engine's loops.
@@ -97,7 +97,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         waiters: Waiters::default(),
         policies: Policies::new(store.clone(), clock.clone()),
         ids: TaskIds::above(newest),
-        phase: Watched::new(Phase::Running),
+        phase: Watch::new(Phase::Running),
         schedule_lost: Notify::new(),
         missed_work: MissedWork::default(),
         started_at: clock.now(),
@@ -116,8 +116,8 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         options,
     });
     announcer::start(&shared).await;
-    let vitals = Vitals::default();
-    let (loops, announcing) = (Loops::new(&vitals, &shared.events), Loops::new(&vitals, &shared.events));
+    let liveness = Liveness::default();
+    let (loops, announcing) = (Loops::new(&liveness, &shared.events), Loops::new(&liveness, &shared.events));
     let spawner = shared.spawner.as_ref();
     let stops_at = |phase| {
         let shared = shared.clone();
@@ -133,14 +133,14 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         loops.start(spawner, "collector", stops_at(Phase::Draining), collecting);
     }
     announcing.start(spawner, "announcer", stops_at(Phase::Confirming), announcer::run(shared.clone(), unconfirmed));
-    announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::keeper::run(shared.clone()));
+    announcing.start(spawner, "clock", stops_at(Phase::Confirming), common_clock::clock_reader::run(shared.clone()));
     if shared.store.shared().is_some() {
         // Runs until attempts are given up, longer than the loops that claim: a cancel that it receives can still stop
         // one.
         announcing.start(spawner, "listener", stops_at(Phase::Returning), peers::listen(shared.clone()));
         announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), peers::keep_beating(shared.clone()));
     }
-    Ok(Handle { shared, loops, announcing, vitals })
+    Ok(Handle { shared, loops, announcing, liveness })
 }
 
 impl Handle {
@@ -279,14 +279,14 @@ impl Handle {
 
     /// The engine's loop that has died, if one has: the process must be restarted.
     pub fn dead(&self) -> Option<&'static str> {
-        self.vitals.dead()
+        self.liveness.dead()
     }
 
     /// Waits until a loop of the engine, or a background thread of the store, has died. Returns which.
     pub async fn died(&self) -> String {
         tokio::select! {
             biased;
-            name = self.vitals.died() => format!("the engine's {name}"),
+            name = self.liveness.died() => format!("the engine's {name}"),
             name = self.shared.store.health().died() => format!("the store's {name}"),
         }
     }

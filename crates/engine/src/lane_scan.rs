@@ -35,16 +35,16 @@ impl MissedWork {
 }
 
 /// Where the next page begins; `None` is the first page.
-type Place = Option<(Lane, Class)>;
+type ScanCursor = Option<(Lane, Class)>;
 
 /// Runs until the engine drains. Reads the lanes at the start and whenever the index was lost; on a shared store also
 /// periodically, at a slow pace.
 pub(crate) async fn run(shared: Arc<EngineState>) {
-    let (mut place, mut is_whole) = (None, true);
+    let (mut cursor, mut is_whole) = (None, true);
     let begun = shared.clock.elapsed();
     loop {
         is_whole |= shared.clock.elapsed().saturating_sub(begun) < YOUNG;
-        let outcome = look(&shared, &mut place, &mut is_whole).await;
+        let outcome = look(&shared, &mut cursor, &mut is_whole).await;
         let again = match &outcome {
             Ok(()) => {
                 shared.store_worked("reading the lanes");
@@ -65,7 +65,7 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
 }
 
 /// Takes one look. `is_whole` requests a look at all lanes; it stays set until such a look has succeeded.
-async fn look(shared: &EngineState, place: &mut Place, is_whole: &mut bool) -> Result<(), Error> {
+async fn look(shared: &EngineState, cursor: &mut ScanCursor, is_whole: &mut bool) -> Result<(), Error> {
     if let Some(peers) = shared.store.shared() {
         // Read before the look: what is missed during it is found by the next one.
         *is_whole |= shared.missed_work.take();
@@ -79,10 +79,10 @@ async fn look(shared: &EngineState, place: &mut Place, is_whole: &mut bool) -> R
         };
     }
     if *is_whole {
-        *place = None;
+        *cursor = None;
     }
-    while look_at_page(shared, place).await? || *is_whole {
-        if place.is_none() {
+    while look_at_page(shared, cursor).await? || *is_whole {
+        if cursor.is_none() {
             break;
         }
     }
@@ -92,11 +92,11 @@ async fn look(shared: &EngineState, place: &mut Place, is_whole: &mut bool) -> R
 
 /// Notes the due times of one page, and moves on to the next one; after the last page to the first. Returns whether the
 /// page had due work that was unknown here.
-async fn look_at_page(shared: &EngineState, place: &mut Place) -> Result<bool, Error> {
+async fn look_at_page(shared: &EngineState, cursor: &mut ScanCursor) -> Result<bool, Error> {
     let step = shared.options.steps.rebuild;
-    let lanes = shared.store.upkeep().pending_lanes(place.clone(), step).await?;
+    let lanes = shared.store.upkeep().pending_lanes(cursor.clone(), step).await?;
     let is_last = lanes.len() < step;
-    *place = lanes.last().filter(|_| !is_last).map(|last| (last.lane.clone(), last.class));
+    *cursor = lanes.last().filter(|_| !is_last).map(|last| (last.lane.clone(), last.class));
     let now = shared.clock.now();
     let mut has_found = false;
     for LaneDue { lane, class, next_due } in lanes {

@@ -22,14 +22,14 @@
 //! | `rescuer` | takes over attempts whose lease expired |
 //! | `abandoned_leases` | the claims of this process that no attempt will settle any more |
 //! | `cleaner` | removes ended tasks after their retention |
-//! | `outage` | the wait between calls of a store that fails |
+//! | `store_backoff` | the wait between calls of a store that fails |
 //! | `store_outage` | one outage of the store, reported once however many calls fail in it |
 //! | `throttled_report` | a failure that affects many tasks at once: counted, and reported at most every 10 s |
 //! | `collector` | deletes stored bodies that no task refers to |
 //! | `peers` | other processes over a shared store: receives their notifications, and sends heartbeats |
 //! | `common_clock` | the time that all processes over one store agree on |
 //! | `policies` | policy versions, cached and resolved |
-//! | `waiters`, `watched`, `loops` | waiting: for a task's end, for a value, for the loops to end |
+//! | `waiters`, `watch`, `loops` | waiting: for a task's end, for a value, for the loops to end |
 //!
 //! Not here: HTTP, SQL, configuration files.
 
@@ -55,7 +55,6 @@ mod lane_scan;
 mod lanes;
 mod loops;
 mod options;
-mod outage;
 mod overdue;
 mod peers;
 pub mod policies;
@@ -64,13 +63,14 @@ mod schedule;
 mod settle;
 mod slots;
 pub mod spawner;
+mod store_backoff;
 mod store_outage;
 mod submit;
 mod task_ids;
 mod throttled_report;
 pub mod transport;
 mod waiters;
-mod watched;
+mod watch;
 
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};

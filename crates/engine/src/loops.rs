@@ -3,27 +3,27 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use redrive_store::Vitals;
+use redrive_store::Liveness;
 
 use crate::events::{Event, Events};
 use crate::spawner::Spawner;
-use crate::watched::Watched;
+use crate::watch::Watch;
 
 /// The running loops.
 #[derive(Debug, Clone)]
 pub(crate) struct Loops {
-    running: Arc<Watched<usize>>,
-    vitals: Vitals,
+    running: Arc<Watch<usize>>,
+    liveness: Liveness,
     events: Events,
 }
 
 /// One running loop. Dropping it counts the loop as ended, however it ended.
-struct Running(Arc<Watched<usize>>);
+struct Running(Arc<Watch<usize>>);
 
 impl Loops {
-    /// Starts with no loop. A loop that dies is recorded in `vitals`.
-    pub(crate) fn new(vitals: &Vitals, events: &Events) -> Self {
-        Loops { running: Arc::new(Watched::new(0)), vitals: vitals.clone(), events: events.clone() }
+    /// Starts with no loop. A loop that dies is recorded in `liveness`.
+    pub(crate) fn new(liveness: &Liveness, events: &Events) -> Self {
+        Loops { running: Arc::new(Watch::new(0)), liveness: liveness.clone(), events: events.clone() }
     }
 
     /// Starts a loop, which must not end before `may_end` returns true.
@@ -35,12 +35,12 @@ impl Loops {
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         self.running.change(|running| *running += 1);
-        let (running, alive) = (Running(self.running.clone()), self.vitals.part(name));
-        let mut failure = Failure { name, events: self.events.clone(), has_ended: false };
+        let (running, alive) = (Running(self.running.clone()), self.liveness.part(name));
+        let mut reporter = LoopEndReporter { name, events: self.events.clone(), has_ended: false };
         spawner.spawn(Box::pin(async move {
             work.await;
             let as_told = may_end();
-            failure.ended(as_told);
+            reporter.ended(as_told);
             alive.ended(as_told);
             drop(running);
         }));
@@ -53,13 +53,13 @@ impl Loops {
 }
 
 /// Emits the event of a loop that panics or ends unexpectedly.
-struct Failure {
+struct LoopEndReporter {
     name: &'static str,
     events: Events,
     has_ended: bool,
 }
 
-impl Failure {
+impl LoopEndReporter {
     fn ended(&mut self, as_told: bool) {
         self.has_ended = true;
         self.emit_if(!as_told);
@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-impl Drop for Failure {
+impl Drop for LoopEndReporter {
     fn drop(&mut self) {
         self.emit_if(!self.has_ended && std::thread::panicking());
     }

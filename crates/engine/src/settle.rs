@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::engine_state::{EngineState, Phase};
 use crate::events::{EndedBy, Event, Report};
-use crate::outage;
+use crate::store_backoff;
 
 /// An attempt that this process gave up: its lease expires, and the rescuer takes it over.
 pub(crate) struct Abandoned;
@@ -85,7 +85,7 @@ pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settleme
                 tokio::select! {
                     biased;
                     () = shared.reached(Phase::Returning) => {}
-                    () = shared.clock.sleep(outage::wait(times, shared.entropy.unit())) => {}
+                    () = shared.clock.sleep(store_backoff::wait(times, shared.entropy.unit())) => {}
                 }
             }
             Err(error) => {

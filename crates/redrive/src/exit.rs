@@ -73,7 +73,7 @@ impl From<Exit> for ExitCode {
 
 /// An error with an exit code.
 #[derive(Debug)]
-pub struct Failure {
+pub struct ExitError {
     /// The code.
     pub exit: Exit,
     /// What went wrong, for people; may have several lines.
@@ -82,20 +82,20 @@ pub struct Failure {
     pub document: Option<Bytes>,
 }
 
-impl Failure {
-    /// The failure as an error.
-    pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(Failure { exit, message: message.into(), document: None })
+impl ExitError {
+    /// An error with this exit code and message.
+    pub fn of(exit: Exit, message: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(ExitError { exit, message: message.into(), document: None })
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ExitError {}
 
 /// Prints the error to standard error and returns the exit code. With `--json`, the problem document of the server is
 /// printed to standard output as well.
@@ -105,7 +105,7 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
         return Exit::Done;
     }
     notice(format!("error: {error:#}"));
-    let document = error.downcast_ref::<Failure>().and_then(|failure| failure.document.as_ref());
+    let document = error.downcast_ref::<ExitError>().and_then(|failure| failure.document.as_ref());
     if let Some(document) = document.filter(|_| wants_json)
         && let Err(error) = Output::standard().json(document)
     {
@@ -116,7 +116,7 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
 
 /// The exit code of this error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    error.downcast_ref::<Failure>().map_or(Exit::Failed, |failure| failure.exit)
+    error.downcast_ref::<ExitError>().map_or(Exit::Failed, |failure| failure.exit)
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {

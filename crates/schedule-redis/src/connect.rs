@@ -15,7 +15,7 @@ use redis::{
 use tokio::time::timeout;
 
 use crate::address::{Address, Host, Kind, Login};
-use crate::failure::Failure;
+use crate::redis_call_error::RedisCallError;
 
 /// The timeout for one host to accept a connection, or for a sentinel to answer.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub(crate) struct Connector {
 
 impl Connector {
     /// A connection for calls.
-    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+    pub(crate) async fn connect(&self) -> Result<Connection, RedisCallError> {
         let connecting = async {
             match &self.address.kind {
                 Kind::Cluster => self.cluster().await.map(Connection::Cluster),
@@ -65,7 +65,7 @@ impl Connector {
     }
 
     /// A connection for receiving published messages.
-    pub(crate) async fn listen(&self) -> Result<PubSub, Failure> {
+    pub(crate) async fn listen(&self) -> Result<PubSub, RedisCallError> {
         let listening = async {
             match &self.address.kind {
                 // A message that is published on one node of a cluster reaches all nodes.
@@ -76,11 +76,13 @@ impl Connector {
         within(CONNECT_BUDGET, listening).await
     }
 
-    async fn primary(&self) -> Result<(Client, Connection), Failure> {
+    async fn primary(&self) -> Result<(Client, Connection), RedisCallError> {
         let (database, host) = match &self.address.kind {
             Kind::Sentinel { service, database, login } => (*database, self.ask_sentinels(service, login).await?),
-            Kind::Single { database } => (*database, self.address.hosts.first().ok_or(Failure::Unconnected)?.clone()),
-            Kind::Cluster => return Err(Failure::Unconnected),
+            Kind::Single { database } => {
+                (*database, self.address.hosts.first().ok_or(RedisCallError::Unconnected)?.clone())
+            }
+            Kind::Cluster => return Err(RedisCallError::Unconnected),
         };
         let client = self.client(&host, &self.address.login, database)?;
         let mut connection = within(CONNECT_TIMEOUT, open(&client)).await?;
@@ -90,15 +92,15 @@ impl Connector {
             let is_primary =
                 role.as_sequence().and_then(<[Value]>::first) == Some(&Value::BulkString(b"master".to_vec()));
             if !is_primary {
-                return Err(Failure::NoPrimary);
+                return Err(RedisCallError::NoPrimary);
             }
         }
         Ok((client, connection))
     }
 
     /// The host of the primary, from the first sentinel that answers.
-    async fn ask_sentinels(&self, service: &str, login: &Login) -> Result<Host, Failure> {
-        let mut failure = Failure::NoPrimary;
+    async fn ask_sentinels(&self, service: &str, login: &Login) -> Result<Host, RedisCallError> {
+        let mut failure = RedisCallError::NoPrimary;
         for sentinel in &self.address.hosts {
             let asking = async {
                 let mut connection = open(&self.client(sentinel, login, 0)?).await?;
@@ -109,14 +111,14 @@ impl Connector {
             };
             match within(CONNECT_TIMEOUT, asking).await {
                 Ok(Some((name, port))) => return Ok(Host { name, port }),
-                Ok(None) => failure = Failure::NoPrimary,
+                Ok(None) => failure = RedisCallError::NoPrimary,
                 Err(error) => failure = error,
             }
         }
         Err(failure)
     }
 
-    async fn cluster(&self) -> Result<ClusterConnection, Failure> {
+    async fn cluster(&self) -> Result<ClusterConnection, RedisCallError> {
         let nodes = self.address.hosts.iter().map(|host| self.connection_info(host, &self.address.login, 0));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let mut builder = ClusterClientBuilder::new(nodes)
@@ -129,8 +131,8 @@ impl Connector {
         Ok(builder.build()?.get_async_connection().await?)
     }
 
-    async fn listen_to_any_node(&self) -> Result<PubSub, Failure> {
-        let mut failure = Failure::Unconnected;
+    async fn listen_to_any_node(&self) -> Result<PubSub, RedisCallError> {
+        let mut failure = RedisCallError::Unconnected;
         for host in &self.address.hosts {
             let client = self.client(host, &self.address.login, 0)?;
             match within(CONNECT_TIMEOUT, async { Ok(client.get_async_pubsub().await?) }).await {
@@ -170,12 +172,15 @@ impl Connector {
     }
 }
 
-async fn open(client: &Client) -> Result<Connection, Failure> {
+async fn open(client: &Client) -> Result<Connection, RedisCallError> {
     // Each call has its own response timeout.
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(None);
     Ok(Connection::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    timeout(limit, work).await.unwrap_or(Err(Failure::TimedOut(limit)))
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, RedisCallError>>,
+) -> Result<T, RedisCallError> {
+    timeout(limit, work).await.unwrap_or(Err(RedisCallError::TimedOut(limit)))
 }

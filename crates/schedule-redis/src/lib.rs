@@ -10,10 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod claimed_queues;
 mod connect;
-mod failure;
 mod guards;
-mod keeper;
+mod index_repair;
 mod keys;
 mod link;
 mod member;
@@ -22,19 +22,19 @@ mod options;
 mod partitions;
 mod pending_changes;
 mod rebuild;
+mod redis_call_error;
 mod schedule;
 mod scheduled;
 mod script;
+mod stale_queues;
 mod state;
-mod suspects;
-mod underway;
 mod writer;
 
 pub use address::{Address, InvalidAddress};
-pub use failure::Failure;
 pub use keys::{InvalidPrefix, Partition};
 pub use options::Options;
 pub use partitions::InUse;
+pub use redis_call_error::RedisCallError;
 pub use schedule::{Builder, Gone, NotAdded, Schedule, Take, Taken, Turn};
 pub use scheduled::{NotShared, Scheduled};
 

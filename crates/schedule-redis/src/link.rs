@@ -1,8 +1,8 @@
 //! The shared connection to Redis.
 //!
-//! A call never waits for a connection: without one it fails at once, and the store does the work. The keeper makes
-//! connections ([`Link::connect`]). The calls of a batch are sent together and share round trips. Each has its own
-//! outcome, because in a cluster some nodes may answer while others do not.
+//! A call never waits for a connection: without one it fails at once, and the store does the work. The repair loop
+//! makes connections ([`Link::connect`]). The calls of a batch are sent together and share round trips. Each has its
+//! own outcome, because in a cluster some nodes may answer while others do not.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use redis::{ErrorKind, ServerErrorKind, Value};
 use tokio::time::timeout;
 
 use crate::connect::{Connection, Connector};
-use crate::failure::Failure;
+use crate::redis_call_error::RedisCallError;
 use crate::script::Call;
 
 /// The most concurrent calls of one batch.
@@ -41,7 +41,7 @@ impl Link {
     }
 
     /// Makes a new connection that replaces the previous one.
-    pub(crate) async fn connect(&self) -> Result<(), Failure> {
+    pub(crate) async fn connect(&self) -> Result<(), RedisCallError> {
         let connection = self.connector.connect().await?;
         let mut state = self.state();
         state.number += 1;
@@ -55,7 +55,7 @@ impl Link {
     }
 
     /// Makes these calls and returns the answers in order. Each call has the timeout `limit`.
-    pub(crate) async fn call(&self, calls: Vec<Call>, limit: Duration) -> Vec<Result<Value, Failure>> {
+    pub(crate) async fn call(&self, calls: Vec<Call>, limit: Duration) -> Vec<Result<Value, RedisCallError>> {
         let mut answers = Vec::with_capacity(calls.len());
         for together in calls.chunks(TOGETHER) {
             let (connection, number) = {
@@ -63,7 +63,7 @@ impl Link {
                 (state.connection.clone(), state.number)
             };
             let Some(connection) = connection else {
-                answers.extend(together.iter().map(|_| Err(Failure::Unconnected)));
+                answers.extend(together.iter().map(|_| Err(RedisCallError::Unconnected)));
                 continue;
             };
             let asked = join_all(together.iter().map(|call| ask(connection.clone(), call, limit))).await;
@@ -77,8 +77,8 @@ impl Link {
     }
 
     /// Makes one call.
-    pub(crate) async fn call_one(&self, call: Call, limit: Duration) -> Result<Value, Failure> {
-        self.call(vec![call], limit).await.pop().unwrap_or(Err(Failure::Unconnected))
+    pub(crate) async fn call_one(&self, call: Call, limit: Duration) -> Result<Value, RedisCallError> {
+        self.call(vec![call], limit).await.pop().unwrap_or(Err(RedisCallError::Unconnected))
     }
 
     fn end(&self, number: u64) {
@@ -93,7 +93,7 @@ impl Link {
     }
 }
 
-async fn ask(mut connection: Connection, call: &Call, limit: Duration) -> Result<Value, Failure> {
+async fn ask(mut connection: Connection, call: &Call, limit: Duration) -> Result<Value, RedisCallError> {
     let asking = async {
         match connection.ask(call.as_command()).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => match call.with_text() {
@@ -105,6 +105,6 @@ async fn ask(mut connection: Connection, call: &Call, limit: Duration) -> Result
     };
     match timeout(limit, asking).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(Failure::TimedOut(limit)),
+        Err(_) => Err(RedisCallError::TimedOut(limit)),
     }
 }

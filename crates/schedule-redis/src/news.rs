@@ -17,8 +17,8 @@ use redrive_store::{LaneDue, News as Announcement};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::failure::Failure;
 use crate::keys;
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::{CALL_TIMEOUT, Queue};
 use crate::script::Call;
 use crate::state::State;
@@ -192,20 +192,20 @@ pub(crate) async fn keep_listening(state: Arc<State>) {
     }
 }
 
-async fn listen(state: &State) -> Result<(), Failure> {
+async fn listen(state: &State) -> Result<(), RedisCallError> {
     let mut connection: PubSub = state.schedule.link.connector.listen().await?;
     match timeout(CALL_TIMEOUT, connection.subscribe(state.schedule.keys.news())).await {
         Ok(subscribed) => subscribed?,
-        Err(_) => return Err(Failure::TimedOut(CALL_TIMEOUT)),
+        Err(_) => return Err(RedisCallError::TimedOut(CALL_TIMEOUT)),
     }
     let (mut asking, mut messages) = connection.split();
     loop {
         match timeout(PING_AFTER, messages.next()).await {
             Ok(Some(message)) => state.news.hear(state.news.read(&message.get_payload::<String>()?)),
-            Ok(None) => return Err(Failure::Unconnected),
+            Ok(None) => return Err(RedisCallError::Unconnected),
             Err(_) => match timeout(CALL_TIMEOUT, asking.ping::<redis::Value>()).await {
                 Ok(answer) => drop(answer?),
-                Err(_) => return Err(Failure::TimedOut(CALL_TIMEOUT)),
+                Err(_) => return Err(RedisCallError::TimedOut(CALL_TIMEOUT)),
             },
         }
     }

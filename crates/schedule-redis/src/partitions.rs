@@ -2,11 +2,11 @@
 //!
 //! A partition is *complete* while due tasks are taken from it, *incomplete* when Redis reports that it has lost data,
 //! and *failed* when Redis did not answer for it. Any call may find that a partition's state has become worse. Only the
-//! keeper makes it better, so that no claim ever waits to find out whether Redis is back.
+//! repair loop makes it better, so that no claim ever waits to find out whether Redis is back.
 //!
 //! Tasks that become pending while a partition has failed are kept here and added before the partition is used again.
 //! Their number is bounded. Beyond the bound they are dropped and the partition is marked as having missed tasks, which
-//! the keeper records in Redis for all processes.
+//! the repair loop records in Redis for all processes.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -18,8 +18,8 @@ use redrive_store::{PendingTask, Token};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::Gone;
 
 /// The most tasks that are kept while Redis is away. For more than this, a rebuild from the store is as fast.
@@ -31,7 +31,7 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Partitions {
     address: String,
     state: Mutex<State>,
-    /// Notified when there is work for the keeper.
+    /// Notified when there is work for the repair loop.
     worse: Notify,
 }
 
@@ -97,16 +97,16 @@ impl Partitions {
     }
 
     /// Records that Redis did not answer for this lane.
-    pub(crate) fn failed(&self, lane: &Lane, failure: &Failure) {
+    pub(crate) fn failed(&self, lane: &Lane, failure: &RedisCallError) {
         self.partition_failed(Partition::of(lane), failure);
     }
 
     /// Records that Redis cannot be reached at all.
-    pub(crate) fn all_failed(&self, failure: &Failure) {
+    pub(crate) fn all_failed(&self, failure: &RedisCallError) {
         Partition::all().for_each(|partition| self.partition_failed(partition, failure));
     }
 
-    pub(crate) fn partition_failed(&self, partition: Partition, failure: &Failure) {
+    pub(crate) fn partition_failed(&self, partition: Partition, failure: &RedisCallError) {
         let mut state = self.lock();
         state.all[partition.index()].standing = Standing::Failed;
         self.worse.notify_one();
@@ -180,8 +180,8 @@ impl Partitions {
         owed.tasks.into_iter().for_each(|task| self.keep(task));
     }
 
-    /// Sets the state that the keeper found for a partition for which Redis answers. It is ignored if a task was kept
-    /// meanwhile: then the keeper must check again.
+    /// Sets the state that the repair loop found for a partition for which Redis answers. It is ignored if a task was
+    /// kept meanwhile: then the repair loop must check again.
     pub(crate) fn found(&self, partition: Partition, standing: Standing) {
         let mut state = self.lock();
         let entry = &mut state.all[partition.index()];
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(partitions.in_use(), InUse { complete: 1, incomplete: 0, failed: 255 });
         partitions.incomplete(&lane);
         assert!(!partitions.is_complete(&lane));
-        partitions.failed(&lane, &Failure::Unconnected);
+        partitions.failed(&lane, &RedisCallError::Unconnected);
         partitions.incomplete(&lane);
         assert!(!partitions.is_reachable(&lane), "that it has lost something does not make it answer");
     }

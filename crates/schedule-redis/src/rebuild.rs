@@ -12,8 +12,8 @@ use std::time::Instant;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{Error, PendingTask, SharedStore};
 
-use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::Builder;
 use crate::state::State;
 
@@ -35,7 +35,7 @@ pub(crate) enum Rebuilt {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RebuildError {
     #[error(transparent)]
-    Redis(#[from] Failure),
+    Redis(#[from] RedisCallError),
     #[error(transparent)]
     Store(#[from] Error),
     #[error("the store is not shared")]
@@ -114,8 +114,12 @@ async fn read(shared: &dyn SharedStore, after: (TenantId, TaskId)) -> Result<Vec
 }
 
 /// The partitions that answered yes. Those that did not answer are marked as failed.
-fn still_there(state: &State, partitions: Vec<Partition>, answers: Vec<Result<bool, Failure>>) -> BTreeSet<Partition> {
-    let answered = |(partition, answer): (Partition, Result<bool, Failure>)| match answer {
+fn still_there(
+    state: &State,
+    partitions: Vec<Partition>,
+    answers: Vec<Result<bool, RedisCallError>>,
+) -> BTreeSet<Partition> {
+    let answered = |(partition, answer): (Partition, Result<bool, RedisCallError>)| match answer {
         Ok(is_there) => is_there.then_some(partition),
         Err(failure) => {
             state.partitions.partition_failed(partition, &failure);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{LaneDue, PendingTask, Store};
 
+use crate::claimed_queues::ClaimedQueues;
 use crate::news::News;
 use crate::partitions::Partitions;
 use crate::pending_changes::{Change, PendingChanges};
 use crate::schedule::{Queue, Schedule};
-use crate::suspects::Suspects;
-use crate::underway::Underway;
+use crate::stale_queues::StaleQueues;
 
 /// The state that the loops and the operations share.
 pub(crate) struct State {
@@ -18,8 +18,8 @@ pub(crate) struct State {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) partitions: Arc<Partitions>,
     pub(crate) pending_changes: PendingChanges,
-    pub(crate) suspects: Suspects,
-    pub(crate) underway: Underway,
+    pub(crate) stale_queues: StaleQueues,
+    pub(crate) claimed_queues: ClaimedQueues,
     pub(crate) news: News,
 }
 
@@ -30,8 +30,8 @@ impl State {
             partitions: Arc::new(Partitions::new(schedule.link.connector.address.to_string())),
             schedule,
             pending_changes: PendingChanges::new(),
-            suspects: Suspects::default(),
-            underway: Underway::default(),
+            stale_queues: StaleQueues::default(),
+            claimed_queues: ClaimedQueues::default(),
             news: News::new(),
         }
     }
@@ -41,7 +41,7 @@ impl State {
         self.pending_changes.note(changes, &self.partitions);
     }
 
-    /// Compares these classes of lanes in the store with the index. A class becomes a suspect if the store has an
+    /// Compares these classes of lanes in the store with the index. A class is marked as stale if the store has an
     /// earlier task than the index, and is cleared otherwise.
     pub(crate) async fn look(&self, lanes: &[LaneDue]) {
         if !self.pending_changes.flushed().await {
@@ -53,8 +53,8 @@ impl State {
         let heads = self.schedule.heads(&queues).await;
         for ((queue, due), head) in queues.iter().zip(dues).zip(heads) {
             match head {
-                Ok(Some(head)) if head <= due => self.suspects.clear(queue),
-                Ok(_) => self.suspects.suspect(queue, due),
+                Ok(Some(head)) if head <= due => self.stale_queues.clear(queue),
+                Ok(_) => self.stale_queues.mark(queue, due),
                 Err(failure) => self.partitions.failed(&queue.0, &failure),
             }
         }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use redrive_schedule_redis::{Failure, Schedule, Take};
+use redrive_schedule_redis::{RedisCallError, Schedule, Take};
 use redrive_testbed::RedisCluster;
 use support::*;
 
@@ -89,5 +89,5 @@ async fn without_any_node_there_is_no_connection() {
     let schedule = Schedule::new(address(&cluster).parse().unwrap(), Default::default()).unwrap();
     cluster.nodes().iter().for_each(redrive_testbed::Redis::kill);
     assert!(schedule.connect().await.is_err());
-    assert!(matches!(try_take(&schedule, "a", 1, 1).await, Err(Failure::Unconnected)));
+    assert!(matches!(try_take(&schedule, "a", 1, 1).await, Err(RedisCallError::Unconnected)));
 }

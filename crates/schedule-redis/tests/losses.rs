@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use redrive_schedule_redis::{Builder, Failure, Partition, Schedule, Take};
+use redrive_schedule_redis::{Builder, Partition, RedisCallError, Schedule, Take};
 use redrive_testbed::Redis;
 use redrive_testbed::redis::Options;
 use support::*;
@@ -82,7 +82,7 @@ async fn a_server_that_comes_back_empty_is_not_complete() {
     assert!(try_take(&schedule, "a", 1, 100).await.is_err());
     redis.start_again();
     let failure = try_take(&schedule, "a", 1, 100).await.unwrap_err();
-    assert!(matches!(failure, Failure::Unconnected), "{failure:?}");
+    assert!(matches!(failure, RedisCallError::Unconnected), "{failure:?}");
     schedule.connect().await.unwrap();
     assert!(is_incomplete(&schedule, "a").await);
 }
@@ -151,12 +151,12 @@ async fn a_server_that_stands_still_holds_nobody_up() {
     redis.pause();
     let begin = Instant::now();
     let failure = try_take(&schedule, "a", 1, 100).await.unwrap_err();
-    assert!(matches!(failure, Failure::TimedOut(_)), "{failure:?}");
+    assert!(matches!(failure, RedisCallError::TimedOut(_)), "{failure:?}");
     assert!(begin.elapsed() >= Duration::from_millis(500));
     for _ in 0..1_000 {
         // Without a connection the call fails at once.
         let failure = try_take(&schedule, "a", 1, 100).await.unwrap_err();
-        assert!(matches!(failure, Failure::Unconnected), "{failure:?}");
+        assert!(matches!(failure, RedisCallError::Unconnected), "{failure:?}");
     }
     redis.resume();
     schedule.connect().await.unwrap();

@@ -3,7 +3,7 @@
 
 mod support;
 
-use redrive_schedule_redis::{Failure, Schedule, Take};
+use redrive_schedule_redis::{RedisCallError, Schedule, Take};
 use redrive_testbed::{RedisSentinel, wait_until};
 use support::*;
 
@@ -39,5 +39,5 @@ async fn a_service_that_no_sentinel_knows_has_no_primary() {
     let address = address(&service).replace(service.service_name(), "another");
     let schedule = Schedule::new(address.parse().unwrap(), Default::default()).unwrap();
     let failure = schedule.connect().await.unwrap_err();
-    assert!(matches!(failure, Failure::NoPrimary), "{failure:?}");
+    assert!(matches!(failure, RedisCallError::NoPrimary), "{failure:?}");
 }

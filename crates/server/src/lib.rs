@@ -17,8 +17,8 @@
 
 mod app;
 mod caller;
-mod failure;
 mod intake;
+mod operation_error;
 pub mod operations;
 mod percent;
 pub mod rest;
@@ -27,6 +27,6 @@ pub mod wire;
 
 pub use app::{App, Limits};
 pub use caller::Caller;
-pub use failure::Failure;
+pub use operation_error::OperationError;
 pub use rest::serve;
 pub use standard::Standard;

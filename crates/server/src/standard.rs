@@ -7,7 +7,7 @@ use redrive_core::{Date, Request, Timestamp};
 use redrive_engine::policies::Resolved;
 use redrive_standard::rules::{self, Finding, Step};
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::wire::ShownFinding;
 
 /// What happens to a policy or submission that breaks the standard.
@@ -24,7 +24,7 @@ pub enum Standard {
 
 impl Standard {
     /// The findings of a policy to register, or the refusal.
-    pub(crate) fn judge_policy(self, spec: &Spec, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
+    pub(crate) fn judge_policy(self, spec: &Spec, now: Timestamp) -> Result<Vec<ShownFinding>, OperationError> {
         self.admit(self.findings(spec, now))
     }
 
@@ -40,7 +40,11 @@ impl Standard {
 
     /// The findings of a task, or the refusal: rules that its changes of the policy break and the policy alone does
     /// not, and a missing key.
-    pub(crate) fn judge_task(self, task: &CheckedTask<'_>, now: Timestamp) -> Result<Vec<ShownFinding>, Failure> {
+    pub(crate) fn judge_task(
+        self,
+        task: &CheckedTask<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<ShownFinding>, OperationError> {
         if self == Standard::Off {
             return Ok(Vec::new());
         }
@@ -52,9 +56,9 @@ impl Standard {
         self.admit(findings.iter().map(ShownFinding::of).collect())
     }
 
-    fn admit(self, findings: Vec<ShownFinding>) -> Result<Vec<ShownFinding>, Failure> {
+    fn admit(self, findings: Vec<ShownFinding>) -> Result<Vec<ShownFinding>, OperationError> {
         let is_refused = self == Standard::Enforce && findings.iter().any(|finding| finding.breaks_a_must);
-        if is_refused { Err(Failure::BreaksStandard(findings)) } else { Ok(findings) }
+        if is_refused { Err(OperationError::BreaksStandard(findings)) } else { Ok(findings) }
     }
 }
 

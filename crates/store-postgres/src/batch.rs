@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::pool::{Pool, call};
+use crate::postgres_error::PostgresError;
 
 /// The most queued calls. Further callers wait until there is room, at most for the call timeout.
 const QUEUE: usize = 16_384;
@@ -61,7 +61,7 @@ pub(crate) trait Work: Send + Sync + 'static {
         &self,
         connection: &Connection,
         items: &[&Self::Item],
-    ) -> impl Future<Output = Result<Vec<Self::Answer>, Failure>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Answer>, PostgresError>> + Send;
 }
 
 /// Connections for batches, and for batches that are repeated until their outcome is known.
@@ -96,13 +96,13 @@ struct Call<W: Work> {
 
 impl<W: Work> Batches<W> {
     /// Starts this many writers in `writing`.
-    pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing, vitals: &Vitals) -> Self {
+    pub(crate) fn start(pools: &Pools, writers: usize, work: W, writing: &mut Writing, liveness: &Liveness) -> Self {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let incoming = Arc::new(Mutex::new(incoming));
         let work = Arc::new(work);
         for _ in 0..writers.max(1) {
             let (alive, written) =
-                (vitals.part("writer"), write_until_closed(pools.clone(), incoming.clone(), work.clone()));
+                (liveness.part("writer"), write_until_closed(pools.clone(), incoming.clone(), work.clone()));
             writing.spawn(async move {
                 written.await;
                 alive.ended(true);
@@ -131,7 +131,7 @@ impl<W: Work> Batches<W> {
     }
 
     fn busy(&self) -> Error {
-        Failure::Busy(self.patience).into_error(W::DOING)
+        PostgresError::Busy(self.patience).into_error(W::DOING)
     }
 }
 
@@ -260,7 +260,7 @@ async fn run_until_known<W: Work>(
     work: &W,
     items: &[&W::Item],
     Doubt { mut is_in_doubt, is_alone }: Doubt,
-) -> Result<Vec<W::Answer>, Failure> {
+) -> Result<Vec<W::Answer>, PostgresError> {
     let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
         let failure = match call!(*pool, |connection| work.run(connection, items)) {
@@ -280,7 +280,7 @@ async fn run_until_known<W: Work>(
     }
 }
 
-fn answer_all<W: Work>(calls: Vec<Call<W>>, outcome: Result<Vec<W::Answer>, Failure>) {
+fn answer_all<W: Work>(calls: Vec<Call<W>>, outcome: Result<Vec<W::Answer>, PostgresError>) {
     match outcome {
         Ok(answers) => {
             let mut answers = answers.into_iter();

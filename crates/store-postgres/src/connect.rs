@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::failure::told;
+use crate::postgres_error::describe_error;
 use crate::trust::{self, Wanted};
 
 /// How long sent bytes may stay unacknowledged before the connection counts as lost.
@@ -30,7 +30,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Trust(#[from] redrive_dial::AuthorityError),
     /// The server cannot be reached, or it refused the connection.
-    #[error("{}", told(.0))]
+    #[error("{}", describe_error(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// Connecting took longer than the connect timeout.
     #[error("not within {0:?}")]

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
-use crate::failure::Failure;
 use crate::pool::{Permit, UntilClosed};
+use crate::postgres_error::PostgresError;
 
 /// A statement's argument and its type.
 pub(crate) type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Runs one statement as a transaction of its own, or inside the one that is open.
-    pub(crate) async fn query(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(crate) async fn query(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Vec<Row>, PostgresError> {
         let statement = self.statement(sql, arguments).await?;
         self.send(statement, sql, arguments).await
     }
@@ -147,7 +147,7 @@ impl Connection {
         &self,
         (sql, arguments): (&'static str, &[Argument<'_>]),
         (then_sql, then_arguments): (&'static str, &[Argument<'_>]),
-    ) -> Result<(Vec<Row>, Result<Vec<Row>, Failure>), Failure> {
+    ) -> Result<(Vec<Row>, Result<Vec<Row>, PostgresError>), PostgresError> {
         let first = self.statement(sql, arguments).await?;
         let then = self.statement(then_sql, then_arguments).await?;
         let sent = join(self.send(first, sql, arguments), self.send(then, then_sql, then_arguments)).await;
@@ -155,7 +155,11 @@ impl Connection {
     }
 
     /// The prepared statement, if preparing is worth it and the plan is not too old.
-    async fn statement(&self, sql: &'static str, arguments: &[Argument<'_>]) -> Result<Option<Statement>, Failure> {
+    async fn statement(
+        &self,
+        sql: &'static str,
+        arguments: &[Argument<'_>],
+    ) -> Result<Option<Statement>, PostgresError> {
         let Mode::Session { statements, plans_last } = &self.mode else { return Ok(None) };
         let lock = || statements.lock().unwrap_or_else(PoisonError::into_inner);
         let used = lock().get(sql).cloned();
@@ -179,7 +183,7 @@ impl Connection {
         statement: Option<Statement>,
         sql: &'static str,
         arguments: &[Argument<'_>],
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Vec<Row>, PostgresError> {
         match (statement, &self.mode) {
             (Some(statement), _) => {
                 let values: Vec<_> = arguments.iter().map(|(value, _)| *value).collect();
@@ -198,7 +202,7 @@ impl Connection {
         begin: &str,
         sql: &'static str,
         arguments: &[Argument<'_>],
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Vec<Row>, PostgresError> {
         let (begin, run) = (self.client.batch_execute(begin), self.client.query_typed(sql, arguments));
         match try_join3(begin, run, self.client.batch_execute("COMMIT")).await {
             Ok(((), rows, ())) => Ok(rows),
@@ -213,18 +217,18 @@ impl Connection {
     }
 
     /// Runs statements without arguments and without results.
-    pub(crate) async fn execute(&self, sql: &str) -> Result<(), Failure> {
+    pub(crate) async fn execute(&self, sql: &str) -> Result<(), PostgresError> {
         Ok(self.client.batch_execute(sql).await?)
     }
 
     /// Switches the open transaction to finding rows by their keys.
-    pub(crate) async fn find_by_key(&self) -> Result<(), Failure> {
+    pub(crate) async fn find_by_key(&self) -> Result<(), PostgresError> {
         let settings = Finding::ByKey.settings().map(|(name, value)| format!("SET LOCAL {name} = {value}; "));
         self.execute(&settings.concat()).await
     }
 
     /// Opens a transaction; until it has ended, no other call may use this connection.
-    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn begin(&mut self) -> Result<(), PostgresError> {
         self.is_in_transaction = true;
         let begin = match &self.mode {
             Mode::Session { .. } => "BEGIN",
@@ -234,7 +238,7 @@ impl Connection {
     }
 
     /// Commits if `outcome` is `Ok`, rolls back otherwise.
-    pub(crate) async fn end<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) async fn end<T>(&mut self, outcome: Result<T, PostgresError>) -> Result<T, PostgresError> {
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.client.batch_execute(end).await;
         self.is_in_transaction = ended.is_err();

@@ -12,10 +12,10 @@ use redrive_core::{
 };
 use redrive_store::*;
 
-use crate::failure::Failure;
 use crate::floors::Index;
 use crate::ops;
 use crate::pool::{call, read, transact};
+use crate::postgres_error::PostgresError;
 use crate::store::{PostgresStore, due_at_once};
 
 /// Changes tasks one by one, in the order of their keys. Every call locks rows in this order, so that no deadlock
@@ -29,7 +29,7 @@ macro_rules! each_in_order {
             for at in order {
                 let $task = &$tasks[at];
                 let answer = match $change.await {
-                    Err(failure @ Failure::Corrupt(_)) => Err(failure.into_error($doing)),
+                    Err(failure @ PostgresError::Corrupt(_)) => Err(failure.into_error($doing)),
                     outcome => Ok(outcome?),
                 };
                 answers.push((at, answer));
@@ -354,6 +354,6 @@ impl Health for PostgresStore {
     }
 
     async fn died(&self) -> &'static str {
-        self.vitals.died().await
+        self.liveness.died().await
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use redrive_store::Error;
 
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 use crate::schema;
 
 /// Why this process may not use the schema, if so.
@@ -26,7 +26,7 @@ impl Fence {
     }
 
     /// Reads the schema's version. A change is logged once.
-    pub(crate) async fn look(&self, connection: &Connection) -> Result<(), Failure> {
+    pub(crate) async fn look(&self, connection: &Connection) -> Result<(), PostgresError> {
         let reason = schema::usable(connection).await?.err().map(|unusable| unusable.to_string());
         let mut known = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*known, &reason) {

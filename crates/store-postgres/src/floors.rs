@@ -27,7 +27,7 @@ use redrive_store::{LaneDue, LaneRoom};
 use tokio::time::Instant;
 
 use crate::codec::millis;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The most floors that are remembered.
 const REMEMBERED: usize = 10_000;
@@ -234,8 +234,8 @@ pub(crate) struct Writing<'a> {
 
 impl Writing<'_> {
     /// Ends the write. The tasks that became pending are noted afterwards, and before the call is answered.
-    pub(crate) fn came_to<T>(mut self, outcome: &Result<T, Failure>) {
-        if !outcome.as_ref().is_err_and(Failure::is_in_doubt) {
+    pub(crate) fn came_to<T>(mut self, outcome: &Result<T, PostgresError>) {
+        if !outcome.as_ref().is_err_and(PostgresError::is_in_doubt) {
             self.floors = None;
         }
     }
@@ -381,11 +381,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_that_nobody_knows_the_outcome_of_has_all_forgotten() {
         let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
-        let timed_out = || Err::<(), _>(Failure::TimedOut(LAST));
+        let timed_out = || Err::<(), _>(PostgresError::TimedOut(LAST));
         // outcome, where the next claim starts
         for (outcome, expected) in [
             (Some(Ok(())), 100),
-            (Some(Err(Failure::Busy(LAST))), 100),
+            (Some(Err(PostgresError::Busy(LAST))), 100),
             (Some(timed_out()), BEGINNING),
             (None, BEGINNING),
         ] {

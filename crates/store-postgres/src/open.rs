@@ -7,10 +7,10 @@ use redrive_store::Error;
 use crate::batch::Pools;
 use crate::connect::{Address, Terms};
 use crate::connection::{Finding, OWN_SESSION, Use, settings};
-use crate::failure::Failure;
 use crate::options::Options;
 use crate::pool::{Pool, call};
 use crate::pool_sizes::PoolSizes;
+use crate::postgres_error::PostgresError;
 use crate::schema::{self, State};
 
 /// Why the store could not be opened.
@@ -98,7 +98,7 @@ fn read(options: &Options, url: &str, used: Use) -> Result<Address, OpenError> {
     let terms =
         Terms { name: &name, settings: &settings, extra_ca: &options.extra_ca, timeout: options.connect_timeout };
     let address = Address::read(url, &terms);
-    Ok(address.map_err(|error| Failure::from(error).into_error("opening the store"))?)
+    Ok(address.map_err(|error| PostgresError::from(error).into_error("opening the store"))?)
 }
 
 async fn check_server(pool: &Pool) -> Result<(), OpenError> {

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::connect::Address;
 use crate::connection::{Connection, Use};
-use crate::failure::Failure;
 use crate::options::Options;
+use crate::postgres_error::PostgresError;
 
 /// How often a call is tried that conflicts with another transaction.
 pub(crate) const TRIES: usize = 5;
@@ -169,29 +169,29 @@ impl Pool {
     pub(crate) async fn by<T>(
         &self,
         deadline: Instant,
-        call: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let timed_out = Failure::TimedOut(self.shared.call_timeout);
+        call: impl Future<Output = Result<T, PostgresError>>,
+    ) -> Result<T, PostgresError> {
+        let timed_out = PostgresError::TimedOut(self.shared.call_timeout);
         tokio::time::timeout_at(deadline, call).await.unwrap_or(Err(timed_out))
     }
 
     /// A connection for one call. If none is free by the deadline, the call fails and nothing was sent.
-    pub(crate) async fn lend_by(&self, deadline: Instant, purpose: Purpose) -> Result<Lent, Failure> {
-        let busy = Failure::Busy(self.shared.call_timeout);
+    pub(crate) async fn lend_by(&self, deadline: Instant, purpose: Purpose) -> Result<Lent, PostgresError> {
+        let busy = PostgresError::Busy(self.shared.call_timeout);
         tokio::time::timeout_at(deadline, self.lend(purpose)).await.unwrap_or(Err(busy))
     }
 
     /// A connection, without a timeout.
-    pub(crate) async fn lend(&self, purpose: Purpose) -> Result<Lent, Failure> {
+    pub(crate) async fn lend(&self, purpose: Purpose) -> Result<Lent, PostgresError> {
         let acquire =
-            async |permits: &Arc<Semaphore>| permits.clone().acquire_owned().await.map_err(|_| Failure::Closed);
+            async |permits: &Arc<Semaphore>| permits.clone().acquire_owned().await.map_err(|_| PostgresError::Closed);
         let write = match purpose {
             Purpose::Write => Some(acquire(&self.shared.writes).await?),
             Purpose::Read => None,
         };
         let permit = Permit { _connection: acquire(&self.shared.connections).await?, _write: write };
         if self.is_closed() {
-            return Err(Failure::Closed);
+            return Err(PostgresError::Closed);
         }
         match self.take_idle() {
             Some(connection) => {
@@ -203,7 +203,7 @@ impl Pool {
 
     /// A new connection. It counts from the start, also if the call is given up before it is made: then it is kept for
     /// the next call.
-    async fn lend_new(&self, permit: Permit) -> Result<Lent, Failure> {
+    async fn lend_new(&self, permit: Permit) -> Result<Lent, PostgresError> {
         let (answer, connected) = oneshot::channel();
         let pool = self.clone();
         tokio::spawn(async move {
@@ -216,12 +216,12 @@ impl Pool {
             });
             drop(answer.send(lent));
         });
-        let mut lent = connected.await.unwrap_or(Err(Failure::Closed))?;
+        let mut lent = connected.await.unwrap_or(Err(PostgresError::Closed))?;
         lent.is_usable = false;
         Ok(lent)
     }
 
-    async fn connect(&self) -> Result<Connection, Failure> {
+    async fn connect(&self) -> Result<Connection, PostgresError> {
         let (client, driven) = self.shared.address.connect_for_writing().await?;
         let until_closed = UntilClosed::default();
         let held = until_closed.clone();
@@ -278,8 +278,8 @@ impl UntilClosed {
 impl Lent {
     /// Ends the call. If its outcome is unknown, or if the connection is the cause of a failure, the connection is not
     /// used again.
-    pub(crate) fn came_to<T>(&mut self, outcome: &Result<T, Failure>) {
-        let is_unfit = |failure: &Failure| failure.is_in_doubt() || failure.is_about_the_connection();
+    pub(crate) fn came_to<T>(&mut self, outcome: &Result<T, PostgresError>) {
+        let is_unfit = |failure: &PostgresError| failure.is_in_doubt() || failure.is_about_the_connection();
         self.is_usable = !outcome.as_ref().is_err_and(is_unfit);
     }
 }

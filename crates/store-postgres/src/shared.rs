@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask, PlaceId, SharedStore,
-    Tally, Totals,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask,
+    SharedStore, Tally, Totals,
 };
 
 use crate::ops;
@@ -22,13 +22,13 @@ impl PostgresStore {
     async fn hear_untold(&self) -> Result<bool, Error> {
         let mut is_incomplete = false;
         for _ in 0..TAKES {
-            let untold = call!(self.loop_pool, |connection| ops::untold::take(connection))
+            let unnotified = call!(self.loop_pool, |connection| ops::unnotified_tasks::take(connection))
                 .map_err(|failure| failure.into_error("taking notes of what was enqueued"))?;
-            for lane in untold.lanes {
+            for lane in unnotified.lanes {
                 is_incomplete |= !self.news.hear(News::Due(lane));
             }
-            is_incomplete |= untold.is_damaged;
-            if !untold.is_more {
+            is_incomplete |= unnotified.is_damaged;
+            if !unnotified.is_more {
                 return Ok(is_incomplete);
             }
         }
@@ -52,7 +52,7 @@ impl SharedStore for PostgresStore {
         })
         .map_err(|failure| failure.into_error("asking after the other processes"))?;
         let others = others.iter().map(|other| (&other.id, &other.beat, other.seen_at));
-        let has_gone = self.departures.lock().unwrap_or_else(PoisonError::into_inner).look(others, now);
+        let has_gone = self.departed_nodes.lock().unwrap_or_else(PoisonError::into_inner).look(others, now);
         Ok(has_missed || has_gone || is_incomplete)
     }
 
@@ -96,8 +96,8 @@ impl SharedStore for PostgresStore {
             .map_err(|failure| failure.into_error("reading what waits"))
     }
 
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
-        call!(self.pool, |connection| ops::body_place::body_place(connection, mine))
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
+        call!(self.pool, |connection| ops::blob_storage_id::blob_storage_id(connection, mine))
             .map_err(|failure| failure.into_error("finding out where bodies are kept"))
     }
 

@@ -5,12 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::{Class, Lane, Timestamp};
-use redrive_store::{Departures, Error, LaneDue, NewTask, NodeId, Settled, Submitted, Vitals};
+use redrive_store::{DepartedNodes, Error, LaneDue, Liveness, NewTask, NodeId, Settled, Submitted};
 use tokio::task::JoinSet;
 
 use crate::batch::{Batches, Pools, Work, Writing};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::floors::Floors;
 use crate::news::News;
@@ -21,6 +20,7 @@ use crate::ops::set_aside::Aside;
 use crate::ops::settle::WaitsAgain;
 use crate::options::Options;
 use crate::pool::Pool;
+use crate::postgres_error::PostgresError;
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
@@ -36,7 +36,7 @@ pub struct PostgresStore {
     pub(crate) aside: Arc<Aside>,
     pub(crate) floors: Arc<Floors>,
     pub(crate) fence: Fence,
-    pub(crate) departures: Mutex<Departures>,
+    pub(crate) departed_nodes: Mutex<DepartedNodes>,
     /// Whether the last submission that failed found no space on the disk.
     pub(crate) is_full: AtomicBool,
     pub(crate) upkeep: Upkeep,
@@ -45,7 +45,7 @@ pub struct PostgresStore {
     pub(crate) writing: tokio::sync::Mutex<Writing>,
     /// Background tasks, which end with the store.
     pub(crate) background: tokio::sync::Mutex<JoinSet<()>>,
-    pub(crate) vitals: Vitals,
+    pub(crate) liveness: Liveness,
 }
 
 pub(crate) struct Writers {
@@ -68,7 +68,7 @@ impl Work for Submits {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, Failure> {
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::submit::submit(connection, self.node.as_str(), items).await;
         for (item, answer) in items.iter().zip(outcome.iter().flatten()) {
@@ -98,7 +98,7 @@ impl Work for Settles {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, Failure> {
+    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::settle::settle(connection, items).await;
         writing.came_to(&outcome);
@@ -126,21 +126,21 @@ impl PostgresStore {
         take_back_at_start(&pool).await;
         let upkeep = Upkeep::default();
         let mut background = JoinSet::new();
-        let vitals = Vitals::default();
-        background.spawn(vitals.clone().watch("news", news.clone().say(pool.clone())));
+        let liveness = Liveness::default();
+        background.spawn(liveness.clone().watch("news", news.clone().say(pool.clone())));
         if let Some(address) = listen {
-            background.spawn(vitals.clone().watch("listener", news.clone().listen(address)));
+            background.spawn(liveness.clone().watch("listener", news.clone().listen(address)));
         }
-        background.spawn(vitals.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
+        background.spawn(liveness.clone().watch("upkeep", upkeep.clone().run(pool.clone(), options.upkeep_after)));
         let taking_back =
             take_back_again_and_again(pool.clone(), options.take_back_every, news.clone(), floors.clone());
-        background.spawn(vitals.clone().watch("take back", taking_back));
+        background.spawn(liveness.clone().watch("take back", taking_back));
         let mut writing = Writing::new();
         let submits = Submits { node: node.clone(), floors: floors.clone() };
         let settles = Settles { floors: floors.clone() };
         let writers = Arc::new(Writers {
-            submits: Batches::start(&pools, options.writers, submits, &mut writing, &vitals),
-            settles: Batches::start(&pools, options.writers, settles, &mut writing, &vitals),
+            submits: Batches::start(&pools, options.writers, submits, &mut writing, &liveness),
+            settles: Batches::start(&pools, options.writers, settles, &mut writing, &liveness),
         });
         Ok(PostgresStore {
             pool,
@@ -151,13 +151,13 @@ impl PostgresStore {
             aside,
             floors,
             fence: Fence::default(),
-            departures: Mutex::default(),
+            departed_nodes: Mutex::default(),
             is_full: AtomicBool::new(false),
             upkeep,
             writers: Mutex::new(Some(writers)),
             writing: tokio::sync::Mutex::new(writing),
             background: tokio::sync::Mutex::new(background),
-            vitals,
+            liveness,
         })
     }
 

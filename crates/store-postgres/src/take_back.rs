@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::floors::Floors;
 use crate::news::News;
-use crate::ops::set_aside::{Place, Which, take_back};
+use crate::ops::set_aside::{RecordKey, Which, take_back};
 use crate::pool::{Pool, call};
 
 /// The most steps at a start; the remaining rows are looked at later.
@@ -16,7 +16,7 @@ const STEPS_AT_START: usize = 50;
 
 /// Takes rows back at the start. The store opens even if some cannot be taken back.
 pub(crate) async fn take_back_at_start(pool: &Pool) {
-    let (mut taken_back, mut after) = (0, Place::default());
+    let (mut taken_back, mut after) = (0, RecordKey::default());
     for _ in 0..STEPS_AT_START {
         let from = after.clone();
         match call!(*pool, |connection| take_back(connection, &from, Which::All)) {
@@ -38,7 +38,7 @@ pub(crate) async fn take_back_at_start(pool: &Pool) {
 
 /// Takes rows back until it is dropped. Each step continues where the previous one ended.
 pub(crate) async fn take_back_again_and_again(pool: Pool, every: Duration, news: Arc<News>, floors: Arc<Floors>) {
-    let mut after = Place::default();
+    let mut after = RecordKey::default();
     loop {
         tokio::time::sleep(every).await;
         let from = after.clone();

@@ -5,7 +5,7 @@
 
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// Rows of the larger statement. More rows gain nothing.
 const ROWS: usize = 16;
@@ -33,7 +33,7 @@ impl Bulk {
         connection: &Connection,
         rows: &[T],
         mut bind: impl FnMut(&mut Values<'_>, &T) -> rusqlite::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SqliteError> {
         let (chunks, rest) = rows.as_chunks::<ROWS>();
         if !chunks.is_empty() {
             let mut values = Values { statement: connection.prepare_cached(&self.many)?, bound: 0 };

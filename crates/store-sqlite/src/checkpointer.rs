@@ -15,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::Connection;
 
-use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
+use crate::sqlite_error::SqliteError;
 
 /// How long to pause after a checkpoint that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ impl Checkpointer {
         connection: Connection,
         options: &Options,
         lock: Arc<DirectoryLock>,
-        vitals: &Vitals,
+        liveness: &Liveness,
     ) -> Result<Self, std::io::Error> {
         let shared = Arc::new(CheckpointState::default());
         let work = Work {
@@ -58,7 +58,7 @@ impl Checkpointer {
             after: options.checkpoint_after,
             limit_bytes: options.wal_limit_bytes,
         };
-        let alive = vitals.part("checkpointer");
+        let alive = liveness.part("checkpointer");
         let thread = std::thread::Builder::new().name("redrive-checkpoint".to_owned()).spawn(move || {
             work.run();
             alive.ended(*work.shared.lock());
@@ -168,7 +168,7 @@ impl Work {
     }
 
     /// Moves the log into the database; returns the size of the log.
-    fn move_log(&self) -> Result<u64, Failure> {
+    fn move_log(&self) -> Result<u64, SqliteError> {
         let passive = "PRAGMA wal_checkpoint(PASSIVE)";
         let frames: i64 = self.connection.prepare_cached(passive)?.query_row([], |row| row.get(1))?;
         let page_bytes: u64 = self.connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;

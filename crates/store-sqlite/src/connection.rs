@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::failure::Failure;
 use crate::options::Options;
+use crate::sqlite_error::SqliteError;
 
 /// More than the number of statements in this crate: a statement is prepared once per connection.
 const STATEMENTS: usize = 128;
@@ -79,7 +79,7 @@ fn open(path: &Path, mode: OpenFlags, cache_bytes: usize) -> rusqlite::Result<Co
 
 /// Completes a checkpoint between two transactions, so that the log starts over. The checkpointer has just moved all
 /// but the last of it, so this is short. If a reader blocks it, it returns at once and is tried again later.
-pub(crate) fn restart_log(writer: &Connection) -> Result<(), Failure> {
+pub(crate) fn restart_log(writer: &Connection) -> Result<(), SqliteError> {
     writer.busy_timeout(Duration::ZERO)?;
     let restarted = writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, bool>(0));
     writer.busy_timeout(BUSY)?;

@@ -224,7 +224,7 @@ impl Health for SqliteStore {
     async fn died(&self) -> &'static str {
         tokio::select! {
             () = self.writer.died() => "writer",
-            name = self.vitals.died() => name,
+            name = self.liveness.died() => name,
         }
     }
 }

@@ -8,7 +8,7 @@ use redrive_core::Status;
 use rusqlite::Connection;
 
 use crate::codec::status_code;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The changes of the open transaction.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Counters {
     }
 
     /// Writes the changes into the open transaction, so that a rollback undoes them.
-    pub(crate) fn write(&mut self, connection: &Connection) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, connection: &Connection) -> Result<(), SqliteError> {
         let mut count = connection.prepare_cached(
             "INSERT INTO task_counts (tenant, status, tasks) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET tasks = tasks + excluded.tasks",

@@ -20,7 +20,6 @@ mod codec;
 mod connection;
 mod contract;
 mod counters;
-mod failure;
 mod in_flight;
 mod keys;
 mod location;
@@ -31,6 +30,7 @@ mod ops;
 mod options;
 mod readers;
 mod schema;
+mod sqlite_error;
 mod store;
 mod writer;
 

@@ -10,7 +10,7 @@ use redrive_core::task::PolicyRef;
 use redrive_core::{Dependency, Lane, PolicyId, TenantId};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The most names of a kind in one cache. A full cache is cleared, which is simple and rare.
 const LIMIT: usize = 65_536;
@@ -50,7 +50,11 @@ impl Names {
     }
 
     /// The tenant's number, if it has one.
-    pub(crate) fn tenant_key(&mut self, connection: &Connection, tenant: &TenantId) -> Result<Option<i64>, Failure> {
+    pub(crate) fn tenant_key(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+    ) -> Result<Option<i64>, SqliteError> {
         if let Some(&key) = self.tenant_keys.get(tenant) {
             return Ok(Some(key));
         }
@@ -63,16 +67,16 @@ impl Names {
     }
 
     /// The tenant with this number.
-    pub(crate) fn tenant(&self, connection: &Connection, key: i64) -> Result<TenantId, Failure> {
+    pub(crate) fn tenant(&self, connection: &Connection, key: i64) -> Result<TenantId, SqliteError> {
         let mut select = connection.prepare_cached("SELECT name FROM tenants WHERE id = ?1")?;
         let found: Option<String> = select.query_row([key], |row| row.get(0)).optional()?;
         let place = format_args!("tenant {key}");
-        let name = found.ok_or_else(|| Failure::corrupt(place, "is missing"))?;
-        TenantId::try_new(&name).map_err(|error| Failure::corrupt(place, error))
+        let name = found.ok_or_else(|| SqliteError::corrupt(place, "is missing"))?;
+        TenantId::try_new(&name).map_err(|error| SqliteError::corrupt(place, error))
     }
 
     /// The lane's number, if it has one.
-    pub(crate) fn lane_key(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneKey>, Failure> {
+    pub(crate) fn lane_key(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneKey>, SqliteError> {
         if let Some(&key) = self.lane_keys.get(lane) {
             return Ok(Some(key));
         }
@@ -86,7 +90,7 @@ impl Names {
     }
 
     /// The lane with this number.
-    pub(crate) fn lane(&mut self, connection: &Connection, key: i64) -> Result<Lane, Failure> {
+    pub(crate) fn lane(&mut self, connection: &Connection, key: i64) -> Result<Lane, SqliteError> {
         if let Some(lane) = self.lanes.get(&key) {
             return Ok(lane.clone());
         }
@@ -98,10 +102,10 @@ impl Names {
         let found: Option<(String, String)> =
             select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let place = format_args!("lane {key}");
-        let (tenant, dependency) = found.ok_or_else(|| Failure::corrupt(place, "is missing"))?;
+        let (tenant, dependency) = found.ok_or_else(|| SqliteError::corrupt(place, "is missing"))?;
         let lane = Lane {
-            tenant: TenantId::try_new(&tenant).map_err(|error| Failure::corrupt(place, error))?,
-            dependency: Dependency::try_new(&dependency).map_err(|error| Failure::corrupt(place, error))?,
+            tenant: TenantId::try_new(&tenant).map_err(|error| SqliteError::corrupt(place, error))?,
+            dependency: Dependency::try_new(&dependency).map_err(|error| SqliteError::corrupt(place, error))?,
         };
         remember(&mut self.lanes, key, lane.clone());
         Ok(lane)
@@ -113,7 +117,7 @@ impl Names {
         connection: &Connection,
         tenant: i64,
         policy: &PolicyRef,
-    ) -> Result<Option<i64>, Failure> {
+    ) -> Result<Option<i64>, SqliteError> {
         let name = (tenant, policy.clone());
         if let Some(&key) = self.version_keys.get(&name) {
             return Ok(Some(key));
@@ -129,22 +133,22 @@ impl Names {
     }
 
     /// The policy version with this number, deleted or not.
-    pub(crate) fn version(&mut self, connection: &Connection, key: i64) -> Result<PolicyRef, Failure> {
+    pub(crate) fn version(&mut self, connection: &Connection, key: i64) -> Result<PolicyRef, SqliteError> {
         if let Some(version) = self.versions.get(&key) {
             return Ok(version.clone());
         }
         let mut select = connection.prepare_cached("SELECT policy, version FROM policy_versions WHERE id = ?1")?;
         let found: Option<(String, u32)> = select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let place = format_args!("policy version {key}");
-        let (policy, version) = found.ok_or_else(|| Failure::corrupt(place, "is missing"))?;
-        let id = PolicyId::try_new(&policy).map_err(|error| Failure::corrupt(place, error))?;
+        let (policy, version) = found.ok_or_else(|| SqliteError::corrupt(place, "is missing"))?;
+        let id = PolicyId::try_new(&policy).map_err(|error| SqliteError::corrupt(place, error))?;
         let version = PolicyRef { id, version };
         remember(&mut self.versions, key, version.clone());
         Ok(version)
     }
 
     /// The tenant's number; a new one if it had none. For the writer.
-    pub(crate) fn tenant_key_or_new(&mut self, connection: &Connection, tenant: &TenantId) -> Result<i64, Failure> {
+    pub(crate) fn tenant_key_or_new(&mut self, connection: &Connection, tenant: &TenantId) -> Result<i64, SqliteError> {
         if let Some(key) = self.tenant_key(connection, tenant)? {
             return Ok(key);
         }
@@ -156,7 +160,7 @@ impl Names {
     }
 
     /// The lane's number; a new one if it had none. For the writer.
-    pub(crate) fn lane_key_or_new(&mut self, connection: &Connection, lane: &Lane) -> Result<LaneKey, Failure> {
+    pub(crate) fn lane_key_or_new(&mut self, connection: &Connection, lane: &Lane) -> Result<LaneKey, SqliteError> {
         if let Some(key) = self.lane_key(connection, lane)? {
             return Ok(key);
         }

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redrive_store::group_commit::GroupCommit;
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpointer::Checkpointer;
 use crate::connection;
-use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::location::Location;
 use crate::lock::{self, DirectoryLock};
@@ -24,6 +23,7 @@ use crate::ops::set_aside::take_back;
 use crate::options::Options;
 use crate::readers::Readers;
 use crate::schema;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 const DATABASE: &str = "redrive.db";
@@ -76,7 +76,7 @@ pub enum OpenError {
 pub(crate) struct Parts {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
-    pub(crate) vitals: Vitals,
+    pub(crate) liveness: Liveness,
     pub(crate) location: Location,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
     } else {
         create(&options.directory, &path)?;
     }
-    let refused = |failure: Failure| OpenError::Database {
+    let refused = |failure: SqliteError| OpenError::Database {
         path: path.clone(),
         source: failure.into_error("opening the database"),
     };
@@ -98,7 +98,7 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
 }
 
 /// Migrates the database, takes back what was set aside, expires all leases, and reads the newest keys.
-fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, Failure> {
+fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, SqliteError> {
     schema::migrate(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let taken_back = take_back(&transaction)?;
@@ -120,7 +120,7 @@ fn start(
     keys: Keys,
     lock: &Arc<DirectoryLock>,
 ) -> Result<Parts, Error> {
-    let failed = |error: rusqlite::Error| Failure::from(error).into_error("opening the database");
+    let failed = |error: rusqlite::Error| SqliteError::from(error).into_error("opening the database");
     let no_thread = |error: io::Error| Error::Unavailable(format!("starting a thread: {error}"));
     let readers: Vec<Connection> = (0..options.readers.max(1))
         .map(|_| connection::reader(path, options))
@@ -128,14 +128,14 @@ fn start(
         .map_err(failed)?;
     let checkpoints = connection::checkpointer(path).map_err(failed)?;
     lock.open_database(path).map_err(|error| Error::Unavailable(format!("opening the database: {error}")))?;
-    let vitals = Vitals::default();
-    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &vitals).map_err(no_thread)?;
+    let liveness = Liveness::default();
+    let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &liveness).map_err(no_thread)?;
     let writer = Writer::new(connection, keys, checkpointer);
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
-    let readers = Readers::start(readers, lock, &vitals).map_err(no_thread)?;
+    let readers = Readers::start(readers, lock, &liveness).map_err(no_thread)?;
     let location = Location::of([path, &options.directory.join(lock::FILE)])
         .map_err(|error| Error::Unavailable(format!("looking at the database: {error}")))?;
-    Ok(Parts { writer, readers, vitals, location })
+    Ok(Parts { writer, readers, liveness, location })
 }
 
 /// Creates a database of the newest version and moves it into place.
@@ -156,7 +156,7 @@ fn create(directory: &Path, path: &Path) -> Result<(), OpenError> {
     };
     make().map_err(|error| OpenError::Database {
         path: unfinished.clone(),
-        source: Failure::from(error).into_error("making a database"),
+        source: SqliteError::from(error).into_error("making a database"),
     })?;
     keep_from_others(&unfinished).map_err(at)?;
     std::fs::rename(&unfinished, path).map_err(at)?;
@@ -194,7 +194,7 @@ fn inspect(path: &Path) -> Result<(), OpenError> {
     let logged = connection::observer(path).and_then(|observer| schema::version(&observer));
     let found = logged.map_err(|error| OpenError::Database {
         path: path.to_owned(),
-        source: Failure::from(error).into_error("reading the schema's version"),
+        source: SqliteError::from(error).into_error("reading the schema's version"),
     })?;
     if found > newest { Err(too_new(found)) } else { Ok(()) }
 }

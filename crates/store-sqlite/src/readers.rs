@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_store::{Error, Vitals};
+use redrive_store::{Error, Liveness};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::failure::Failure;
 use crate::lock::DirectoryLock;
 use crate::names::Names;
+use crate::sqlite_error::SqliteError;
 
 /// The most queued reads; further callers wait until there is room.
 const QUEUE: usize = 1_024;
@@ -44,7 +44,7 @@ impl Readers {
     pub(crate) fn start(
         connections: Vec<Connection>,
         lock: &Arc<DirectoryLock>,
-        vitals: &Vitals,
+        liveness: &Liveness,
     ) -> Result<Self, std::io::Error> {
         let (queue, incoming) = mpsc::channel(QUEUE);
         let (ending, ended) = watch::channel(());
@@ -52,7 +52,7 @@ impl Readers {
         for connection in connections {
             let (incoming, ending, lock) = (Arc::clone(&incoming), ending.clone(), Arc::clone(lock));
             let mut reader = Reader { connection, names: Names::default() };
-            let alive = vitals.part("reader");
+            let alive = liveness.part("reader");
             std::thread::Builder::new().name("redrive-read".to_owned()).spawn(move || {
                 read_until_closed(&mut reader, &incoming);
                 alive.ended(true);
@@ -67,7 +67,7 @@ impl Readers {
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         doing: &'static str,
-        job: impl FnOnce(&mut Reader) -> Result<R, Failure> + Send + 'static,
+        job: impl FnOnce(&mut Reader) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -98,7 +98,7 @@ impl Readers {
 }
 
 impl Reader {
-    fn in_transaction<R>(&mut self, job: impl FnOnce(&mut Reader) -> Result<R, Failure>) -> Result<R, Failure> {
+    fn in_transaction<R>(&mut self, job: impl FnOnce(&mut Reader) -> Result<R, SqliteError>) -> Result<R, SqliteError> {
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let result = job(self);
         if !self.connection.is_autocommit() {

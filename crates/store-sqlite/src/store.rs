@@ -3,36 +3,36 @@
 use std::fmt;
 
 use redrive_store::group_commit::GroupCommit;
-use redrive_store::{Answers, Error, TaskKey, Vitals};
+use redrive_store::{Answers, Error, Liveness, TaskKey};
 
-use crate::failure::Failure;
 use crate::location::Location;
 use crate::open::{OpenError, Parts, open};
 use crate::ops::set_aside::{Damaged, set_aside};
 use crate::options::Options;
 use crate::readers::{Reader, Readers};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// A store in one directory of this machine, owned by this process.
 pub struct SqliteStore {
     pub(crate) writer: GroupCommit<Writer>,
     pub(crate) readers: Readers,
-    pub(crate) vitals: Vitals,
+    pub(crate) liveness: Liveness,
     pub(crate) location: Location,
 }
 
 impl SqliteStore {
     /// Opens the store, or creates it if the directory has none. Blocks while it reads the newest idempotency keys.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let Parts { writer, readers, vitals, location } = open(&options)?;
-        Ok(SqliteStore { writer, readers, vitals, location })
+        let Parts { writer, readers, liveness, location } = open(&options)?;
+        Ok(SqliteStore { writer, readers, liveness, location })
     }
 
     /// Runs a job on the writer, after all rows of its transaction have been written.
     pub(crate) async fn write<R: Send + 'static>(
         &self,
         doing: &'static str,
-        mut job: impl FnMut(&mut Writer) -> Result<R, Failure> + Send + 'static,
+        mut job: impl FnMut(&mut Writer) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         self.gather(doing, move |writer| {
             writer.write_rows()?;
@@ -45,7 +45,7 @@ impl SqliteStore {
     pub(crate) async fn read_around<R: Send + 'static>(
         &self,
         doing: &'static str,
-        read: impl Fn(&mut Reader, &mut Vec<Damaged>) -> Result<R, Failure> + Clone + Send + 'static,
+        read: impl Fn(&mut Reader, &mut Vec<Damaged>) -> Result<R, SqliteError> + Clone + Send + 'static,
     ) -> Result<R, Error> {
         loop {
             let read = read.clone();
@@ -75,7 +75,7 @@ impl SqliteStore {
         &self,
         doing: &'static str,
         tasks: Vec<TaskKey>,
-        change: impl Fn(&mut Writer, &TaskKey) -> Result<R, Failure> + Send + 'static,
+        change: impl Fn(&mut Writer, &TaskKey) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<Answers<R>, Error> {
         self.write(doing, move |writer| {
             let answer = |task| match change(writer, task) {
@@ -91,7 +91,7 @@ impl SqliteStore {
     pub(crate) async fn gather<R: Send + 'static>(
         &self,
         doing: &'static str,
-        mut job: impl FnMut(&mut Writer) -> Result<R, Failure> + Send + 'static,
+        mut job: impl FnMut(&mut Writer) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, Error> {
         self.writer.run(move |writer| job(writer).map_err(|failure| failure.into_error(doing))).await
     }

@@ -13,11 +13,11 @@ use rusqlite::Connection;
 use crate::checkpointer::Checkpointer;
 use crate::connection;
 use crate::counters::Counters;
-use crate::failure::Failure;
 use crate::in_flight::InFlight;
 use crate::keys::Keys;
 use crate::names::Names;
 use crate::ops::{settle, submit};
+use crate::sqlite_error::SqliteError;
 
 /// The one connection that writes, and the memory that mirrors its data.
 pub(crate) struct Writer {
@@ -80,7 +80,7 @@ impl Writer {
     }
 
     /// Writes the gathered rows, before a task's row is read or changed.
-    pub(crate) fn write_rows(&mut self) -> Result<(), Failure> {
+    pub(crate) fn write_rows(&mut self) -> Result<(), SqliteError> {
         let Unwritten { tasks, successes } = &mut self.unwritten;
         if !tasks.is_empty() {
             submit::write(&self.connection, tasks)?;
@@ -93,7 +93,7 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&mut self) -> Result<(), SqliteError> {
         self.write_rows()?;
         self.keys.write_slice(&self.connection)?;
         self.counters.write(&self.connection)?;
@@ -113,7 +113,7 @@ impl Backend for Writer {
         }
         self.changes_before = self.connection.total_changes();
         let begun = self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
-        begun.map_err(|error| Failure::from(error).into_error("beginning a transaction")).map(drop)
+        begun.map_err(|error| SqliteError::from(error).into_error("beginning a transaction")).map(drop)
     }
 
     fn commit(&mut self) -> Result<(), Error> {
@@ -137,7 +137,7 @@ impl Backend for Writer {
             return;
         }
         if let Err(error) = self.connection.execute_batch("ROLLBACK") {
-            let error = Failure::from(error).into_error("rolling back");
+            let error = SqliteError::from(error).into_error("rolling back");
             tracing::error!(%error, "a rollback failed");
         }
     }

@@ -9,16 +9,17 @@
 
 #![forbid(unsafe_code)]
 
+mod blob_storage_id;
 mod blobs;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-mod departures;
+mod departed_nodes;
 pub mod encoding;
 mod error;
 pub mod group_commit;
 mod health;
+mod liveness;
 pub mod memory;
-mod place_id;
 mod policies;
 mod reads;
 pub mod rules;
@@ -26,18 +27,17 @@ mod shared;
 mod store;
 mod tasks;
 mod upkeep;
-mod vitals;
 
+pub use blob_storage_id::{BlobStorageId, InvalidBlobStorageId};
 pub use blobs::*;
-pub use departures::Departures;
+pub use departed_nodes::DepartedNodes;
 pub use error::Error;
 pub use health::*;
+pub use liveness::{Liveness, LivenessGuard};
 pub use memory::MemoryStore;
-pub use place_id::{InvalidPlaceId, PlaceId};
 pub use policies::*;
 pub use reads::*;
 pub use shared::*;
 pub use store::Store;
 pub use tasks::*;
 pub use upkeep::*;
-pub use vitals::{Alive, Vitals};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 
-use crate::{ClaimedTask, Error, LaneDue, LeaseTerms, PlaceId, Token};
+use crate::{BlobStorageId, ClaimedTask, Error, LaneDue, LeaseTerms, Token};
 
 /// What several processes over one store share.
 #[async_trait]
@@ -50,9 +50,9 @@ pub trait SharedStore: Send + Sync + 'static {
     /// Pending tasks in the order of tenant and id, after `after`, at most `limit`. Used to fill such an index.
     async fn waiting(&self, after: Option<(TenantId, TaskId)>, limit: usize) -> Result<Vec<PendingTask>, Error>;
 
-    /// The place that stored bodies are kept in. If none is recorded, `mine` is recorded, once and for all processes. A
-    /// process that uses another place would not find the bodies.
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error>;
+    /// The blob storage that has the bodies. If none is recorded, `mine` is recorded, once and for all processes. A
+    /// process that uses another storage would not find the bodies.
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error>;
 
     /// The sums of what the guards of all processes count.
     fn guards(&self) -> &dyn Guards;

@@ -48,9 +48,9 @@ pub(crate) enum Farewell {
     Kill,
 }
 
-/// The location of a server's files.
+/// The medium that a server keeps its files on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum StorageMedium {
     /// On disk, among other temporary files.
     Disk,
     /// In memory if there is room, for servers that do not sync anyway. A new database is several hundred files, and on
@@ -58,13 +58,13 @@ pub(crate) enum Place {
     Memory,
 }
 
-impl Place {
+impl StorageMedium {
     fn make_directory(self) -> TempDir {
         let memory = Path::new(MEMORY);
         // Not every machine permits writes there.
         let in_memory = match self {
-            Place::Memory if room(memory) >= ENOUGH_MEMORY => TempDir::with_prefix_in(PREFIX, memory).ok(),
-            Place::Memory | Place::Disk => None,
+            StorageMedium::Memory if room(memory) >= ENOUGH_MEMORY => TempDir::with_prefix_in(PREFIX, memory).ok(),
+            StorageMedium::Memory | StorageMedium::Disk => None,
         };
         in_memory.unwrap_or_else(|| TempDir::with_prefix(PREFIX).expect("making a temporary directory"))
     }
@@ -81,8 +81,8 @@ pub(crate) struct Home {
 
 impl Home {
     /// An empty directory that belongs to `owner`.
-    pub(crate) fn new(place: Place, owner: Option<Account>, farewell: Farewell) -> Self {
-        let directory = place.make_directory();
+    pub(crate) fn new(medium: StorageMedium, owner: Option<Account>, farewell: Farewell) -> Self {
+        let directory = medium.make_directory();
         if let Some(Account { user, group }) = owner {
             chown(directory.path(), Some(user), Some(group)).expect("giving a temporary directory to another user");
         }

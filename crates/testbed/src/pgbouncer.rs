@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::home::{Farewell, Home, Place};
+use crate::home::{Farewell, Home, StorageMedium};
 use crate::postgres::Postgres;
 use crate::program;
 use crate::server::{Plan, Server};
@@ -21,7 +21,7 @@ impl PgBouncer {
     pub fn start(postgres: &Postgres) -> Self {
         let program = program::PGBOUNCER.path();
         let account = program::account_for_servers();
-        let home = Home::new(Place::Disk, account, Farewell::Kill);
+        let home = Home::new(StorageMedium::Disk, account, Farewell::Kill);
         let file = home.path().join("pgbouncer.ini");
         let target = postgres.port();
         let command = move |port: u16| {

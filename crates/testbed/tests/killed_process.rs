@@ -43,13 +43,13 @@ fn victim() {
     std::process::exit(7);
 }
 
-/// What a victim may leave behind.
-struct Left {
+/// The servers of a victim, which may outlive it.
+struct VictimServers {
     processes: [PathBuf; 2],
     data: PathBuf,
 }
 
-impl Left {
+impl VictimServers {
     fn assert_runs(&self) {
         assert!(self.processes.iter().all(|process| process.exists()));
         assert!(self.data.join("PG_VERSION").exists());
@@ -64,7 +64,7 @@ impl Left {
     }
 }
 
-fn start_victim(role: &str) -> (Child, Left) {
+fn start_victim(role: &str) -> (Child, VictimServers) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, role);
     let mut victim = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -72,5 +72,5 @@ fn start_victim(role: &str) -> (Child, Left) {
     let line = lines.map(Result::unwrap).find(|line| line.starts_with("servers ")).unwrap();
     let words: Vec<&str> = line.split(' ').collect();
     let process = |at: usize| PathBuf::from(format!("/proc/{}", words[at]));
-    (victim, Left { processes: [process(1), process(2)], data: PathBuf::from(words[3]) })
+    (victim, VictimServers { processes: [process(1), process(2)], data: PathBuf::from(words[3]) })
 }

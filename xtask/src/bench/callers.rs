@@ -42,7 +42,7 @@ pub enum Pace {
 
 /// One acknowledged task.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent {
+pub struct AcknowledgedTask {
     /// The task's number.
     pub number: u64,
     /// When it was sent, in microseconds since the epoch; if its caller was delayed, when it should have been sent.
@@ -74,7 +74,7 @@ impl Callers {
     }
 
     /// Submits for `duration` and returns what was acknowledged; any other answer fails the run.
-    pub fn run(&mut self, pace: &Pace, duration: Duration) -> Result<Vec<Sent>> {
+    pub fn run(&mut self, pace: &Pace, duration: Duration) -> Result<Vec<AcknowledgedTask>> {
         let count = self.callers.len();
         let begin = Instant::now();
         let mut sent = Vec::new();
@@ -108,7 +108,7 @@ impl Callers {
 }
 
 impl Caller {
-    async fn submit(&mut self, mut slots: Slots, next: &AtomicU64) -> Result<Vec<Sent>> {
+    async fn submit(&mut self, mut slots: Slots, next: &AtomicU64) -> Result<Vec<AcknowledgedTask>> {
         let mut sent = Vec::new();
         while let Some(late) = slots.wait().await {
             let number = next.fetch_add(1, Ordering::AcqRel);
@@ -120,7 +120,12 @@ impl Caller {
                 bail!("a submission was not accepted: {}", answer.describe());
             }
             let due_ms = if delay.is_some() { Some(due_of(&answer)?) } else { None };
-            sent.push(Sent { number, sent_us, took_us: (begin.elapsed() + late).as_micros() as u32, due_ms });
+            sent.push(AcknowledgedTask {
+                number,
+                sent_us,
+                took_us: (begin.elapsed() + late).as_micros() as u32,
+                due_ms,
+            });
         }
         Ok(sent)
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::bound::Bound;
-use super::callers::{Callers, Pace, Sent};
+use super::callers::{AcknowledgedTask, Callers, Pace};
 use super::pipeline::Load;
 use super::template::{Shape, Template};
 use super::world::{Service, Variant, World};
@@ -113,7 +113,7 @@ fn measure_one(
 
 /// The time from when a task could have been on the wire to its arrival, in microseconds; negative if it came too
 /// early.
-fn wait(world: &World, sent: &Sent) -> Result<i64> {
+fn wait(world: &World, sent: &AcknowledgedTask) -> Result<i64> {
     let arrived = world.deliveries.arrived_us(sent.number).context("a verified task has no arrival")?;
     let due = sent.due_ms.map_or(sent.sent_us, |due| due * 1_000);
     Ok(arrived as i64 - due as i64)

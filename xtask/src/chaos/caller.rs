@@ -53,7 +53,7 @@ impl Callers {
         if random.u32(..100) < LARGE_PERCENT {
             submission = submission.large(random);
         }
-        self.ledger.write().asked.insert(submission.key.clone(), vec![submission.asked.clone()]);
+        self.ledger.write().requested.insert(submission.key.clone(), vec![submission.requested.clone()]);
         submission
     }
 }
@@ -140,8 +140,8 @@ impl Caller {
     fn draw_other(&mut self, submission: &Submission) -> (Submission, usize) {
         let other = submission.other(&mut self.random);
         let mut history = self.shared.ledger.write();
-        let variants = history.asked.entry(other.key.clone()).or_default();
-        variants.push(other.asked.clone());
+        let variants = history.requested.entry(other.key.clone()).or_default();
+        variants.push(other.requested.clone());
         let variant = variants.len() - 1;
         (other, variant)
     }
@@ -287,8 +287,8 @@ impl Caller {
     /// The number of this request among those under its key.
     fn variant_of(&self, submission: &Submission) -> usize {
         let history = self.shared.ledger.write();
-        let variants = history.asked.get(&submission.key).map(Vec::as_slice).unwrap_or_default();
-        variants.iter().position(|asked| *asked == submission.asked).unwrap_or_default()
+        let variants = history.requested.get(&submission.key).map(Vec::as_slice).unwrap_or_default();
+        variants.iter().position(|requested| *requested == submission.requested).unwrap_or_default()
     }
 
     fn pick(&mut self) -> Option<usize> {

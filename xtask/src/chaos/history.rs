@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::{Attempt, Counts, Task};
 use crate::clock::now_us;
-use crate::witness::{Alert, Arrival, Asked};
+use crate::witness::{Alert, Arrival, RequestedTask};
 
 /// Everything that happened, as input of the rules.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub struct History {
     /// How much longer than an attempt's timeout its lease lasts, in milliseconds.
     pub lease_margin_ms: u64,
     /// The requests of callers, by idempotency key: one request, or several that compete for the key.
-    pub asked: BTreeMap<String, Vec<Asked>>,
+    pub requested: BTreeMap<String, Vec<RequestedTask>>,
     /// Every submission with a final answer.
     pub answers: Vec<Answer>,
     /// Every request that the target received, in order.

@@ -104,7 +104,7 @@ impl Caller {
         let key = format!("crash-{}-{number}", self.shared.seed);
         let submission = Submission::draw(key, self.shared.target, ATTEMPT_TIMEOUT_MS, &mut self.random);
         let submission = if self.random.u32(..100) < ONCE_PERCENT { submission.once() } else { submission };
-        self.shared.ledger.write().asked.insert(submission.key.clone(), submission.asked.clone());
+        self.shared.ledger.write().requested.insert(submission.key.clone(), submission.requested.clone());
         submission
     }
 

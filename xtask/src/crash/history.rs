@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::{Attempt, Counts, Task};
 use crate::clock::now_us;
-use crate::witness::{Arrival, Asked};
+use crate::witness::{Arrival, RequestedTask};
 
 /// The status of a task that the API does not return (any more).
 pub const MISSING: &str = "MISSING";
@@ -16,7 +16,7 @@ pub const MISSING: &str = "MISSING";
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// The requests of callers, by idempotency key.
-    pub asked: BTreeMap<String, Asked>,
+    pub requested: BTreeMap<String, RequestedTask>,
     /// Every acknowledgement, also of submissions that were repeated.
     pub acknowledged: Vec<Acknowledged>,
     /// Every request that the target received, in order.

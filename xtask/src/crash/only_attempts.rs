@@ -36,7 +36,10 @@ impl OnlyAttempts {
         let mut lost: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (id, kept) in &once {
             if is_lost(kept) && !arrivals.contains_key(id.as_str()) {
-                let lane = history.asked.get(&kept.task.idempotency_key).map_or("", |asked| asked.dependency.as_str());
+                let lane = history
+                    .requested
+                    .get(&kept.task.idempotency_key)
+                    .map_or("", |requested| requested.dependency.as_str());
                 *lost.entry((killed_by(kept, &history.kills), lane)).or_default() += 1;
             }
         }
@@ -85,7 +88,7 @@ impl fmt::Display for OnlyAttempts {
 mod tests {
     use super::*;
     use crate::api::{Attempt, Task};
-    use crate::witness::{Arrival, Asked};
+    use crate::witness::{Arrival, RequestedTask};
 
     const SECOND: u64 = 1_000_000;
 
@@ -95,14 +98,14 @@ mod tests {
         let key = format!("key-{id}");
         let attempt =
             Attempt { attempt_number: 1, started_at: began_ms, outcome: outcome.to_owned(), response_status: None };
-        let asked = Asked {
+        let requested = RequestedTask {
             target: "POST /".to_owned(),
             body_hash: 7,
             dependency: lane.to_owned(),
             max_attempts,
             attempt_timeout_ms: 1_000,
         };
-        history.asked.insert(key.clone(), asked);
+        history.requested.insert(key.clone(), requested);
         let task = Task {
             task_id: id.clone(),
             status: status.to_owned(),

@@ -11,6 +11,6 @@ mod unsent;
 
 pub use alert::{Alert, alerts};
 pub use arrival::Arrival;
-pub use submission::{Asked, DEPENDENCIES, Submission};
+pub use submission::{DEPENDENCIES, RequestedTask, Submission};
 pub use target::FaultyTarget;
 pub use unsent::{UnsentAttempts, Verdict};

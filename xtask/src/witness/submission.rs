@@ -15,7 +15,7 @@ pub const DEPENDENCIES: [&str; 4] = ["north", "east", "south", "west"];
 
 /// What a caller requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedTask {
     /// Method and path of the target.
     pub target: String,
     /// The hash of the body.
@@ -35,7 +35,7 @@ pub struct Submission {
     /// The JSON document.
     pub document: String,
     /// What the ledger keeps of it.
-    pub asked: Asked,
+    pub requested: RequestedTask,
 }
 
 impl Submission {
@@ -66,23 +66,27 @@ impl Submission {
         }
         let target = format!("{method} {path}");
         let (body_hash, dependency) = (hash_of(body.as_bytes()), dependency.to_owned());
-        let asked = Asked { target, body_hash, dependency, max_attempts, attempt_timeout_ms };
-        Submission { key, document: document.to_string(), asked }
+        let requested = RequestedTask { target, body_hash, dependency, max_attempts, attempt_timeout_ms };
+        Submission { key, document: document.to_string(), requested }
     }
 
     /// Limits it to one attempt.
     pub fn once(self) -> Self {
         let mut document: Value = serde_json::from_str(&self.document).unwrap_or_default();
         document["policy"]["maxAttempts"] = Value::from(1);
-        Submission { document: document.to_string(), asked: Asked { max_attempts: 1, ..self.asked }, ..self }
+        Submission {
+            document: document.to_string(),
+            requested: RequestedTask { max_attempts: 1, ..self.requested },
+            ..self
+        }
     }
 
     /// Gives it a large body.
     pub fn large(self, random: &mut Rng) -> Self {
         let length = random.usize(LARGE);
         let body: String = std::iter::repeat_with(|| random.alphanumeric()).take(length).collect();
-        let asked = Asked { body_hash: hash_of(body.as_bytes()), ..self.asked.clone() };
-        Submission { document: self.with("body", Value::from(body)), asked, ..self }
+        let requested = RequestedTask { body_hash: hash_of(body.as_bytes()), ..self.requested.clone() };
+        Submission { document: self.with("body", Value::from(body)), requested, ..self }
     }
 
     /// Whether its body is large.
@@ -105,8 +109,8 @@ impl Submission {
     /// Another request under the same key: all but the body is the same.
     pub fn other(&self, random: &mut Rng) -> Self {
         let body = format!("another body, {}", random.u64(..));
-        let asked = Asked { body_hash: hash_of(body.as_bytes()), ..self.asked.clone() };
-        Submission { key: self.key.clone(), document: self.with("body", Value::from(body)), asked }
+        let requested = RequestedTask { body_hash: hash_of(body.as_bytes()), ..self.requested.clone() };
+        Submission { key: self.key.clone(), document: self.with("body", Value::from(body)), requested }
     }
 }
 
@@ -119,13 +123,13 @@ mod tests {
         let mut random = Rng::with_seed(1);
         let small = Submission::draw("key".to_owned(), "127.0.0.1:9".parse().unwrap(), 1_000, &mut random);
         assert!(!small.is_large());
-        let asked = small.asked.clone();
+        let requested = small.requested.clone();
         let large = small.large(&mut random).after_ms(7);
         let document: Value = serde_json::from_str(&large.document).unwrap();
         assert!(large.is_large() && document["body"].as_str().unwrap().len() >= LARGE.start);
         assert_eq!(document["delayMs"], 7);
-        assert_eq!(large.asked.body_hash, hash_of(document["body"].as_str().unwrap().as_bytes()));
-        assert_eq!(Asked { body_hash: asked.body_hash, ..large.asked }, asked);
+        assert_eq!(large.requested.body_hash, hash_of(document["body"].as_str().unwrap().as_bytes()));
+        assert_eq!(RequestedTask { body_hash: requested.body_hash, ..large.requested }, requested);
     }
 
     #[test]
@@ -136,6 +140,6 @@ mod tests {
         let mut expected: Value = serde_json::from_str(&several.document).unwrap();
         expected["policy"]["maxAttempts"] = Value::from(1);
         assert_eq!(serde_json::from_str::<Value>(&once.document).unwrap(), expected);
-        assert_eq!(once.asked, Asked { max_attempts: 1, ..several.asked });
+        assert_eq!(once.requested, RequestedTask { max_attempts: 1, ..several.requested });
     }
 }

@@ -1,4 +1,4 @@
-//! One place to keep bodies in, and what is needed to look behind it.
+//! One blob storage, and access to what it has stored.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
@@ -22,7 +22,7 @@ use s3::{S3, files_below};
 pub const PART: usize = 5 * 1024 * 1024;
 pub const LIMIT: u64 = 64 * 1024 * 1024;
 
-/// One place, and what is needed to look behind it.
+/// One blob storage, and access to what it has stored.
 pub struct World {
     pub blobs: Blobs,
     pub store: Arc<MemoryStore>,
@@ -33,15 +33,15 @@ pub struct World {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BlobBackend {
     Directory,
     S3,
     Memory,
 }
 
-pub const EVERYWHERE: [Place; 3] = [Place::Directory, Place::S3, Place::Memory];
-/// Where there are files to look at.
-pub const ON_DISK: [Place; 2] = [Place::Directory, Place::S3];
+pub const ALL_BACKENDS: [BlobBackend; 3] = [BlobBackend::Directory, BlobBackend::S3, BlobBackend::Memory];
+/// The backends that keep files, which a test can read.
+pub const FILE_BACKENDS: [BlobBackend; 2] = [BlobBackend::Directory, BlobBackend::S3];
 
 struct Counting(std::sync::atomic::AtomicU64);
 
@@ -51,10 +51,10 @@ impl Entropy for Counting {
     }
 }
 
-pub fn world(place: Place) -> World {
+pub fn world(backend: BlobBackend) -> World {
     let (store, clock) = (Arc::new(MemoryStore::new()), SystemClock::start());
-    let directory = (place == Place::Directory).then(|| tempfile::tempdir().unwrap());
-    let s3 = (place == Place::S3).then(S3::start);
+    let directory = (backend == BlobBackend::Directory).then(|| tempfile::tempdir().unwrap());
+    let s3 = (backend == BlobBackend::S3).then(S3::start);
     let url = match (&directory, &s3) {
         (Some(directory), _) => format!("file://{}/not/there/yet", directory.path().display()),
         (_, Some(s3)) => s3.url(),
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Another process over the same place, which draws other numbers.
+    /// Another process over the same storage, which draws other numbers.
     pub fn neighbour(&self) -> Blobs {
         open(&self.url, &keys(), self.store.clone(), 1_000)
     }
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// The files of bodies that are in their place.
+    /// The files of bodies under their final names.
     pub fn bodies(&self) -> Vec<PathBuf> {
         files_below(self.root().join("bodies"))
     }

@@ -7,10 +7,10 @@
 //! | file | its job |
 //! | --- | --- |
 //! | `estimate` | what readings of the store's clock mean: pure |
-//! | `keeper` | reads the store's clock periodically, and reports problems of the clocks |
+//! | `clock_reader` | reads the store's clock periodically, and reports problems of the clocks |
 
+pub(crate) mod clock_reader;
 mod estimate;
-pub(crate) mod keeper;
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,7 +21,7 @@ use redrive_core::Timestamp;
 use redrive_store::{Error, SharedStore, Store};
 
 use crate::clock::{Clock, Sleep};
-use crate::watched::Watched;
+use crate::watch::Watch;
 use estimate::{ClockEstimate, Reading, micros, offset};
 
 /// How often the store's clock is read at the start before the process gives up, and the pause in between.
@@ -40,7 +40,7 @@ pub struct CommonClock {
     known: Mutex<ClockEstimate>,
     /// The offset of the time that this process works on, in microseconds; see `estimate`.
     offset: AtomicI64,
-    is_certain: Watched<bool>,
+    is_certain: Watch<bool>,
 }
 
 /// The state of this process's clocks, for reports.
@@ -71,7 +71,7 @@ impl CommonClock {
             is_shared,
             max_error: OnceLock::new(),
             known: Mutex::new(ClockEstimate::Nothing),
-            is_certain: Watched::new(!is_shared),
+            is_certain: Watch::new(!is_shared),
         })
     }
 

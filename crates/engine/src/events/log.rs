@@ -53,7 +53,7 @@ impl Sink for Log {
                 tracing::info!(tenant = %lane.tenant, dependency = %lane.dependency, "circuit breaker closed");
             }
             Event::Report(report) => log_report(report),
-            // `Vitals` logs a loop that failed, together with the threads of stores.
+            // `Liveness` logs a loop that failed, together with the threads of stores.
             Event::LoopFailed(_)
             | Event::Accepted(_)
             | Event::Claimed(_)

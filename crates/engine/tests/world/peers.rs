@@ -84,7 +84,7 @@ impl SharedStore for Peers {
         Ok(Vec::new())
     }
 
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
         Ok(mine)
     }
 

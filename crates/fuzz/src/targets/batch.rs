@@ -1,7 +1,7 @@
 //! A batch: the document of `POST /retry-tasks/batch`.
 
 use fastrand::Rng;
-use redrive_server::Failure;
+use redrive_server::OperationError;
 use redrive_server::operations::{Accepted, submit_batch, submit_task};
 use redrive_server::wire::{Batch, Malformed, Submission, parse};
 
@@ -67,23 +67,23 @@ fn run(input: &[u8]) {
     });
 }
 
-fn check_result(result: &Result<Accepted, Failure>, at: usize, world: &World, have_keys: bool) {
+fn check_result(result: &Result<Accepted, OperationError>, at: usize, world: &World, have_keys: bool) {
     match result {
         // The same key may occur twice in one batch: then the second one is no new task.
         Ok(accepted) if !have_keys => check_accepted(accepted, &world.app.limits),
         Ok(_) => {}
-        Err(Failure::KeyReused(_)) => assert!(have_keys),
-        Err(Failure::Malformed(Malformed::Shape { field, .. })) => {
+        Err(OperationError::KeyReused(_)) => assert!(have_keys),
+        Err(OperationError::Malformed(Malformed::Shape { field, .. })) => {
             let place = field.as_deref().unwrap_or_default();
             assert!(place.starts_with(&format!("tasks[{at}]")), "{place:?} is not in task {at}");
         }
-        Err(Failure::Malformed(Malformed::Syntax(_))) => {}
+        Err(OperationError::Malformed(Malformed::Syntax(_))) => {}
         Err(failure) => check_failure(failure, &format!("tasks[{at}].")),
     }
 }
 
 /// The result of a task in a batch is the same as that of a single submission.
-async fn compare(world: &World, item: Result<Submission<'_>, Malformed>, result: &Result<Accepted, Failure>) {
+async fn compare(world: &World, item: Result<Submission<'_>, Malformed>, result: &Result<Accepted, OperationError>) {
     let alone = match item {
         Ok(submission) => submit_task(&world.app, &world.caller, submission, None).await,
         Err(malformed) => Err(malformed.into()),

@@ -8,7 +8,7 @@ use redrive_core::{IdempotencyKey, Lane, Task, TaskId};
 use redrive_engine::transport::{AlwaysOpen, Outbound};
 use redrive_server::operations::{Acceptance, Accepted, submit_task};
 use redrive_server::wire::{self, FieldFault, Malformed, Submission, parse};
-use redrive_server::{Failure, Limits};
+use redrive_server::{Limits, OperationError};
 use redrive_store::TaskDetail;
 
 use super::json::{self, Field};
@@ -179,17 +179,19 @@ pub(crate) fn check_malformed(input: &[u8], malformed: &Malformed) {
 }
 
 /// A refusal is about one of the caller's values, and names it.
-pub(crate) fn check_failure(failure: &Failure, outer: &str) {
+pub(crate) fn check_failure(failure: &OperationError, outer: &str) {
     let named = |field: &str| assert!(field.starts_with(outer) && field.len() > outer.len(), "{field:?}: {failure}");
     match failure {
-        Failure::Invalid(faults) => {
+        OperationError::Invalid(faults) => {
             assert!(!faults.is_empty());
             for FieldFault { field, message } in faults {
                 named(field);
                 assert!(!message.is_empty(), "{field}");
             }
         }
-        Failure::TooLarge { field, .. } | Failure::UnknownPolicy { field, .. } | Failure::UnknownBody { field, .. } => {
+        OperationError::TooLarge { field, .. }
+        | OperationError::UnknownPolicy { field, .. }
+        | OperationError::UnknownBody { field, .. } => {
             named(field);
         }
         other => panic!("a refusal that is no fault of the caller's: {other:?}"),
@@ -245,7 +247,7 @@ async fn check_again(world: &World, submission: Submission<'_>, accepted: &Accep
     let other = Submission { delay_ms: Some(submission.delay_ms.map_or(1, |delay| delay ^ 1)), ..submission };
     let other = Submission { not_before: None, ..other };
     match submit_task(&world.app, &world.caller, other, Some(key)).await {
-        Err(Failure::KeyReused(id)) => assert_eq!(id, accepted.detail.task.id),
+        Err(OperationError::KeyReused(id)) => assert_eq!(id, accepted.detail.task.id),
         other => panic!("another request with the same key: {other:?}"),
     }
 }

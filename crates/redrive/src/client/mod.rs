@@ -29,7 +29,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use redrive_dial::{DialError, DialErrorKind, Dialer, Roots};
 use tokio::time::timeout;
 
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::{Exit, ExitError, exit_of};
 use upload::RequestBody;
 
 /// How long a connection may take.
@@ -80,7 +80,7 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
     let problem = Problem::read(&answer);
     let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
     let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
-    Err(anyhow::Error::new(Failure { exit, message: problem.to_string(), document: Some(answer.body) }))
+    Err(anyhow::Error::new(ExitError { exit, message: problem.to_string(), document: Some(answer.body) }))
 }
 
 impl Client {
@@ -98,7 +98,7 @@ impl Client {
         };
         let dialer = Dialer::new(&options).map_err(|error| {
             let message = format!("cannot connect to {address}: {:#}", anyhow::Error::new(error));
-            Failure::error(Exit::BadConfiguration, message)
+            ExitError::of(Exit::BadConfiguration, message)
         })?;
         Ok(Client { address, dialer, connection: None })
     }
@@ -233,7 +233,7 @@ impl Client {
 
     fn unreachable_with_hint(&self, cause: impl std::fmt::Display, hint: &str) -> anyhow::Error {
         let message = format!("cannot reach the server at {}: {cause}\n({hint})", self.address);
-        Failure::error(Exit::Unreachable, message)
+        ExitError::of(Exit::Unreachable, message)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::config::{self, Environment, Flags, Loaded, Origin, SETTINGS};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use crate::output::{Cell, Colour, Output, Table, notice};
 
 const EXAMPLES: &str = "\
@@ -51,7 +51,7 @@ pub(crate) fn usable(loaded: &Loaded) -> anyhow::Result<()> {
         return Ok(());
     }
     let problems: String = loaded.problems.iter().map(|problem| format!("\n  {problem}")).collect();
-    Err(Failure::error(Exit::BadConfiguration, format!("the configuration is not valid:{problems}")))
+    Err(ExitError::of(Exit::BadConfiguration, format!("the configuration is not valid:{problems}")))
 }
 
 fn table(loaded: &Loaded) -> Table {

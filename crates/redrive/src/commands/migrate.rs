@@ -4,7 +4,7 @@ use anyhow::Context;
 
 use crate::commands::config::usable;
 use crate::config::{self, Environment, Flags, StoreKind};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use crate::output::Output;
 use crate::serve::postgres_options;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let StoreKind::Postgres(address) = &loaded.config.store else {
         let wrong = "there is nothing to migrate: only a store of postgres://… is migrated by hand, and this configuration has \
                      none; name it with --store";
-        return Err(Failure::error(Exit::BadConfiguration, wrong.to_owned()));
+        return Err(ExitError::of(Exit::BadConfiguration, wrong.to_owned()));
     };
     let options = postgres_options(&loaded.config, address)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

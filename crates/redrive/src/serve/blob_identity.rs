@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use redrive_blobs::{Blobs, Location};
-use redrive_store::{PlaceId, SharedStore, Store};
+use redrive_store::{BlobStorageId, SharedStore, Store};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use recorded::RecordedStorage;
 
 /// The blob storage of this node.
@@ -27,15 +27,15 @@ pub(super) struct BlobStorage {
 }
 
 /// Checks that this is the blob storage of the store. The first node records it.
-pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> anyhow::Result<()> {
+pub(super) async fn check(storage: Option<&BlobStorage>, store: &dyn Store) -> anyhow::Result<()> {
     let Some(shared) = store.shared() else {
-        return match place {
-            Some(place) => place.check_own().await,
+        return match storage {
+            Some(storage) => storage.check_own().await,
             None => Ok(()),
         };
     };
     let recorded = recorded(shared, None).await?;
-    match (place, recorded) {
+    match (storage, recorded) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(refuse(
             "the tasks of this store have large bodies in blob storage, and this node has none: start it with the same \
@@ -43,25 +43,25 @@ pub(super) async fn check(place: Option<&BlobStorage>, store: &dyn Store) -> any
                 .into(),
         )),
         // Read without writing a marker: the wrong storage must not get one.
-        (Some(place), Some(recorded)) => place.must_be(recorded, place.identity().await?),
-        (Some(place), None) => {
-            let mine = place.mark().await?;
+        (Some(storage), Some(recorded)) => storage.must_be(recorded, storage.identity().await?),
+        (Some(storage), None) => {
+            let mine = storage.mark().await?;
             let recorded = self::recorded(shared, Some(mine)).await?.unwrap_or(mine);
-            place.must_be(recorded, Some(mine))
+            storage.must_be(recorded, Some(mine))
         }
     }
 }
 
-async fn recorded(shared: &dyn SharedStore, mine: Option<PlaceId>) -> anyhow::Result<Option<PlaceId>> {
-    shared.body_place(mine).await.context("cannot read from the store where large bodies are stored")
+async fn recorded(shared: &dyn SharedStore, mine: Option<BlobStorageId>) -> anyhow::Result<Option<BlobStorageId>> {
+    shared.blob_storage_id(mine).await.context("cannot read from the store where large bodies are stored")
 }
 
 impl BlobStorage {
-    async fn identity(&self) -> anyhow::Result<Option<PlaceId>> {
+    async fn identity(&self) -> anyhow::Result<Option<BlobStorageId>> {
         self.blobs.identity().await.with_context(|| self.unusable())
     }
 
-    async fn mark(&self) -> anyhow::Result<PlaceId> {
+    async fn mark(&self) -> anyhow::Result<BlobStorageId> {
         self.blobs.mark().await.with_context(|| self.unusable())
     }
 
@@ -92,7 +92,7 @@ impl BlobStorage {
         recorded::write(data_dir, &RecordedStorage { location: self.location.to_string(), identity })
     }
 
-    fn must_still_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
+    fn must_still_be(&self, recorded: BlobStorageId, found: Option<BlobStorageId>) -> anyhow::Result<()> {
         let Some(found) = difference(recorded, found) else { return Ok(()) };
         let (location, file) = (&self.location, self.data_dir.as_deref().map(recorded::file).unwrap_or_default());
         Err(refuse(format!(
@@ -106,7 +106,7 @@ impl BlobStorage {
         format!("cannot store large bodies in {}", self.location)
     }
 
-    fn must_be(&self, recorded: PlaceId, found: Option<PlaceId>) -> anyhow::Result<()> {
+    fn must_be(&self, recorded: BlobStorageId, found: Option<BlobStorageId>) -> anyhow::Result<()> {
         let Some(found) = difference(recorded, found) else { return Ok(()) };
         let location = &self.location;
         Err(refuse(format!(
@@ -117,7 +117,7 @@ impl BlobStorage {
 }
 
 /// How the identity that was found differs from the recorded one; nothing if it is the same.
-fn difference(recorded: PlaceId, found: Option<PlaceId>) -> Option<String> {
+fn difference(recorded: BlobStorageId, found: Option<BlobStorageId>) -> Option<String> {
     match found {
         Some(found) if found == recorded => None,
         Some(found) => Some(format!("its marker is {found}")),
@@ -126,5 +126,5 @@ fn difference(recorded: PlaceId, found: Option<PlaceId>) -> Option<String> {
 }
 
 fn refuse(message: String) -> anyhow::Error {
-    Failure::error(Exit::BadConfiguration, message)
+    ExitError::of(Exit::BadConfiguration, message)
 }

@@ -119,9 +119,9 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
     let clock = CommonClock::new(Arc::new(clock), &*store);
     let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
-    let place = blobs::open(config, known)?;
-    blob_identity::check(place.as_ref(), &*store).await?;
-    let blobs = place.map(|place| place.blobs);
+    let storage = blobs::open(config, known)?;
+    blob_identity::check(storage.as_ref(), &*store).await?;
+    let blobs = storage.map(|storage| storage.blobs);
     let parts = Parts {
         clock,
         entropy,

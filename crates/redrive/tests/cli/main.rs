@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
+mod blob_storage;
 mod callers;
 mod clock;
 mod completions;
@@ -14,7 +15,6 @@ mod lint;
 mod lists;
 mod log;
 mod outbox;
-mod places;
 mod policies;
 mod send;
 mod shutdown;

@@ -5,8 +5,8 @@
 //! counted in Redis and counts in the store as well. Both errors last one window at most.
 //!
 //! Holds are rare and matter more. Each is written to both places, so that a lane stays held back whichever place is
-//! read, and after a flush the keeper copies those of the store back. Between the flush and that copy, a hold may be
-//! missed. A hold that is evicted alone is missed until it expires.
+//! read, and after a flush the repair loop copies those of the store back. Between the flush and that copy, a hold may
+//! be missed. A hold that is evicted alone is missed until it expires.
 //!
 //! The scripts and keys are here too ([`Schedule::tally`], [`Schedule::hold`], [`Schedule::held`]). Not here: what a
 //! guard does with a sum, which is part of the engine.
@@ -21,9 +21,9 @@ use async_trait::async_trait;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{Error, Guards, Hold, Store, Tally, Totals};
 
-use crate::failure::Failure;
 use crate::keys::Partition;
 use crate::partitions::{Partitions, Standing};
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::Schedule;
 
 /// The guards' counters in Redis, with those of the store as the fallback.
@@ -40,7 +40,7 @@ impl RedisGuards {
     }
 
     /// The answer of Redis about holds; `None` while Redis does not answer.
-    async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, Failure>>) -> Option<T> {
+    async fn in_redis<T>(&self, asking: impl Future<Output = Result<T, RedisCallError>>) -> Option<T> {
         if self.partitions.standing(Partition::OF_HOLDS) == Standing::Failed {
             return None;
         }

@@ -7,7 +7,7 @@ use redis::Value;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{Tally, Totals};
 
-use crate::failure::Failure;
+use crate::redis_call_error::RedisCallError;
 use crate::schedule::{CALL_TIMEOUT, Schedule};
 use crate::script::{Call, TALLY};
 
@@ -16,7 +16,7 @@ pub(crate) const TALLY_KEPT: Duration = Duration::from_secs(120);
 
 impl Schedule {
     /// Adds these tallies. Returns for each lane among them the sums over all processes of its seconds from `since` on.
-    pub async fn tally(&self, tallies: &[Tally], since: Timestamp) -> BTreeMap<Lane, Result<Totals, Failure>> {
+    pub async fn tally(&self, tallies: &[Tally], since: Timestamp) -> BTreeMap<Lane, Result<Totals, RedisCallError>> {
         let mut calls: BTreeMap<Lane, Call> = BTreeMap::new();
         for Tally { lane, at, counted } in tallies {
             let begin = || {
@@ -37,7 +37,7 @@ fn second(at: Timestamp) -> u64 {
     at.as_millis() / 1_000
 }
 
-fn parse(answer: &Value) -> Result<Totals, Failure> {
+fn parse(answer: &Value) -> Result<Totals, RedisCallError> {
     let number = |value: &Value| match value {
         Value::Int(number) => u64::try_from(*number).ok(),
         _ => None,
@@ -48,6 +48,6 @@ fn parse(answer: &Value) -> Result<Totals, Failure> {
     };
     match sums.as_deref() {
         Some(&[first, retries, failures]) => Ok(Totals { first, retries, failures }),
-        _ => Err(Failure::Unexpected("a tally")),
+        _ => Err(RedisCallError::Unexpected("a tally")),
     }
 }

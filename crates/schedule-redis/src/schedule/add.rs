@@ -3,9 +3,9 @@
 use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, TASKS_TOGETHER, by_queue};
-use crate::failure::Failure;
 use crate::keys::{Partition, in_book};
 use crate::member;
+use crate::redis_call_error::RedisCallError;
 use crate::script::{ADD, Call};
 
 /// Tasks of one class of a lane that may not be in the index.
@@ -14,7 +14,7 @@ pub struct NotAdded {
     /// The tasks.
     pub tasks: Vec<PendingTask>,
     /// Why they were not added.
-    pub failure: Failure,
+    pub failure: RedisCallError,
 }
 
 impl Schedule {

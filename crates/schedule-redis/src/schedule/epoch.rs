@@ -11,8 +11,8 @@
 use redis::Value;
 
 use super::{CALL_TIMEOUT, Schedule};
-use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::redis_call_error::RedisCallError;
 use crate::script::{BEGIN, Call, FINISH, IS_COMPLETE, Script};
 
 /// The unique identity of a process that fills partitions.
@@ -29,23 +29,23 @@ impl Builder {
 
 impl Schedule {
     /// Whether each partition is complete.
-    pub async fn is_complete(&self, partitions: &[Partition]) -> Vec<Result<bool, Failure>> {
+    pub async fn is_complete(&self, partitions: &[Partition]) -> Vec<Result<bool, RedisCallError>> {
         self.ask_books(&IS_COMPLETE, partitions, None).await
     }
 
     /// Records that `builder` begins to fill these partitions.
-    pub async fn begin(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, Failure>> {
+    pub async fn begin(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, RedisCallError>> {
         self.ask_books(&BEGIN, partitions, Some(builder)).await
     }
 
     /// Records that `builder` has filled these partitions. Returns which are complete now. A partition that lost data
     /// meanwhile, or that another builder has begun to fill, is not.
-    pub async fn finish(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, Failure>> {
+    pub async fn finish(&self, partitions: &[Partition], builder: &Builder) -> Vec<Result<bool, RedisCallError>> {
         self.ask_books(&FINISH, partitions, Some(builder)).await
     }
 
     /// Records that these partitions are not complete, because a process could not add a task.
-    pub async fn forget(&self, partitions: &[Partition]) -> Vec<Result<(), Failure>> {
+    pub async fn forget(&self, partitions: &[Partition]) -> Vec<Result<(), RedisCallError>> {
         let call = |partition| Call::command("HDEL").arg(self.keys.book(partition)).arg(&["epoch", "building"]);
         let answers = self.link.call(partitions.iter().copied().map(call).collect(), CALL_TIMEOUT).await;
         answers.into_iter().map(|answer| answer.map(|_| ())).collect()
@@ -56,7 +56,7 @@ impl Schedule {
         script: &'static Script,
         partitions: &[Partition],
         builder: Option<&Builder>,
-    ) -> Vec<Result<bool, Failure>> {
+    ) -> Vec<Result<bool, RedisCallError>> {
         let call = |partition| {
             let call = Call::script(script, &[self.keys.book(partition)]);
             builder.into_iter().fold(call, |call, builder| call.arg(&builder.0))
@@ -64,7 +64,7 @@ impl Schedule {
         let answers = self.link.call(partitions.iter().copied().map(call).collect(), CALL_TIMEOUT).await;
         let parse = |answer| match answer {
             Value::Int(number) => Ok(number == 1),
-            _ => Err(Failure::Unexpected("a book")),
+            _ => Err(RedisCallError::Unexpected("a book")),
         };
         answers.into_iter().map(|answer| answer.and_then(parse)).collect()
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use redis::Value;
 
 use super::{Builder, CALL_TIMEOUT, Schedule};
-use crate::failure::Failure;
 use crate::keys::Partition;
+use crate::redis_call_error::RedisCallError;
 use crate::script::{Call, EXTEND, UNLOCK};
 
 /// How long the lock of a builder lasts that does not renew it.
@@ -17,21 +17,21 @@ const LOCKED_FOR: Duration = Duration::from_secs(15);
 
 impl Schedule {
     /// Takes the lock for `builder`, unless another builder has it. Returns whether `builder` has it.
-    pub(crate) async fn lock(&self, beside: Partition, builder: &Builder) -> Result<bool, Failure> {
+    pub(crate) async fn lock(&self, beside: Partition, builder: &Builder) -> Result<bool, RedisCallError> {
         let millis = LOCKED_FOR.as_millis() as u64;
         let call = Call::command("SET").arg(self.keys.rebuild(beside)).arg(&builder.0).arg("NX").arg("PX").arg(millis);
         Ok(self.link.call_one(call, CALL_TIMEOUT).await? == Value::Okay)
     }
 
     /// Renews the lock. Returns whether `builder` still has it.
-    pub(crate) async fn keep_lock(&self, beside: Partition, builder: &Builder) -> Result<bool, Failure> {
+    pub(crate) async fn keep_lock(&self, beside: Partition, builder: &Builder) -> Result<bool, RedisCallError> {
         let millis = LOCKED_FOR.as_millis() as u64;
         let call = Call::script(&EXTEND, &[self.keys.rebuild(beside)]).arg(&builder.0).arg(millis);
         Ok(self.link.call_one(call, CALL_TIMEOUT).await? == Value::Int(1))
     }
 
     /// Releases the lock.
-    pub(crate) async fn unlock(&self, beside: Partition, builder: &Builder) -> Result<(), Failure> {
+    pub(crate) async fn unlock(&self, beside: Partition, builder: &Builder) -> Result<(), RedisCallError> {
         let call = Call::script(&UNLOCK, &[self.keys.rebuild(beside)]).arg(&builder.0);
         self.link.call_one(call, CALL_TIMEOUT).await.map(|_| ())
     }

@@ -30,10 +30,10 @@ pub use take::{Take, Taken, Turn};
 
 use crate::address::Address;
 use crate::connect::Connector;
-use crate::failure::Failure;
 use crate::keys::{InvalidPrefix, Keys};
 use crate::link::Link;
 use crate::options::Options;
+use crate::redis_call_error::RedisCallError;
 
 /// The timeout of calls that a caller waits for: after this the store does the work.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ impl Schedule {
     }
 
     /// Connects, or connects again. Without a connection every operation fails at once.
-    pub async fn connect(&self) -> Result<(), Failure> {
+    pub async fn connect(&self) -> Result<(), RedisCallError> {
         self.link.connect().await
     }
 }

@@ -5,9 +5,9 @@ use redrive_core::{Class, Lane, TaskId};
 use redrive_store::Token;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, by_queue};
-use crate::failure::Failure;
 use crate::keys::{Partition, in_book};
 use crate::member;
+use crate::redis_call_error::RedisCallError;
 use crate::script::{Call, REMOVE};
 
 /// A task that is not pending any more, with its last state while it was.
@@ -25,7 +25,7 @@ pub struct Gone {
 
 impl Schedule {
     /// Removes tasks. Returns how many of them were present.
-    pub async fn remove(&self, tasks: Vec<Gone>) -> Result<usize, Failure> {
+    pub async fn remove(&self, tasks: Vec<Gone>) -> Result<usize, RedisCallError> {
         let sorted =
             by_queue(tasks.into_iter().map(|gone| ((gone.lane, gone.class), member::encode(gone.id, gone.token))));
         let mut calls = Vec::new();
@@ -36,7 +36,7 @@ impl Schedule {
         }
         let mut removed = 0;
         for answer in self.link.call(calls, CALL_TIMEOUT).await {
-            let Value::Int(count) = answer? else { return Err(Failure::Unexpected("a removal")) };
+            let Value::Int(count) = answer? else { return Err(RedisCallError::Unexpected("a removal")) };
             removed += usize::try_from(count).unwrap_or_default();
         }
         Ok(removed)

@@ -5,9 +5,9 @@ use redrive_core::{Class, Lane, Timestamp};
 use redrive_store::PendingTask;
 
 use super::{CALL_TIMEOUT, Schedule, TASKS_PER_CALL, parse_score};
-use crate::failure::Failure;
 use crate::keys::{Partition, in_book};
 use crate::member;
+use crate::redis_call_error::RedisCallError;
 use crate::script::{Call, TAKE};
 
 /// A request for tasks of one class of a lane.
@@ -43,7 +43,7 @@ pub struct Taken {
 impl Schedule {
     /// Takes tasks that are due by `due_by`, earliest first; returns the answers in the order of the turns. A turn
     /// whose call failed may have lost tasks: they were taken, but the answer did not arrive.
-    pub async fn take(&self, turns: &[Turn], due_by: Timestamp) -> Vec<Result<Take, Failure>> {
+    pub async fn take(&self, turns: &[Turn], due_by: Timestamp) -> Vec<Result<Take, RedisCallError>> {
         let calls = turns.iter().map(|Turn { lane, class, tasks }| {
             let keys = [self.keys.book(Partition::of(lane)), self.keys.due(lane, *class)];
             let most = (*tasks).min(TASKS_PER_CALL);
@@ -51,7 +51,7 @@ impl Schedule {
         });
         let answers = self.link.call(calls.collect(), CALL_TIMEOUT).await;
         let answers = turns.iter().zip(answers);
-        answers.map(|(turn, answer)| parse(turn, &answer?).ok_or(Failure::Unexpected("a take"))).collect()
+        answers.map(|(turn, answer)| parse(turn, &answer?).ok_or(RedisCallError::Unexpected("a take"))).collect()
     }
 }
 

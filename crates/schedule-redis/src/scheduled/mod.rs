@@ -3,9 +3,9 @@
 //! Every call goes to the store, except those that are frequent and can be answered elsewhere: which tasks are due
 //! ([`claim`]), and the counts of the guards. New pending tasks are added to the index in the background, after the
 //! store has committed them. Redis never makes a call fail or wait for longer than the schedule's timeout. When Redis
-//! does not answer, or has lost data, the store answers instead, and the keeper restores the index.
+//! does not answer, or has lost data, the store answers instead, and the repair loop restores the index.
 //!
-//! Not here: how the index works ([`Schedule`]), when it is rebuilt ([`keeper`]).
+//! Not here: how the index works ([`Schedule`]), when it is rebuilt ([`index_repair`]).
 
 mod claim;
 mod shared;
@@ -14,11 +14,11 @@ mod store;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redrive_store::{Store, Vitals};
+use redrive_store::{Liveness, Store};
 use tokio::task::JoinSet;
 
 use crate::guards::RedisGuards;
-use crate::keeper;
+use crate::index_repair;
 use crate::news;
 use crate::partitions::InUse;
 use crate::schedule::Schedule;
@@ -32,7 +32,7 @@ pub struct Scheduled {
     /// The background loops, which end with this store.
     loops: Mutex<JoinSet<()>>,
     is_closed: AtomicBool,
-    vitals: Vitals,
+    liveness: Liveness,
 }
 
 /// The store has one owner, so it needs no schedule in Redis.
@@ -49,15 +49,15 @@ impl Scheduled {
         }
         let state = Arc::new(State::new(store, Arc::new(schedule)));
         let mut loops = JoinSet::new();
-        let vitals = Vitals::default();
-        loops.spawn(vitals.clone().watch("Redis keeper", keeper::run(state.clone())));
-        loops.spawn(vitals.clone().watch("Redis writer", writer::run(state.clone())));
-        loops.spawn(vitals.clone().watch("Redis news", news::keep_saying(state.clone())));
-        loops.spawn(vitals.clone().watch("Redis listener", news::keep_listening(state.clone())));
-        loops.spawn(vitals.clone().watch("Redis relay", news::keep_relaying(state.clone())));
+        let liveness = Liveness::default();
+        loops.spawn(liveness.clone().watch("Redis index repair", index_repair::run(state.clone())));
+        loops.spawn(liveness.clone().watch("Redis writer", writer::run(state.clone())));
+        loops.spawn(liveness.clone().watch("Redis news", news::keep_saying(state.clone())));
+        loops.spawn(liveness.clone().watch("Redis listener", news::keep_listening(state.clone())));
+        loops.spawn(liveness.clone().watch("Redis relay", news::keep_relaying(state.clone())));
         let (schedule, partitions, store) = (state.schedule.clone(), state.partitions.clone(), state.store.clone());
         let guards = RedisGuards { schedule, partitions, store };
-        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false), vitals })
+        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false), liveness })
     }
 
     /// How much of the index is in use.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, PlaceId, SharedStore,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, SharedStore,
 };
 
 use super::Scheduled;
@@ -51,8 +51,8 @@ impl SharedStore for Scheduled {
         self.inner()?.waiting(after, limit).await
     }
 
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
-        self.inner()?.body_place(mine).await
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
+        self.inner()?.blob_storage_id(mine).await
     }
 
     fn guards(&self) -> &dyn Guards {

@@ -21,7 +21,7 @@ impl Scheduled {
     /// Adds a task to the index that is pending again.
     async fn note_retry(&self, retry: Retry) {
         let Retry { tenant, id, token, due, is_due, is_counted } = retry;
-        let task = match self.state.underway.forget(id) {
+        let task = match self.state.claimed_queues.forget(id) {
             Some((lane, class)) if lane.tenant == tenant => {
                 let class = if is_counted { Class::Retry } else { class };
                 Some(PendingTask { lane, class, id, token, due })
@@ -111,7 +111,7 @@ impl Tasks for Scheduled {
         let mut changes = Vec::new();
         for ((lane, id, due, now), submitted) in outlines.into_iter().zip(&submitted) {
             match submitted {
-                Submitted::Created(_, Some(_)) => self.state.underway.remember(id, (lane, Class::First)),
+                Submitted::Created(_, Some(_)) => self.state.claimed_queues.remember(id, (lane, Class::First)),
                 Submitted::Created(_, None) => {
                     let task = PendingTask { lane, class: Class::First, id, token: Token(0), due };
                     changes.push(Change::PendingTask { task, is_due: due <= now });
@@ -140,7 +140,7 @@ impl Tasks for Scheduled {
         for ((id, retry), settled) in retries.into_iter().zip(&settled) {
             match (retry, settled) {
                 (Some(retry), Settled::Done(Status::Pending)) => self.note_retry(retry).await,
-                _ => drop(self.state.underway.forget(id)),
+                _ => drop(self.state.claimed_queues.forget(id)),
             }
         }
         Ok(settled)
@@ -190,7 +190,7 @@ impl Tasks for Scheduled {
 
 #[async_trait]
 impl Upkeep for Scheduled {
-    /// The store's answer. It is also compared with the index: see the module `suspects`.
+    /// The store's answer. It is also compared with the index: see the module `stale_queues`.
     async fn pending_lanes(&self, after: Option<(Lane, Class)>, limit: usize) -> Result<Vec<LaneDue>, Error> {
         let lanes = self.state.store.upkeep().pending_lanes(after, limit).await?;
         self.state.look(&lanes).await;
@@ -200,7 +200,7 @@ impl Upkeep for Scheduled {
     async fn expired_leases(&self, now: Timestamp, limit: usize) -> Result<Vec<ClaimedTask>, Error> {
         let expired = self.state.store.upkeep().expired_leases(now, limit).await?;
         for ClaimedTask { task, .. } in &expired {
-            self.state.underway.remember(task.id, claim::claimed_from(task));
+            self.state.claimed_queues.remember(task.id, claim::claimed_from(task));
         }
         Ok(expired)
     }
@@ -253,7 +253,7 @@ impl Health for Scheduled {
 
     async fn died(&self) -> &'static str {
         tokio::select! {
-            name = self.vitals.died() => name,
+            name = self.liveness.died() => name,
             name = self.state.store.health().died() => name,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
-use redrive_schedule_redis::{Builder, Failure, Options, Partition, Schedule, Take, Taken, Turn};
+use redrive_schedule_redis::{Builder, Options, Partition, RedisCallError, Schedule, Take, Taken, Turn};
 use redrive_store::{PendingTask, Token};
 
 /// Far longer than anything here takes.
@@ -63,7 +63,7 @@ pub(crate) async fn add(schedule: &Schedule, tasks: impl IntoIterator<Item = Pen
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-pub(crate) async fn try_take(schedule: &Schedule, name: &str, room: usize, now: u64) -> Result<Take, Failure> {
+pub(crate) async fn try_take(schedule: &Schedule, name: &str, room: usize, now: u64) -> Result<Take, RedisCallError> {
     schedule.take(&[turn(name, room)], at(now)).await.remove(0)
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use redrive_core::BodyHash;
 
 use super::faults::Faults;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::wire::Submission;
 
 const TEXT: &str = "body";
@@ -44,7 +44,7 @@ impl Default for Content {
 }
 
 /// The one body that was given.
-pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Faults) -> Result<Body, Failure> {
+pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Faults) -> Result<Body, OperationError> {
     let Submission { body, body_json, body_base64, body_ref, .. } = submission;
     let (field, bytes, implied_type) = match (body, body_json, body_base64, body_ref) {
         (None, None, None, None) => return Ok(Body::default()),
@@ -68,7 +68,7 @@ pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Fau
             return Ok(Body::default());
         }
     };
-    let bytes = bytes.ok_or_else(|| Failure::TooLarge { field: field.into(), limit_bytes: limit })?;
+    let bytes = bytes.ok_or_else(|| OperationError::TooLarge { field: field.into(), limit_bytes: limit })?;
     Ok(Body { content: Content::Bytes(bytes), implied_type })
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::wire::parse;
 
-    fn decoded(document: &str, limit: usize) -> (Result<Body, Failure>, Vec<String>) {
+    fn decoded(document: &str, limit: usize) -> (Result<Body, OperationError>, Vec<String>) {
         let submission: Submission<'_> = parse(document.as_bytes()).unwrap();
         let mut faults = Faults::default();
         let body = decode(&submission, limit, &mut faults);
@@ -165,7 +165,7 @@ mod tests {
         ] {
             let body = decoded(document, 4).0;
             assert_eq!(body.is_ok(), fits, "{document}");
-            assert!(fits || matches!(body, Err(Failure::TooLarge { limit_bytes: 4, .. })), "{document}");
+            assert!(fits || matches!(body, Err(OperationError::TooLarge { limit_bytes: 4, .. })), "{document}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::wire::FieldFault;
 
 /// The faults found so far.
@@ -30,11 +30,11 @@ impl Faults {
         self
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
-        Failure::Invalid(self.0)
+    pub(crate) fn into_failure(self) -> OperationError {
+        OperationError::Invalid(self.0)
     }
 
-    pub(crate) fn into_failure_if_any(self) -> Option<Failure> {
+    pub(crate) fn into_failure_if_any(self) -> Option<OperationError> {
         (!self.is_empty()).then(|| self.into_failure())
     }
 

@@ -3,7 +3,7 @@
 use redrive_core::IdempotencyKey;
 
 use super::faults::Faults;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// The header that may carry the key instead of the document.
 pub(crate) const HEADER: &str = "Idempotency-Key";
@@ -13,9 +13,9 @@ pub(crate) fn agree(
     document: Option<&str>,
     beside: Option<&str>,
     faults: &mut Faults,
-) -> Result<Option<IdempotencyKey>, Failure> {
+) -> Result<Option<IdempotencyKey>, OperationError> {
     let (field, key) = match (document, beside) {
-        (Some(document), Some(beside)) if document != beside => return Err(Failure::KeysDiffer),
+        (Some(document), Some(beside)) if document != beside => return Err(OperationError::KeysDiffer),
         (Some(key), _) => ("idempotencyKey", key),
         (None, Some(key)) => (HEADER, key),
         (None, None) => return Ok(None),

@@ -25,7 +25,7 @@ use redrive_store::Submitted;
 use self::body::Content;
 use self::faults::Faults;
 use crate::app::App;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::standard::CheckedTask;
 use crate::wire::{ShownFinding, Submission, Text};
 
@@ -54,7 +54,7 @@ pub(crate) async fn check(
     tenant: &TenantId,
     mut submission: Submission<'_>,
     key_beside: Option<&str>,
-) -> Result<(Checked, SubmissionSummary), Failure> {
+) -> Result<(Checked, SubmissionSummary), OperationError> {
     let policy_id = policy_id(submission.policy_id.as_ref())?;
     let base = app.engine.policies().current(tenant, &policy_id).await?;
     let now = app.engine.now();
@@ -117,7 +117,7 @@ fn request(
     app: &App,
     submission: &mut Submission<'_>,
     faults: &mut Faults,
-) -> Result<(Option<Dependency>, Request), Failure> {
+) -> Result<(Option<Dependency>, Request), OperationError> {
     let method = method::check(submission.method.as_deref(), faults);
     let origin = target::check(&submission.target_url, app.limits.url_bytes, faults);
     let dependency = dependency(submission.dependency.as_deref(), origin, faults);
@@ -145,7 +145,7 @@ async fn accepted_before(
     tenant: &TenantId,
     key: Option<IdempotencyKey>,
     fingerprint: Fingerprint,
-) -> Result<Option<Submitted>, Failure> {
+) -> Result<Option<Submitted>, OperationError> {
     let Some(key) = key else { return Ok(None) };
     let Some((owner, accepted)) = app.engine.store().reads().by_key(tenant.clone(), key).await? else {
         return Ok(None);
@@ -157,7 +157,7 @@ async fn accepted_before(
 }
 
 /// Finds out which object an uploaded body is; `false` if there is none.
-async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<bool, Failure> {
+async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<bool, OperationError> {
     let Body::Stored(body) = &mut request.body else { return Ok(true) };
     let Some(bodies) = app.engine.bodies() else { return Ok(false) };
     match bodies.find(tenant, body.hash).await? {
@@ -168,7 +168,7 @@ async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<boo
 }
 
 /// Stores a body that came in the document and is too large to be a part of its task.
-async fn store_large_body(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), Failure> {
+async fn store_large_body(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), OperationError> {
     let (Some(bodies), Some(bytes)) = (app.engine.bodies(), request.body.inline()) else { return Ok(()) };
     if bytes.len() > app.limits.inline_body_bytes {
         let pieces = Box::pin(stream::iter([Ok(bytes.clone())]));
@@ -177,21 +177,23 @@ async fn store_large_body(app: &App, tenant: &TenantId, request: &mut Request) -
     Ok(())
 }
 
-pub(crate) fn unknown_body(body: &BodyRef) -> Failure {
-    Failure::UnknownBody { field: body::REFERENCE.into(), body_ref: body.hash.to_string() }
+pub(crate) fn unknown_body(body: &BodyRef) -> OperationError {
+    OperationError::UnknownBody { field: body::REFERENCE.into(), body_ref: body.hash.to_string() }
 }
 
 const POLICY_ID: &str = "policyId";
 
-fn policy_id(given: Option<&Text<'_>>) -> Result<PolicyId, Failure> {
+fn policy_id(given: Option<&Text<'_>>) -> Result<PolicyId, OperationError> {
     match given {
-        Some(text) => PolicyId::try_new(&**text).map_err(|invalid| Failure::invalid(POLICY_ID, invalid.to_string())),
+        Some(text) => {
+            PolicyId::try_new(&**text).map_err(|invalid| OperationError::invalid(POLICY_ID, invalid.to_string()))
+        }
         None => Ok(PolicyId::default_policy()),
     }
 }
 
-pub(crate) fn unknown_policy(id: &PolicyId) -> Failure {
-    Failure::UnknownPolicy { field: POLICY_ID.into(), id: id.to_string() }
+pub(crate) fn unknown_policy(id: &PolicyId) -> OperationError {
+    OperationError::UnknownPolicy { field: POLICY_ID.into(), id: id.to_string() }
 }
 
 fn with_overrides(base: Arc<Resolved>, overrides: Option<&policy::Spec>, faults: &mut Faults) -> Option<Arc<Resolved>> {

@@ -9,7 +9,7 @@ use redrive_store::TaskDetail;
 use super::get_task::get_task;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// The task as soon as it has ended. Otherwise its current state when `within` or the longest allowed wait has passed,
 /// or when `interrupted` ends.
@@ -19,12 +19,12 @@ pub async fn await_task(
     id: TaskId,
     within: Duration,
     interrupted: impl Future<Output = ()>,
-) -> Result<TaskDetail, Failure> {
+) -> Result<TaskDetail, OperationError> {
     let within = within.min(app.limits.longest_wait);
     tokio::select! {
         biased;
         detail = app.engine.ended(caller.tenant.clone(), id, within) => {
-            detail?.ok_or_else(|| Failure::NoSuchTask(id.to_string()))
+            detail?.ok_or_else(|| OperationError::NoSuchTask(id.to_string()))
         }
         () = interrupted => get_task(app, caller, id).await,
     }

@@ -6,7 +6,7 @@ use redrive_store::{DeletePolicy, Expected};
 use super::put_policy::Precondition;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// Deletes a policy, unless a task that has not ended uses one of its versions.
 pub async fn delete_policy(
@@ -14,9 +14,9 @@ pub async fn delete_policy(
     caller: &Caller,
     id: PolicyId,
     precondition: Precondition,
-) -> Result<(), Failure> {
+) -> Result<(), OperationError> {
     if id == PolicyId::default_policy() {
-        return Err(Failure::PolicyProtected(id));
+        return Err(OperationError::PolicyProtected(id));
     }
     let expected = match &precondition {
         // The store reports a missing policy; any version will do.
@@ -25,8 +25,8 @@ pub async fn delete_policy(
     };
     match app.engine.policies().delete(caller.tenant.clone(), id.clone(), expected).await? {
         DeletePolicy::Done => Ok(()),
-        DeletePolicy::NotFound => Err(Failure::NoSuchPolicy(id.to_string())),
-        DeletePolicy::Pinned(tasks) => Err(Failure::PolicyInUse { id, tasks }),
-        DeletePolicy::Conflict(current) => Err(Failure::VersionMismatch { current: Some(current) }),
+        DeletePolicy::NotFound => Err(OperationError::NoSuchPolicy(id.to_string())),
+        DeletePolicy::Pinned(tasks) => Err(OperationError::PolicyInUse { id, tasks }),
+        DeletePolicy::Conflict(current) => Err(OperationError::VersionMismatch { current: Some(current) }),
     }
 }

@@ -5,10 +5,10 @@ use redrive_store::TaskDetail;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// One task with its request and, once it has ended, the dependency's answer.
-pub async fn get_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, Failure> {
+pub async fn get_task(app: &App, caller: &Caller, id: TaskId) -> Result<TaskDetail, OperationError> {
     let detail = app.engine.store().reads().task(caller.tenant.clone(), id).await?;
-    detail.ok_or_else(|| Failure::NoSuchTask(id.to_string()))
+    detail.ok_or_else(|| OperationError::NoSuchTask(id.to_string()))
 }

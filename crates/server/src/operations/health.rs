@@ -3,13 +3,13 @@
 use redrive_store::{Error, SetAside};
 
 use crate::app::App;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// Checks that the service can accept work now: it is not stopping, its loops run, its store and its storage for large
 /// bodies can be written to. Returns the rows that the store has set aside, at most `named` of them by name.
-pub async fn check_ready(app: &App, named: usize) -> Result<SetAside, Failure> {
+pub async fn check_ready(app: &App, named: usize) -> Result<SetAside, OperationError> {
     if app.engine.is_stopping() {
-        return Err(Failure::Stopping);
+        return Err(OperationError::Stopping);
     }
     if let Some(name) = app.engine.dead() {
         return Err(Error::Unavailable(format!("the engine's {name} has died")).into());

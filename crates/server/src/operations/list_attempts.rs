@@ -5,7 +5,7 @@ use redrive_core::{Attempt, TaskId};
 use super::get_task::get_task;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// A page of a task's attempts, oldest first.
 #[derive(Debug, Clone)]
@@ -25,12 +25,12 @@ pub async fn list_attempts(
     id: TaskId,
     after: u32,
     limit: Option<usize>,
-) -> Result<AttemptPage, Failure> {
+) -> Result<AttemptPage, OperationError> {
     let max_attempts = get_task(app, caller, id).await?.task.max_attempts;
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
     let found = app.engine.store().reads().attempts(caller.tenant.clone(), id, after, limit + 1).await?;
-    let mut attempts = found.ok_or_else(|| Failure::NoSuchTask(id.to_string()))?;
+    let mut attempts = found.ok_or_else(|| OperationError::NoSuchTask(id.to_string()))?;
     let more = attempts.len() > limit;
     attempts.truncate(limit);
     let next = attempts.last().filter(|_| more).map(|last| last.number);

@@ -6,7 +6,7 @@ use redrive_core::Timestamp;
 use redrive_store::Node;
 
 use crate::app::App;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// How many heartbeats a node may miss before it counts as silent.
 const MISSED_BEATS: u32 = 3;
@@ -32,7 +32,7 @@ pub enum NodeState {
 }
 
 /// Every node that has sent a heartbeat and has not left, by name.
-pub async fn list_nodes(app: &App) -> Result<Vec<NodeWithState>, Failure> {
+pub async fn list_nodes(app: &App) -> Result<Vec<NodeWithState>, OperationError> {
     let now = app.engine.now();
     let nodes = app.engine.nodes().await?;
     Ok(nodes.into_iter().map(|node| NodeWithState { state: state(&node, now), node }).collect())

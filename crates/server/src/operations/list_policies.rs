@@ -5,7 +5,7 @@ use redrive_store::PolicyVersion;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// A page of policies, by name.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub async fn list_policies(
     caller: &Caller,
     after: Option<PolicyId>,
     limit: Option<usize>,
-) -> Result<PolicyPage, Failure> {
+) -> Result<PolicyPage, OperationError> {
     let limit = app.limits.page(limit);
     // One more than the page holds tells whether there is a next one.
     let mut policies = app.engine.store().policies().list(caller.tenant.clone(), after, limit + 1).await?;

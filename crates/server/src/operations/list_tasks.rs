@@ -7,7 +7,7 @@ use redrive_store::{Counts, TaskPage, TaskQuery};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// Which tasks to list.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,14 +40,14 @@ pub struct Listing {
 }
 
 /// A page of tasks, newest first, and the counts.
-pub async fn list_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<Listing, Failure> {
+pub async fn list_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<Listing, OperationError> {
     let page = find_tasks(app, caller, filter).await?;
     let counts = count_tasks(app, caller).await?;
     Ok(Listing { page, counts })
 }
 
 /// A page of tasks, newest first.
-pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<TaskPage, Failure> {
+pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Result<TaskPage, OperationError> {
     let query = TaskQuery {
         tenant: caller.tenant.clone(),
         statuses: filter.statuses,
@@ -63,6 +63,6 @@ pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Resul
 }
 
 /// How many tasks there are in each status.
-pub async fn count_tasks(app: &App, caller: &Caller) -> Result<Counts, Failure> {
+pub async fn count_tasks(app: &App, caller: &Caller) -> Result<Counts, OperationError> {
     Ok(app.engine.store().reads().counts(caller.tenant.clone()).await?)
 }

@@ -2,8 +2,8 @@
 //!
 //! Each is an async function over [`App`](crate::App), a [`Caller`](crate::Caller) and a typed input; it returns a
 //! typed output or a
-//! [`Failure`](crate::Failure). The REST API and the simulator call them: time and randomness come from the engine's
-//! handle, and nothing here knows of HTTP.
+//! [`OperationError`](crate::OperationError). The REST API and the simulator call them: time and randomness come from
+//! the engine's handle, and nothing here knows of HTTP.
 
 mod await_task;
 mod cancel_task;

@@ -6,7 +6,7 @@ use redrive_store::{Expected, PolicyVersion, PutPolicy};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::wire::{FieldFault, PolicyInput, ShownFinding};
 
 /// How often a change is tried when other writers change the policy at the same time and the precondition is only that
@@ -56,15 +56,15 @@ pub async fn put_policy(
     caller: &Caller,
     input: PolicyInput<'_>,
     precondition: Precondition,
-) -> Result<RegisteredPolicy, Failure> {
-    let id =
-        PolicyId::try_new(&*input.policy_id).map_err(|invalid| Failure::invalid("policyId", invalid.to_string()))?;
+) -> Result<RegisteredPolicy, OperationError> {
+    let id = PolicyId::try_new(&*input.policy_id)
+        .map_err(|invalid| OperationError::invalid("policyId", invalid.to_string()))?;
     Policy::resolve(&input.spec).map_err(|invalid| {
         let fault = |problem: redrive_core::policy::FieldProblem| FieldFault {
             field: problem.field.to_owned(),
             message: problem.message,
         };
-        Failure::Invalid(invalid.problems.into_iter().map(fault).collect())
+        OperationError::Invalid(invalid.problems.into_iter().map(fault).collect())
     })?;
     if let Some(unchanged) = unchanged(app, caller, &id, &input.spec, &precondition).await? {
         return Ok(unchanged);
@@ -78,7 +78,7 @@ pub async fn put_policy(
             PutPolicy::Updated(version) => (version, PutOutcome::Updated),
             PutPolicy::Unchanged(version) => (version, PutOutcome::Unchanged),
             PutPolicy::Conflict(_) if precondition == Precondition::Exists => continue,
-            PutPolicy::Conflict(current) => return Err(Failure::VersionMismatch { current }),
+            PutPolicy::Conflict(current) => return Err(OperationError::VersionMismatch { current }),
         };
         return Ok(RegisteredPolicy { version, outcome, findings });
     }
@@ -95,7 +95,7 @@ async fn unchanged(
     id: &PolicyId,
     spec: &Spec,
     precondition: &Precondition,
-) -> Result<Option<RegisteredPolicy>, Failure> {
+) -> Result<Option<RegisteredPolicy>, OperationError> {
     let versions = app.engine.store().policies().versions(caller.tenant.clone(), id.clone()).await?;
     let Some(version) = versions.into_iter().next_back().filter(|newest| newest.spec.is_equivalent_to(spec)) else {
         return Ok(None);
@@ -111,7 +111,7 @@ async fn unchanged(
 
 impl Precondition {
     /// The expectation for the store, which compares one version or none.
-    pub(super) async fn expected(&self, app: &App, caller: &Caller, id: &PolicyId) -> Result<Expected, Failure> {
+    pub(super) async fn expected(&self, app: &App, caller: &Caller, id: &PolicyId) -> Result<Expected, OperationError> {
         match self {
             Precondition::Nothing => Ok(Expected::Anything),
             Precondition::Absent => Ok(Expected::Absent),
@@ -121,10 +121,10 @@ impl Precondition {
                 let current = versions.last().map(|newest| newest.version);
                 match (self, current) {
                     (Precondition::VersionIn(wanted), Some(current)) if !wanted.contains(&current) => {
-                        Err(Failure::VersionMismatch { current: Some(current) })
+                        Err(OperationError::VersionMismatch { current: Some(current) })
                     }
                     (_, Some(current)) => Ok(Expected::Version(current)),
-                    (_, None) => Err(Failure::VersionMismatch { current: None }),
+                    (_, None) => Err(OperationError::VersionMismatch { current: None }),
                 }
             }
         }

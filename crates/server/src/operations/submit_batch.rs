@@ -3,8 +3,8 @@
 use super::submit_task::{Accepted, answer, in_doubt, missing_answer};
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
 use crate::intake::{self, Checked, SubmissionSummary};
+use crate::operation_error::OperationError;
 use crate::wire::{Malformed, Submission};
 
 /// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
@@ -16,10 +16,10 @@ pub async fn submit_batch(
     app: &App,
     caller: &Caller,
     items: Vec<Result<Submission<'_>, Malformed>>,
-) -> Result<Vec<Result<Accepted, Failure>>, Failure> {
+) -> Result<Vec<Result<Accepted, OperationError>>, OperationError> {
     let most = app.limits.batch_tasks;
     if items.len() > most {
-        return Err(Failure::invalid("tasks", format!("must be at most {most}, got {}", items.len())));
+        return Err(OperationError::invalid("tasks", format!("must be at most {most}, got {}", items.len())));
     }
     let mut tasks = Vec::with_capacity(items.len());
     let mut judged = Vec::with_capacity(items.len());
@@ -31,7 +31,7 @@ pub async fn submit_batch(
             }
             Ok((Checked::Answered(submitted), summary)) => judged.push(Ok((summary, Some(submitted)))),
             // A store that fails fails the whole: there will be no commit.
-            Err(Failure::Store(error)) => return Err(error.into()),
+            Err(OperationError::Store(error)) => return Err(error.into()),
             Err(failure) => judged.push(Err(failure.within(&format!("tasks[{at}]")))),
         }
     }
@@ -66,6 +66,6 @@ async fn check(
     app: &App,
     caller: &Caller,
     item: Result<Submission<'_>, Malformed>,
-) -> Result<(Checked, SubmissionSummary), Failure> {
+) -> Result<(Checked, SubmissionSummary), OperationError> {
     intake::check(app, &caller.tenant, item?, None).await
 }

@@ -6,8 +6,8 @@ use redrive_store::{Error, Submitted, TaskDetail};
 use super::get_task::get_task;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
 use crate::intake::{self, Checked, SubmissionSummary};
+use crate::operation_error::OperationError;
 use crate::wire::{ShownFinding, Submission};
 
 /// A task that was accepted, now or before.
@@ -57,7 +57,7 @@ pub async fn submit_task(
     caller: &Caller,
     submission: Submission<'_>,
     key_beside: Option<&str>,
-) -> Result<Accepted, Failure> {
+) -> Result<Accepted, OperationError> {
     let (checked, summary) = intake::check(app, &caller.tenant, submission, key_beside).await?;
     let submitted = match checked {
         Checked::New(task) => {
@@ -70,7 +70,7 @@ pub async fn submit_task(
 }
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.
-pub(super) fn missing_answer() -> Failure {
+pub(super) fn missing_answer() -> OperationError {
     Error::Corrupt("a submission was not answered".into()).into()
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn answer(
     caller: &Caller,
     summary: SubmissionSummary,
     submitted: Submitted,
-) -> Result<Accepted, Failure> {
+) -> Result<Accepted, OperationError> {
     let SubmissionSummary { request, policy, key_generated, findings } = summary;
     let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
     match submitted {
@@ -104,7 +104,7 @@ pub(super) async fn answer(
             accepted(get_task(app, caller, task.id).await?, Acceptance::Replayed)
         }
         Submitted::Replayed(task) => accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed),
-        Submitted::KeyReused(id) => Err(Failure::KeyReused(id)),
+        Submitted::KeyReused(id) => Err(OperationError::KeyReused(id)),
         Submitted::KeyUnreadable(id) => {
             Err(Error::Corrupt(format!("the idempotency key belongs to task {id}, which cannot be understood")).into())
         }

@@ -16,7 +16,7 @@ use super::request_body::RequestBody;
 use super::shutdown::ShutdownSignal;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 /// What all requests share.
 pub(crate) struct Context {
@@ -58,12 +58,13 @@ impl Call {
 
     /// The task in the path. An invalid id is a task that does not exist.
     pub(crate) fn task_id(&self) -> Result<TaskId, Refusal> {
-        self.parameter().parse().map_err(|_| Failure::NoSuchTask(self.parameter().to_owned()).into())
+        self.parameter().parse().map_err(|_| OperationError::NoSuchTask(self.parameter().to_owned()).into())
     }
 
     /// The policy in the path. An invalid name is a policy that does not exist.
     pub(crate) fn policy_id(&self) -> Result<PolicyId, Refusal> {
-        PolicyId::try_new(self.parameter()).map_err(|_| Failure::NoSuchPolicy(self.parameter().to_owned()).into())
+        PolicyId::try_new(self.parameter())
+            .map_err(|_| OperationError::NoSuchPolicy(self.parameter().to_owned()).into())
     }
 
     /// Reads the body, and returns it with the head of the call.

@@ -12,7 +12,7 @@ use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
 use super::response_body::ResponseBody;
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -96,7 +96,7 @@ impl Reply {
             | Refusal::ConnectionsExhausted
             | Refusal::TooSlow
             | Refusal::BrokenBody(_)
-            | Refusal::Failure(Failure::Bodies(_)) => reply.with(CONNECTION, "close"),
+            | Refusal::OperationError(OperationError::Bodies(_)) => reply.with(CONNECTION, "close"),
             _ => reply,
         }
     }

@@ -67,12 +67,12 @@ pub struct Report {
     /// The number of images that were checked. Equal images after the same marks are checked once.
     pub images: usize,
     /// The crashes that were not survived, in order. A check ends after a few of them.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<CrashFailure>,
 }
 
 /// A crash that was not survived.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct CrashFailure {
     /// The crash point.
     pub point: CrashPoint,
     /// What happened to the changes that were not synced.
@@ -85,7 +85,7 @@ pub struct Failure {
     pub image: Image,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CrashFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, {} marks: {}", self.point, self.fate, self.marks, self.what)
     }
@@ -124,7 +124,7 @@ struct Work<'a, S> {
     survives: &'a S,
     /// Digests of images, each with the number of marks before it.
     seen: Mutex<BTreeSet<(u64, usize)>>,
-    failures: Mutex<Vec<Failure>>,
+    failures: Mutex<Vec<CrashFailure>>,
 }
 
 impl<S: Fn(&Crash<'_>) -> anyhow::Result<()> + Sync> Work<'_, S> {
@@ -162,7 +162,7 @@ impl<S: Fn(&Crash<'_>) -> anyhow::Result<()> + Sync> Work<'_, S> {
             Err(panic) => format!("panicked: {}", message(panic.as_ref())),
         };
         let failure =
-            Failure { point: crash.point, fate: crash.fate, marks: crash.marks.len(), what, image: crash.image };
+            CrashFailure { point: crash.point, fate: crash.fate, marks: crash.marks.len(), what, image: crash.image };
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 }

@@ -50,7 +50,7 @@ mod log;
 mod record;
 mod recording;
 
-pub use check::{Failure, Plan, Report, check};
+pub use check::{CrashFailure, Plan, Report, check};
 pub use consistency::consistency;
 pub use crash::{Crash, CrashPoint, Moment};
 pub use fate::Fate;

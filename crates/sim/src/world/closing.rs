@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redrive_core::{Attempt, Status, Task, TaskId, TenantId};
-use redrive_server::Failure;
+use redrive_server::OperationError;
 use redrive_server::operations::{self, TaskFilter};
 use redrive_store::{Counts, TaskDetail};
 
@@ -108,7 +108,7 @@ async fn read_attempts(caller: &mut Caller, tenant: &TenantId, id: TaskId) -> Op
             .await;
         match answer {
             Answer::Given(Ok(page), _) => return Some(page.attempts),
-            Answer::Given(Err(Failure::NoSuchTask(_)), _) => return None,
+            Answer::Given(Err(OperationError::NoSuchTask(_)), _) => return None,
             _ => {}
         }
     }

@@ -25,8 +25,8 @@ use crate::model::Whose;
 pub(super) struct Connection {
     pub(super) world: Arc<World>,
     pub(super) whose: Whose,
-    /// The other processes' departures, as this one last read them.
-    pub(super) departures: Mutex<Departures>,
+    /// The other processes that have stopped, as this one last read them.
+    pub(super) departed_nodes: Mutex<DepartedNodes>,
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask, PlaceId,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask,
     SharedStore, Tally, Totals,
 };
 use tokio::sync::Notify;
@@ -93,7 +93,7 @@ impl SharedStore for Connection {
         let beats = lock(&self.world.mailboxes.beats);
         let others = beats.iter().filter(|(id, _)| **id != self.id());
         let others = others.map(|(id, (beat, seen_at))| (id, beat, *seen_at));
-        Ok(lock(&self.departures).look(others, now))
+        Ok(lock(&self.departed_nodes).look(others, now))
     }
 
     async fn heartbeat(&self, beat: Heartbeat, now: Timestamp) -> Result<(), Error> {
@@ -123,7 +123,7 @@ impl SharedStore for Connection {
         Err(not_here())
     }
 
-    async fn body_place(&self, mine: Option<PlaceId>) -> Result<Option<PlaceId>, Error> {
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
         Ok(mine)
     }
 

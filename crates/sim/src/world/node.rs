@@ -214,7 +214,7 @@ impl World {
 async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle, redrive_engine::StartError> {
     let node = &world.nodes[whose.node];
     world.database.open(world, whose).await;
-    let store = Arc::new(Connection { world: world.clone(), whose, departures: Mutex::default() });
+    let store = Arc::new(Connection { world: world.clone(), whose, departed_nodes: Mutex::default() });
     let local = MachineClock { machine: node.machine.clone(), executor: world.executor.clone() };
     let parts = Parts {
         clock: CommonClock::new(Arc::new(local), &*store),

@@ -4,10 +4,10 @@ use redrive_core::Answer;
 
 use super::Cells;
 use super::request::{body, parsed};
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// Reads status, headers, the reference to a stored body, an inline body, and truncated; none of them if there was no answer.
-pub(crate) fn answer(cells: &mut Cells<'_>) -> Result<Option<Answer>, Failure> {
+pub(crate) fn answer(cells: &mut Cells<'_>) -> Result<Option<Answer>, PostgresError> {
     let Some(status) = cells.optional_narrow()? else { return Ok(None) };
     let headers = parsed(cells)?.unwrap_or_default();
     let body = body(cells)?;

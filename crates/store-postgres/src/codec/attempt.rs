@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 
 use super::Cells;
 use super::task::error;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The columns that [`attempt`] expects, from `log`.
 macro_rules! attempt_columns {
@@ -16,7 +16,7 @@ macro_rules! attempt_columns {
 }
 pub(crate) use attempt_columns;
 
-pub(crate) fn attempt(row: &Row) -> Result<Attempt, Failure> {
+pub(crate) fn attempt(row: &Row) -> Result<Attempt, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(Attempt {
         number: cells.narrow()?,

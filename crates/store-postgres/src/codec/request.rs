@@ -7,10 +7,10 @@ use redrive_core::{Body, BodyRef, Request};
 use serde::de::DeserializeOwned;
 
 use super::Cells;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// Reads the columns of [`request_columns`].
-pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
+pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, PostgresError> {
     Ok(Request {
         target_url: cells.get()?,
         method: cells.get()?,
@@ -21,7 +21,7 @@ pub(crate) fn request(cells: &mut Cells<'_>) -> Result<Request, Failure> {
     })
 }
 
-pub(crate) fn labels(cells: &mut Cells<'_>) -> Result<BTreeMap<String, String>, Failure> {
+pub(crate) fn labels(cells: &mut Cells<'_>) -> Result<BTreeMap<String, String>, PostgresError> {
     Ok(parsed(cells)?.unwrap_or_default())
 }
 
@@ -37,13 +37,13 @@ pub(crate) use request_columns;
 pub(crate) const REQUEST_COLUMN_COUNT: usize = 7;
 
 /// Reads a reference to a stored body and the bytes of an inline one.
-pub(super) fn body(cells: &mut Cells<'_>) -> Result<Body, Failure> {
+pub(super) fn body(cells: &mut Cells<'_>) -> Result<Body, PostgresError> {
     let stored = cells.optional_parsed(|record| BodyRef::from_record(record).ok())?;
     let inline: Option<&[u8]> = cells.get()?;
     Ok(stored.map_or_else(|| Bytes::copy_from_slice(inline.unwrap_or_default()).into(), Body::Stored))
 }
 
-pub(super) fn parsed<T: DeserializeOwned>(cells: &mut Cells<'_>) -> Result<Option<T>, Failure> {
+pub(super) fn parsed<T: DeserializeOwned>(cells: &mut Cells<'_>) -> Result<Option<T>, PostgresError> {
     let text: Option<&str> = cells.get()?;
     text.map(serde_json::from_str).transpose().map_err(|error| cells.wrong(error))
 }

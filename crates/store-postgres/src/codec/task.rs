@@ -9,7 +9,7 @@ use redrive_store::Lease;
 use tokio_postgres::Row;
 
 use super::{Cells, status, unescape};
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The columns of a live task, in the order that [`TaskRow::read`] expects: from `tasks` and `live`.
 macro_rules! live_task {
@@ -68,15 +68,15 @@ pub(crate) struct TaskRow {
 
 impl TaskRow {
     /// Reads the first columns of `row` as [`live_task`] or [`any_task`].
-    pub(crate) fn read(row: &Row) -> Result<Self, Failure> {
+    pub(crate) fn read(row: &Row) -> Result<Self, PostgresError> {
         let mut cells = Cells::of(row);
         let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
         let id = cells.task_id()?;
-        let place = |failure: Failure| Failure::corrupt(format_args!("task {id}"), failure);
+        let place = |failure: PostgresError| PostgresError::corrupt(format_args!("task {id}"), failure);
         Self::read_rest(&mut cells, tenant, id).map_err(place)
     }
 
-    fn read_rest(cells: &mut Cells<'_>, tenant: TenantId, id: redrive_core::TaskId) -> Result<Self, Failure> {
+    fn read_rest(cells: &mut Cells<'_>, tenant: TenantId, id: redrive_core::TaskId) -> Result<Self, PostgresError> {
         let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
         let task = Task {
             id,
@@ -117,7 +117,7 @@ impl TaskRow {
 }
 
 /// Reads a kind and a message.
-pub(super) fn error(cells: &mut Cells<'_>) -> Result<Option<LastError>, Failure> {
+pub(super) fn error(cells: &mut Cells<'_>) -> Result<Option<LastError>, PostgresError> {
     let kind = cells.optional_parsed(ErrorType::from_name)?;
     let message: Option<String> = cells.get()?;
     Ok(kind.map(|kind| LastError { kind, message: unescape(message.unwrap_or_default()) }))

@@ -30,9 +30,9 @@ use tokio_postgres::types::Type;
 
 use crate::connect::{Address, Driven};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::Floors;
 use crate::pool::{Pool, call};
+use crate::postgres_error::PostgresError;
 use item::Item;
 use listener_state::ListenerState;
 use send_queue::{Outgoing, QUIET_FOR, SendQueue};
@@ -122,7 +122,7 @@ impl News {
     }
 
     /// Sends a probe that this process should receive itself.
-    pub(crate) async fn probe(&self, connection: &Connection) -> Result<(), Failure> {
+    pub(crate) async fn probe(&self, connection: &Connection) -> Result<(), PostgresError> {
         let item = Item::probe(&self.node, self.ear.next_probe());
         notify(connection, &format!("[{}]", item.text())).await
     }
@@ -137,7 +137,7 @@ impl News {
         }
     }
 
-    async fn listen_once(&self, address: &Address) -> Result<(), Failure> {
+    async fn listen_once(&self, address: &Address) -> Result<(), PostgresError> {
         let (client, driven) = address.connect_for_writing().await?;
         let listen = format!("LISTEN {CHANNEL}");
         let listening = client.batch_execute(&listen);
@@ -149,7 +149,7 @@ impl News {
         &self,
         listening: impl Future<Output = Result<(), tokio_postgres::Error>>,
         mut driven: Driven,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PostgresError> {
         let mut listening = Box::pin(listening);
         let mut is_listening = false;
         loop {
@@ -212,7 +212,7 @@ impl News {
     }
 }
 
-async fn notify(connection: &Connection, text: &str) -> Result<(), Failure> {
+async fn notify(connection: &Connection, text: &str) -> Result<(), PostgresError> {
     connection.query("SELECT pg_notify($1, $2)", &[(&CHANNEL, Type::TEXT), (&text, Type::TEXT)]).await.map(drop)
 }
 

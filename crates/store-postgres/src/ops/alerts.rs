@@ -6,8 +6,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{TaskRow, Uuid, any_task, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, readable};
+use crate::postgres_error::PostgresError;
 
 const UNANNOUNCED: &str = concat!(
     "SELECT ",
@@ -33,7 +33,7 @@ pub(crate) async fn pending(
     aside: &Aside,
     ended_before: Timestamp,
     limit: usize,
-) -> Result<Vec<Task>, Failure> {
+) -> Result<Vec<Task>, PostgresError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut tasks = Vec::new();
     for _ in 0..ROUNDS {
@@ -65,7 +65,7 @@ CROSS JOIN LATERAL (
 ORDER BY dead.tenant, dead.id
 ON CONFLICT (tenant, id) DO UPDATE SET announced = true";
 
-pub(crate) async fn confirm(connection: &Connection, dead_letters: &[RaisedAlert]) -> Result<(), Failure> {
+pub(crate) async fn confirm(connection: &Connection, dead_letters: &[RaisedAlert]) -> Result<(), PostgresError> {
     let tenants: Vec<&str> = dead_letters.iter().map(|dead| dead.tenant.as_str()).collect();
     let ids: Vec<Uuid> = dead_letters.iter().map(|dead| dead.id.into()).collect();
     let runs: Vec<i64> = dead_letters.iter().map(|dead| dead.run.into()).collect();

@@ -2,7 +2,7 @@
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The tables in which more rows have changed since their last ANALYZE than they had then.
 const OUTGROWN: &str = "
@@ -13,7 +13,7 @@ WHERE stat.schemaname = 'redrive' AND stat.n_mod_since_analyze > 5000 + greatest
 
 /// Analyses the tables that have outgrown their statistics. This needs ownership of the tables; without it PostgreSQL
 /// only issues a warning.
-pub(crate) async fn analyze_outgrown(connection: &Connection) -> Result<(), Failure> {
+pub(crate) async fn analyze_outgrown(connection: &Connection) -> Result<(), PostgresError> {
     for row in &connection.query(OUTGROWN, &[]).await? {
         let table: &str = Cells::of(row).get()?;
         connection.execute(&format!("ANALYZE redrive.{table}")).await?;

@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, attempt, attempt_columns};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 const EXISTS: &str = "SELECT FROM redrive.tasks WHERE tenant = $1 AND id = $2";
 
@@ -25,7 +25,7 @@ pub(crate) async fn attempts(
     id: TaskId,
     after: u32,
     limit: usize,
-) -> Result<Option<Vec<Attempt>>, Failure> {
+) -> Result<Option<Vec<Attempt>>, PostgresError> {
     let (tenant, id) = (tenant.as_str(), Uuid::from(id));
     if connection.query(EXISTS, &[(&tenant, Type::TEXT), (&id, Type::UUID)]).await?.is_empty() {
         return Ok(None);

@@ -11,8 +11,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, readable};
+use crate::postgres_error::PostgresError;
 
 const ADOPT: &str = "
 INSERT INTO redrive.blobs AS kept (tenant, body, hash, adopted_at) VALUES ($1, $2, $3, $4)
@@ -25,7 +25,7 @@ pub(crate) async fn adopt(
     tenant: &TenantId,
     fresh: BodyRef,
     now: Timestamp,
-) -> Result<BodyRef, Failure> {
+) -> Result<BodyRef, PostgresError> {
     let rows = connection
         .query(
             ADOPT,
@@ -37,7 +37,7 @@ pub(crate) async fn adopt(
             ],
         )
         .await?;
-    let row = rows.first().ok_or_else(|| Failure::corrupt("blobs", "a row that was written is not there"))?;
+    let row = rows.first().ok_or_else(|| PostgresError::corrupt("blobs", "a row that was written is not there"))?;
     read(&mut Cells::of(row))
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn kept(
     connection: &Connection,
     tenant: &TenantId,
     hash: BodyHash,
-) -> Result<Option<BodyRef>, Failure> {
+) -> Result<Option<BodyRef>, PostgresError> {
     let rows = connection.query(KEPT, &[(&tenant.as_str(), Type::TEXT), (&hash.to_string(), Type::TEXT)]).await?;
     rows.first().map(|row| read(&mut Cells::of(row))).transpose()
 }
@@ -125,7 +125,7 @@ pub(crate) async fn condemn(
     adopted_before: Timestamp,
     after: Option<&Blob>,
     limit: usize,
-) -> Result<Condemned, Failure> {
+) -> Result<Condemned, PostgresError> {
     let (tenant, body) = after.map_or(("", String::new()), |blob| (blob.tenant.as_str(), blob.body.to_record()));
     // A step that looks at nothing would repeat endlessly.
     let limit = limit.max(1);
@@ -166,7 +166,7 @@ pub(crate) async fn condemn(
 }
 
 /// The columns `tenant` and `body` of these rows.
-fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>, Vec<&'a str>), Failure> {
+fn columns<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<(Vec<&'a str>, Vec<&'a str>), PostgresError> {
     let mut columns = (Vec::new(), Vec::new());
     for row in rows {
         let mut cells = Cells::of(row);
@@ -190,22 +190,22 @@ WHERE ctid = ANY (ARRAY(
     ) AS found
 ))";
 
-pub(crate) async fn forget(connection: &Connection, blobs: &[Blob]) -> Result<(), Failure> {
+pub(crate) async fn forget(connection: &Connection, blobs: &[Blob]) -> Result<(), PostgresError> {
     let tenants: Vec<&str> = blobs.iter().map(|blob| blob.tenant.as_str()).collect();
     let bodies: Vec<String> = blobs.iter().map(|blob| blob.body.to_record()).collect();
     connection.query(FORGET, &[(&tenants, Type::TEXT_ARRAY), (&bodies, Type::TEXT_ARRAY)]).await.map(drop)
 }
 
-fn damaged_blob(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+fn damaged_blob(row: &Row, failure: &PostgresError) -> Result<Damaged, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(Damaged::blob(cells.get()?, cells.get()?, failure))
 }
 
-fn read_blob(row: &Row) -> Result<Blob, Failure> {
+fn read_blob(row: &Row) -> Result<Blob, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(Blob { tenant: cells.parsed(|text| TenantId::try_new(text).ok())?, body: read(&mut cells)? })
 }
 
-fn read(cells: &mut Cells<'_>) -> Result<BodyRef, Failure> {
+fn read(cells: &mut Cells<'_>) -> Result<BodyRef, PostgresError> {
     cells.parsed(|record| BodyRef::from_record(record).ok())
 }

@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::find::{self, Locked};
+use crate::postgres_error::PostgresError;
 
 const BRING: &str = "UPDATE redrive.live SET due_at = $3 WHERE tenant = $1 AND id = $2";
 
@@ -17,7 +17,7 @@ pub(crate) async fn bring_forward(
     connection: &Connection,
     key: &TaskKey,
     now: Timestamp,
-) -> Result<BringForwardOutcome, Failure> {
+) -> Result<BringForwardOutcome, PostgresError> {
     let mut task = match find::lock(connection, &key.tenant, key.id).await? {
         Locked::Live(task) => task,
         Locked::Ended(task) => return Ok(BringForwardOutcome::AlreadyEnded(task)),

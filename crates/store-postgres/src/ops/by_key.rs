@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, any_task};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 const OWNERS: &str = concat!(
     "SELECT ",
@@ -25,7 +25,7 @@ const OWNERS: &str = concat!(
 pub(crate) struct Owner {
     pub(crate) id: TaskId,
     /// The task's current state and its request's fingerprint, if they can be read.
-    pub(crate) task: Result<(Task, Fingerprint), Failure>,
+    pub(crate) task: Result<(Task, Fingerprint), PostgresError>,
     /// The fingerprint of its request, if it can be read.
     pub(crate) fingerprint: Option<Fingerprint>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Owner {
 pub(crate) async fn owners(
     connection: &Connection,
     keys: &[(&TenantId, &IdempotencyKey)],
-) -> Result<Vec<Option<Owner>>, Failure> {
+) -> Result<Vec<Option<Owner>>, PostgresError> {
     let tenants: Vec<&str> = keys.iter().map(|(tenant, _)| tenant.as_str()).collect();
     let names: Vec<&str> = keys.iter().map(|(_, key)| key.as_str()).collect();
     let rows = connection.query(OWNERS, &[(&tenants, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await?;

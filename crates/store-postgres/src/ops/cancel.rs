@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::find::{self, Locked};
+use crate::postgres_error::PostgresError;
 
 /// The log entry of the end has a separate token, above that of every claim, because nothing was sent under it.
 const END: &str = "
@@ -30,7 +30,11 @@ FROM gone CROSS JOIN (VALUES (2, -1), (7, 1)) AS change (status, step)";
 const MARK: &str = "UPDATE redrive.live SET cancel_requested = true WHERE tenant = $1 AND id = $2";
 
 /// Runs inside a transaction.
-pub(crate) async fn cancel(connection: &Connection, key: &TaskKey, now: Timestamp) -> Result<CancelOutcome, Failure> {
+pub(crate) async fn cancel(
+    connection: &Connection,
+    key: &TaskKey,
+    now: Timestamp,
+) -> Result<CancelOutcome, PostgresError> {
     let mut task = match find::lock(connection, &key.tenant, key.id).await? {
         Locked::Live(task) => task,
         Locked::Ended(task) => return Ok(CancelOutcome::AlreadyEnded(task)),

@@ -7,9 +7,9 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::newest_task;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
+use crate::postgres_error::PostgresError;
 
 /// The oldest tasks of all tenants between two ids, and when each ended, if it has.
 const LOOK: &str = "
@@ -92,7 +92,7 @@ pub(crate) async fn clean(
     ended_before: Timestamp,
     from: CleanFrom,
     limit: usize,
-) -> Result<Cleaned, Failure> {
+) -> Result<Cleaned, PostgresError> {
     let after = match from {
         CleanFrom::Start => Uuid::LOWEST,
         CleanFrom::After(id) => Uuid::from(id),
@@ -123,7 +123,7 @@ async fn look(
     after: Uuid,
     ended_before: Timestamp,
     limit: usize,
-) -> Result<(Vec<Seen>, Option<TaskId>), Failure> {
+) -> Result<(Vec<Seen>, Option<TaskId>), PostgresError> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let below = Uuid::from(TaskId::from_parts(TaskId::first_sequence(ended_before), 0));
     let rows = connection.query(LOOK, &[(&after, Type::UUID), (&most, Type::INT8), (&below, Type::UUID)]).await?;
@@ -136,19 +136,19 @@ async fn look(
     Ok((looked, last.filter(|_| rows.len() == limit)))
 }
 
-fn read(row: &Row) -> Result<Seen, Failure> {
+fn read(row: &Row) -> Result<Seen, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(Seen { id: cells.task_id()?, tenant: cells.get()?, ended_at: cells.optional_timestamp()? })
 }
 
-fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+fn damaged_task(row: &Row, failure: &PostgresError) -> Result<Damaged, PostgresError> {
     let mut cells = Cells::of(row);
     let (id, tenant) = (cells.get()?, cells.get()?);
     let seen = SeenTask { id, token: None, lease_until: None, is_claimed: false, is_refused: false };
     Ok(Damaged::task(tenant, seen, failure))
 }
 
-async fn remove(connection: &Connection, old: &[Seen], ended_before: Timestamp) -> Result<usize, Failure> {
+async fn remove(connection: &Connection, old: &[Seen], ended_before: Timestamp) -> Result<usize, PostgresError> {
     let newest = newest_task::newest_kept(connection).await?;
     if let Some(newest) = newest.filter(|newest| old.iter().any(|seen| seen.id == *newest)) {
         newest_task::remember(connection, newest).await?;

@@ -6,12 +6,12 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, status};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 const COUNTS: &str = "
 SELECT status, sum(tasks)::bigint FROM redrive.task_counts WHERE tenant = $1 GROUP BY status HAVING sum(tasks) > 0";
 
-pub(crate) async fn counts(connection: &Connection, tenant: &TenantId) -> Result<Counts, Failure> {
+pub(crate) async fn counts(connection: &Connection, tenant: &TenantId) -> Result<Counts, PostgresError> {
     let mut counts = Counts::new();
     for row in &connection.query(COUNTS, &[(&tenant.as_str(), Type::TEXT)]).await? {
         let mut cells = Cells::of(row);
@@ -35,6 +35,6 @@ SELECT tenant, policy, policy_version, status, sum(tasks) FROM taken
 GROUP BY tenant, policy, policy_version, status
 HAVING sum(tasks) <> 0";
 
-pub(crate) async fn add_up(connection: &Connection) -> Result<(), Failure> {
+pub(crate) async fn add_up(connection: &Connection) -> Result<(), PostgresError> {
     connection.query(ADD_UP, &[]).await.map(drop)
 }

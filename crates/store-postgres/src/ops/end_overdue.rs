@@ -13,9 +13,9 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, Uuid, live_task, millis, status_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::{Floors, Index};
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
+use crate::postgres_error::PostgresError;
 
 /// As in a cancel, the log entry of the end has a separate token, above that of every claim, because nothing was sent
 /// under it. Its number is -1, so that a replay gives the token back. `num_nulls` as in a claim of known tasks: the
@@ -76,7 +76,7 @@ pub(crate) async fn end_overdue(
     floors: &Floors,
     now: Timestamp,
     limit: usize,
-) -> Result<Overdue, Failure> {
+) -> Result<Overdue, PostgresError> {
     let look = floors.look([Index::Overdue, Index::FirstDeadline]);
     let latest = millis(now.before(SLOW_COMMIT));
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -147,7 +147,7 @@ struct Seen {
     token: Option<i64>,
 }
 
-fn seen(row: &Row) -> Result<Seen, Failure> {
+fn seen(row: &Row) -> Result<Seen, PostgresError> {
     let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
     let token = Cells::from(row, TOKEN_COLUMN).get()?;
     Ok(Seen { tenant: cells.get()?, id: cells.get()?, deadline: cells.get()?, token })
@@ -158,7 +158,7 @@ impl Seen {
         (self.deadline, self.id)
     }
 
-    fn damaged(&self, problem: &Failure) -> Result<Damaged, Failure> {
+    fn damaged(&self, problem: &PostgresError) -> Result<Damaged, PostgresError> {
         let seen = SeenTask { id: self.id, token: self.token, lease_until: None, is_claimed: false, is_refused: false };
         Ok(Damaged::task(&self.tenant, seen, problem))
     }
@@ -171,7 +171,7 @@ async fn end_each(
     aside: &Aside,
     now: Timestamp,
     tasks: &[Seen],
-) -> Result<Vec<Task>, Failure> {
+) -> Result<Vec<Task>, PostgresError> {
     let mut ended = Vec::new();
     let mut parts = vec![tasks];
     while let Some(part) = parts.pop() {
@@ -195,7 +195,7 @@ async fn end_each(
     Ok(ended)
 }
 
-async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<Vec<Task>, Failure> {
+async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<Vec<Task>, PostgresError> {
     if tasks.is_empty() {
         return Ok(Vec::new());
     }
@@ -226,7 +226,7 @@ async fn end(connection: &Connection, now: Timestamp, tasks: &[Seen]) -> Result<
 
 /// Reads the next deadline. If it is unknown or invalid, the next scan finds it: the ended tasks must be returned
 /// anyway.
-fn next_deadline(next: Result<Vec<Row>, Failure>) -> Result<Option<Timestamp>, Failure> {
+fn next_deadline(next: Result<Vec<Row>, PostgresError>) -> Result<Option<Timestamp>, PostgresError> {
     next?.first().map_or(Ok(None), |row| Cells::of(row).optional_timestamp())
 }
 

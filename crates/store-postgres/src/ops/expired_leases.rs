@@ -11,10 +11,10 @@ use crate::codec::{
     Cells, LEASE_UNTIL_COLUMN, LIVE_TASK_COLUMN_COUNT, REQUEST_COLUMN_COUNT, Uuid, live_task, millis, request_columns,
 };
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::{Floors, Index};
 use crate::ops::claim;
 use crate::ops::set_aside::{Aside, readable};
+use crate::postgres_error::PostgresError;
 
 /// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
@@ -50,7 +50,7 @@ pub(crate) async fn expired_leases(
     floors: &Floors,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<ClaimedTask>, Failure> {
+) -> Result<Vec<ClaimedTask>, PostgresError> {
     let (look, latest) = (floors.look([Index::Leases]), millis(now.before(SLOW_COMMIT)));
     let mut after = (look.floor_by(&Index::Leases, latest), Uuid::LOWEST);
     let (mut expired, mut damaged, mut first) = (Vec::new(), Vec::new(), None);
@@ -64,7 +64,7 @@ pub(crate) async fn expired_leases(
             first = Some(place_of(row)?.0);
         }
         for row in &rows {
-            let note = |failure: &Failure| claim::damaged(row, false, failure);
+            let note = |failure: &PostgresError| claim::damaged(row, false, failure);
             expired.extend(readable(claim::read(row), &mut damaged, note)?);
         }
         // Unreadable rows are skipped: a page that is not full would look like the last one.
@@ -80,7 +80,7 @@ pub(crate) async fn expired_leases(
     Ok(expired)
 }
 
-fn place_of(row: &Row) -> Result<(i64, Uuid), Failure> {
+fn place_of(row: &Row) -> Result<(i64, Uuid), PostgresError> {
     let id = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT + 1;
     let (mut until, mut id) = (Cells::from(row, LEASE_UNTIL_COLUMN), Cells::from(row, id));
     Ok((until.get()?, id.get()?))

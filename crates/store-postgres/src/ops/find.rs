@@ -9,7 +9,7 @@ use crate::codec::{
     Cells, LIVE_TASK_COLUMN_COUNT, TaskRow, Uuid, answer, any_task, live_task, request, request_columns,
 };
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The columns that [`read_detail`] expects.
 macro_rules! detail_columns {
@@ -37,15 +37,15 @@ pub(crate) async fn task(
     connection: &Connection,
     tenant: &TenantId,
     id: TaskId,
-) -> Result<Option<TaskDetail>, Failure> {
+) -> Result<Option<TaskDetail>, PostgresError> {
     let rows = connection.query(TASK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
     rows.first().map(read_detail).transpose()
 }
 
-pub(crate) fn read_detail(row: &Row) -> Result<TaskDetail, Failure> {
+pub(crate) fn read_detail(row: &Row) -> Result<TaskDetail, PostgresError> {
     let task = TaskRow::read(row)?.task;
     let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
-    let place = |failure: Failure| Failure::corrupt(format_args!("task {}", task.id), failure);
+    let place = |failure: PostgresError| PostgresError::corrupt(format_args!("task {}", task.id), failure);
     let request = request(&mut cells).map_err(place)?.into();
     let answer = answer(&mut cells).map_err(place)?;
     Ok(TaskDetail { task, request, answer })
@@ -60,7 +60,11 @@ const STATE: &str = concat!(
 );
 
 /// The task's state.
-pub(crate) async fn state(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Option<TaskRow>, Failure> {
+pub(crate) async fn state(
+    connection: &Connection,
+    tenant: &TenantId,
+    id: TaskId,
+) -> Result<Option<TaskRow>, PostgresError> {
     let rows = connection.query(STATE, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
     rows.first().map(TaskRow::read).transpose()
 }
@@ -86,7 +90,7 @@ pub(crate) enum Locked {
 const LOOKS: usize = 5;
 
 /// Locks the task if it has not ended.
-pub(crate) async fn lock(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Locked, Failure> {
+pub(crate) async fn lock(connection: &Connection, tenant: &TenantId, id: TaskId) -> Result<Locked, PostgresError> {
     for _ in 0..LOOKS {
         let rows = connection.query(LOCK, &[(&tenant.as_str(), Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
         if let Some(row) = rows.first() {
@@ -98,5 +102,5 @@ pub(crate) async fn lock(connection: &Connection, tenant: &TenantId, id: TaskId)
             Some(_) => {}
         }
     }
-    Err(Failure::corrupt(format_args!("task {id}"), "is live and is not"))
+    Err(PostgresError::corrupt(format_args!("task {id}"), "is live and is not"))
 }

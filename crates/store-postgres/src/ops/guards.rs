@@ -6,8 +6,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
+use crate::postgres_error::PostgresError;
 
 /// Adds tallies and deletes the seconds before `since`, which are in no window any more.
 const TALLY: &str = "
@@ -42,7 +42,7 @@ pub(crate) async fn tally(
     connection: &Connection,
     tallies: &[Tally],
     since: Timestamp,
-) -> Result<Vec<Totals>, Failure> {
+) -> Result<Vec<Totals>, PostgresError> {
     let number = |counted: u64| i64::try_from(counted).unwrap_or(i64::MAX);
     let tenants: Vec<&str> = tallies.iter().map(|tally| tally.lane.tenant.as_str()).collect();
     let dependencies: Vec<&str> = tallies.iter().map(|tally| tally.lane.dependency.as_str()).collect();
@@ -90,7 +90,7 @@ JOIN redrive.guard_holds AS kept ON kept.tenant = lanes.tenant AND kept.dependen
 ORDER BY lanes.place";
 
 /// Runs inside a transaction.
-pub(crate) async fn hold(connection: &Connection, holds: &[Hold]) -> Result<Vec<Timestamp>, Failure> {
+pub(crate) async fn hold(connection: &Connection, holds: &[Hold]) -> Result<Vec<Timestamp>, PostgresError> {
     let tenants: Vec<&str> = holds.iter().map(|hold| hold.lane.tenant.as_str()).collect();
     let dependencies: Vec<&str> = holds.iter().map(|hold| hold.lane.dependency.as_str()).collect();
     let until: Vec<i64> = holds.iter().map(|hold| millis(hold.until)).collect();
@@ -107,12 +107,12 @@ WHERE until > $1
 ORDER BY until DESC, tenant, dependency
 LIMIT $2";
 
-pub(crate) async fn held(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Failure> {
+pub(crate) async fn held(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Hold>, PostgresError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = connection.query(HELD, &[(&millis(now), Type::INT8), (&limit, Type::INT8)]).await?;
     let read = |row| {
         let mut cells = Cells::of(row);
-        Ok::<_, Failure>(Hold { lane: read_lane(&mut cells)?, until: cells.timestamp()? })
+        Ok::<_, PostgresError>(Hold { lane: read_lane(&mut cells)?, until: cells.timestamp()? })
     };
     // A hold of an unreadable lane is skipped. It expires after a while.
     Ok(rows.iter().filter_map(|row| read(row).ok()).collect())

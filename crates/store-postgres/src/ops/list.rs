@@ -11,9 +11,9 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, Uuid, any_task, labels, millis, request_columns, status_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 use crate::ops::set_aside::{Aside, Damaged, readable};
+use crate::postgres_error::PostgresError;
 
 /// The most rows that one page looks at before it returns where to continue.
 const ROWS_PER_PAGE: usize = 10_000;
@@ -75,14 +75,18 @@ const DETAILS: &str = concat!(
     "      ORDER BY tasks.id DESC"
 );
 
-pub(crate) async fn list(connection: &Connection, aside: &Aside, query: &TaskQuery) -> Result<TaskPage, Failure> {
+pub(crate) async fn list(connection: &Connection, aside: &Aside, query: &TaskQuery) -> Result<TaskPage, PostgresError> {
     let mut damaged = Vec::new();
     let page = page(connection, query, &mut damaged).await?;
     aside.put_or_warn(connection, &damaged).await;
     Ok(page)
 }
 
-async fn page(connection: &Connection, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
+async fn page(
+    connection: &Connection,
+    query: &TaskQuery,
+    damaged: &mut Vec<Damaged>,
+) -> Result<TaskPage, PostgresError> {
     let limit = query.limit.max(1);
     // One more than the limit, to find out whether there are more.
     let looked_at = if is_about_all(query) { limit } else { ROWS_PER_PAGE };
@@ -141,7 +145,7 @@ fn way(statuses: &[Status]) -> &'static str {
     }
 }
 
-async fn walk(connection: &Connection, query: &TaskQuery, limit: usize) -> Result<Vec<Uuid>, Failure> {
+async fn walk(connection: &Connection, query: &TaskQuery, limit: usize) -> Result<Vec<Uuid>, PostgresError> {
     let below = query.below.map_or(Uuid::HIGHEST, Uuid::from);
     let (tenant, limit) = (query.tenant.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
     let walked = connection
@@ -155,7 +159,7 @@ async fn matching(
     query: &TaskQuery,
     ids: &[Uuid],
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<Uuid>, Failure> {
+) -> Result<Vec<Uuid>, PostgresError> {
     if ids.is_empty() || is_about_all(query) {
         return Ok(ids.to_vec());
     }
@@ -199,7 +203,7 @@ async fn details(
     query: &TaskQuery,
     ids: &[Uuid],
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<TaskDetail>, Failure> {
+) -> Result<Vec<TaskDetail>, PostgresError> {
     let rows = connection.query(DETAILS, &[(&query.tenant.as_str(), Type::TEXT), (&ids, Type::UUID_ARRAY)]).await?;
     let mut details = Vec::with_capacity(rows.len());
     for row in &rows {

@@ -6,8 +6,8 @@
 pub(crate) mod alerts;
 pub(crate) mod analyze;
 pub(crate) mod attempts;
+pub(crate) mod blob_storage_id;
 pub(crate) mod blobs;
-pub(crate) mod body_place;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;
 pub(crate) mod cancel;
@@ -29,5 +29,5 @@ pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod submit;
 pub(crate) mod time;
-pub(crate) mod untold;
+pub(crate) mod unnotified_tasks;
 pub(crate) mod waiting;

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, millis, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// Records a heartbeat, and deletes the processes that died long ago and hold no lease.
 const BEAT: &str = "
@@ -30,7 +30,7 @@ pub(crate) async fn beat(
     node: &NodeId,
     beat: &Heartbeat,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<(), PostgresError> {
     let rows = connection
         .query(
             BEAT,
@@ -57,7 +57,7 @@ pub(crate) async fn beat(
     Ok(())
 }
 
-pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), Failure> {
+pub(crate) async fn leave(connection: &Connection, node: &NodeId) -> Result<(), PostgresError> {
     let node = node.as_str();
     connection.query("DELETE FROM redrive.nodes WHERE node = $1", &[(&node, Type::TEXT)]).await.map(drop)
 }
@@ -75,12 +75,12 @@ FROM redrive.nodes
 WHERE node <> $1";
 
 /// All other processes. Unreadable ones are left out here; the list for operators reports them as an error.
-pub(crate) async fn others(connection: &Connection, node: &NodeId) -> Result<Vec<Other>, Failure> {
+pub(crate) async fn others(connection: &Connection, node: &NodeId) -> Result<Vec<Other>, PostgresError> {
     let rows = connection.query(OTHERS, &[(&node.as_str(), Type::TEXT)]).await?;
     Ok(rows.iter().filter_map(|row| read(&mut Cells::of(row)).ok()).collect())
 }
 
-fn read(cells: &mut Cells<'_>) -> Result<Other, Failure> {
+fn read(cells: &mut Cells<'_>) -> Result<Other, PostgresError> {
     Ok(Other {
         id: cells.parsed(|text| NodeId::try_new(text).ok())?,
         beat: Heartbeat {
@@ -107,7 +107,7 @@ LEFT JOIN LATERAL (
 ) AS held ON true
 ORDER BY nodes.node";
 
-pub(crate) async fn nodes(connection: &Connection) -> Result<Vec<Node>, Failure> {
+pub(crate) async fn nodes(connection: &Connection) -> Result<Vec<Node>, PostgresError> {
     let rows = connection.query(NODES, &[]).await?;
     rows.iter()
         .map(|row| {

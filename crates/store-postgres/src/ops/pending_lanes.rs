@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, class_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::set_aside::{AT_ONCE, Aside, Damaged, SeenTask};
+use crate::postgres_error::PostgresError;
 
 /// Skips along the index of due tasks from class to class of each lane: one probe for each, whatever its backlog.
 const LANES: &str = "
@@ -36,9 +36,9 @@ pub(crate) async fn pending_lanes(
     aside: &Aside,
     after: Option<&(Lane, Class)>,
     limit: usize,
-) -> Result<Vec<LaneDue>, Failure> {
-    let mut place = after.map_or(Place(String::new(), String::new(), -1), |(lane, class)| {
-        Place(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
+) -> Result<Vec<LaneDue>, PostgresError> {
+    let mut cursor = after.map_or(LaneKey(String::new(), String::new(), -1), |(lane, class)| {
+        LaneKey(lane.tenant.to_string(), lane.dependency.to_string(), class_code(*class))
     });
     let (mut lanes, mut damaged) = (Vec::new(), Vec::new());
     for _ in 0..PAGES {
@@ -46,7 +46,7 @@ pub(crate) async fn pending_lanes(
         if wanted == 0 {
             break;
         }
-        let rows = next(connection, &place, wanted).await?;
+        let rows = next(connection, &cursor, wanted).await?;
         for row in &rows {
             match read(row) {
                 Err(failure) if failure.is_about_a_value() && damaged.len() < AT_ONCE => {
@@ -58,7 +58,7 @@ pub(crate) async fn pending_lanes(
         }
         // Unreadable rows are skipped: a page that is not full would look like the last one.
         match rows.last() {
-            Some(last) if rows.len() == wanted => place = Place::of(last)?,
+            Some(last) if rows.len() == wanted => cursor = LaneKey::of(last)?,
             _ => break,
         }
     }
@@ -69,18 +69,18 @@ pub(crate) async fn pending_lanes(
 /// The most pages that are read because some of their rows cannot be read.
 const PAGES: usize = 20;
 
-/// A class of a lane as stored in the table.
-struct Place(String, String, i16);
+/// A class of a lane: tenant, dependency and class code as stored in the table. The scan continues after one.
+struct LaneKey(String, String, i16);
 
-impl Place {
-    fn of(row: &Row) -> Result<Self, Failure> {
+impl LaneKey {
+    fn of(row: &Row) -> Result<Self, PostgresError> {
         let mut cells = Cells::of(row);
-        Ok(Place(cells.get()?, cells.get()?, cells.get()?))
+        Ok(LaneKey(cells.get()?, cells.get()?, cells.get()?))
     }
 }
 
-async fn next(connection: &Connection, after: &Place, limit: usize) -> Result<Vec<Row>, Failure> {
-    let (Place(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
+async fn next(connection: &Connection, after: &LaneKey, limit: usize) -> Result<Vec<Row>, PostgresError> {
+    let (LaneKey(tenant, dependency, class), limit) = (after, i64::try_from(limit).unwrap_or(i64::MAX));
     connection
         .query(LANES, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2), (&limit, Type::INT8)])
         .await
@@ -93,8 +93,8 @@ WHERE tenant = $1 AND dependency = $2 AND class = $3 AND lease_until IS NULL
 ORDER BY due_at, id
 LIMIT 500";
 
-async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Result<Vec<Damaged>, Failure> {
-    let Place(tenant, dependency, class) = Place::of(lane)?;
+async fn first_of(connection: &Connection, lane: &Row, problem: &PostgresError) -> Result<Vec<Damaged>, PostgresError> {
+    let LaneKey(tenant, dependency, class) = LaneKey::of(lane)?;
     let rows =
         connection.query(FIRST, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&class, Type::INT2)]).await?;
     rows.iter()
@@ -107,7 +107,7 @@ async fn first_of(connection: &Connection, lane: &Row, problem: &Failure) -> Res
         .collect()
 }
 
-fn read(row: &Row) -> Result<LaneDue, Failure> {
+fn read(row: &Row) -> Result<LaneDue, PostgresError> {
     let mut cells = Cells::of(row);
     let (lane, class) = (read_lane(&mut cells)?, cells.class()?);
     // An invalid due time belongs to a task that a claim sets aside.
@@ -116,7 +116,7 @@ fn read(row: &Row) -> Result<LaneDue, Failure> {
 }
 
 /// Reads tenant and dependency.
-pub(crate) fn read_lane(cells: &mut Cells<'_>) -> Result<Lane, Failure> {
+pub(crate) fn read_lane(cells: &mut Cells<'_>) -> Result<Lane, PostgresError> {
     let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
     let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
     Ok(Lane { tenant, dependency })

@@ -11,8 +11,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, millis, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, readable};
+use crate::postgres_error::PostgresError;
 
 /// A policy to put, with the values that follow from its fields.
 pub(crate) struct Put {
@@ -47,12 +47,12 @@ INSERT INTO redrive.policy_versions (
 ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
 /// Runs inside a transaction.
-pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy, Failure> {
+pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy, PostgresError> {
     let (tenant, id) = (put.tenant.as_str(), put.id.as_str());
     let key = || [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
     let newest: i64 = match connection.query(LOCK, &key()).await?.first() {
         Some(row) => Cells::of(row).get()?,
-        None => return Err(Failure::corrupt("policies", "a row that was written is not there")),
+        None => return Err(PostgresError::corrupt("policies", "a row that was written is not there")),
     };
     let current = connection.query(CURRENT, &key()).await?;
     // An unreadable spec is repaired by a new version, so the old one is not read.
@@ -83,7 +83,7 @@ pub(crate) async fn put(connection: &Connection, put: &Put) -> Result<PutPolicy,
         )
         .await?;
     let version =
-        u32::try_from(version).map_err(|_| Failure::corrupt("policies", format_args!("version {version}")))?;
+        u32::try_from(version).map_err(|_| PostgresError::corrupt("policies", format_args!("version {version}")))?;
     let made = PolicyVersion { id: put.id.clone(), version, spec: put.spec.clone(), created_at: put.now };
     Ok(if current_version.is_some() { PutPolicy::Updated(made) } else { PutPolicy::Created(made) })
 }
@@ -94,7 +94,11 @@ WHERE tenant = $1 AND policy = $2 AND version = $3 AND NOT deleted
 FOR KEY SHARE";
 
 /// Locks the version against deletion until the end of the transaction; returns whether it exists.
-pub(crate) async fn pin(connection: &Connection, tenant: &TenantId, version: &PolicyRef) -> Result<bool, Failure> {
+pub(crate) async fn pin(
+    connection: &Connection,
+    tenant: &TenantId,
+    version: &PolicyRef,
+) -> Result<bool, PostgresError> {
     let found = connection
         .query(
             PIN,
@@ -132,7 +136,7 @@ pub(crate) async fn delete(
     tenant: &TenantId,
     id: &PolicyId,
     expected: Expected,
-) -> Result<DeletePolicy, Failure> {
+) -> Result<DeletePolicy, PostgresError> {
     let (tenant, id) = (tenant.as_str(), id.as_str());
     let key = [(&tenant as _, Type::TEXT), (&id as _, Type::TEXT)];
     connection.query(LOCK_POLICY, &key).await?;
@@ -165,11 +169,11 @@ pub(crate) async fn versions(
     aside: &Aside,
     tenant: &TenantId,
     id: &PolicyId,
-) -> Result<Vec<PolicyVersion>, Failure> {
+) -> Result<Vec<PolicyVersion>, PostgresError> {
     let rows = connection.query(VERSIONS, &[(&tenant.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)]).await?;
     let versions = readable_versions(connection, aside, tenant, &rows).await?;
     match rows.last().map(read) {
-        Some(Err(failure)) => Err(Failure::corrupt("the current version", failure)),
+        Some(Err(failure)) => Err(PostgresError::corrupt("the current version", failure)),
         _ => Ok(versions),
     }
 }
@@ -179,7 +183,7 @@ async fn readable_versions(
     aside: &Aside,
     tenant: &TenantId,
     rows: &[Row],
-) -> Result<Vec<PolicyVersion>, Failure> {
+) -> Result<Vec<PolicyVersion>, PostgresError> {
     let (mut versions, mut damaged) = (Vec::new(), Vec::new());
     for row in rows {
         versions.extend(readable(read(row), &mut damaged, |failure| {
@@ -201,7 +205,7 @@ pub(crate) async fn read_version(
     tenant: &str,
     policy: &str,
     version: i64,
-) -> Result<Option<PolicyVersion>, Failure> {
+) -> Result<Option<PolicyVersion>, PostgresError> {
     let key = [(&tenant as _, Type::TEXT), (&policy as _, Type::TEXT), (&version as _, Type::INT8)];
     connection.query(VERSION, &key).await?.first().map(read).transpose()
 }
@@ -218,7 +222,7 @@ pub(crate) async fn list(
     tenant: &TenantId,
     after: Option<&PolicyId>,
     limit: usize,
-) -> Result<Vec<PolicyVersion>, Failure> {
+) -> Result<Vec<PolicyVersion>, PostgresError> {
     let after = after.map_or("", PolicyId::as_str);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows =
@@ -236,7 +240,7 @@ fn is_as(current: Option<u32>, expected: Expected) -> bool {
 }
 
 /// Reads policy, version, spec and time of creation.
-fn read(row: &Row) -> Result<PolicyVersion, Failure> {
+fn read(row: &Row) -> Result<PolicyVersion, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(PolicyVersion {
         id: cells.parsed(|text| PolicyId::try_new(text).ok())?,

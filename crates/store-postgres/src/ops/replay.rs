@@ -6,8 +6,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Uuid, millis, status_code, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::{find, policies};
+use crate::postgres_error::PostgresError;
 
 /// Locks the row of a dead letter, so that only one transaction replays it.
 const LOCK: &str = "SELECT FROM redrive.dead_letters WHERE tenant = $1 AND id = $2 FOR UPDATE";
@@ -38,7 +38,11 @@ INSERT INTO redrive.task_counts (tenant, policy, policy_version, status, tasks)
 SELECT $1, $10, $8, change.status, change.step FROM (VALUES ($3::smallint, -1), (2, 1)) AS change (status, step)";
 
 /// Runs inside a transaction.
-pub(crate) async fn replay(connection: &Connection, key: &TaskKey, now: Timestamp) -> Result<ReplayOutcome, Failure> {
+pub(crate) async fn replay(
+    connection: &Connection,
+    key: &TaskKey,
+    now: Timestamp,
+) -> Result<ReplayOutcome, PostgresError> {
     let (name, id) = (key.tenant.as_str(), Uuid::from(key.id));
     let is_dead = !connection.query(LOCK, &[(&name, Type::TEXT), (&id, Type::UUID)]).await?.is_empty();
     let Some(found) = find::state(connection, &key.tenant, key.id).await? else { return Ok(ReplayOutcome::NotFound) };

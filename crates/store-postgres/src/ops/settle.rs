@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid, escape, json, micros, millis, status, status_code};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// A settlement with everything that can be computed before its batch is sent.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ WHERE (SELECT count(*) FROM gone) = 1";
 pub(crate) async fn settle(
     connection: &Connection,
     ends: &[&EncodedSettlement],
-) -> Result<(Vec<Settled>, Vec<WaitsAgain>), Failure> {
+) -> Result<(Vec<Settled>, Vec<WaitsAgain>), PostgresError> {
     let (mut answers, mut waiting) = (vec![Settled::LeaseLost; ends.len()], Vec::new());
     let order = in_order_of_ids(ends);
     let batch: Vec<&EncodedSettlement> = order.iter().map(|&at| ends[at]).collect();
@@ -234,7 +234,7 @@ fn in_order_of_ids(ends: &[&EncodedSettlement]) -> Vec<usize> {
     order
 }
 
-async fn run(connection: &Connection, ends: &[&EncodedSettlement]) -> Result<Vec<tokio_postgres::Row>, Failure> {
+async fn run(connection: &Connection, ends: &[&EncodedSettlement]) -> Result<Vec<tokio_postgres::Row>, PostgresError> {
     fn column<'a, T>(ends: &[&'a EncodedSettlement], value: impl Fn(&'a EncodedSettlement) -> T) -> Vec<T> {
         ends.iter().map(|prepared| value(prepared)).collect()
     }

@@ -12,8 +12,8 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, EncodedRequest, Uuid, micros, millis, status_code, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::by_key;
+use crate::postgres_error::PostgresError;
 
 /// How often to try again for a key that was taken but has no owner: its owner was cleaned away in between.
 const TRIES: usize = 5;
@@ -130,13 +130,13 @@ pub(crate) async fn submit(
     connection: &Connection,
     node: &str,
     tasks: &[&EncodedTask],
-) -> Result<Vec<Answer>, Failure> {
+) -> Result<Vec<Answer>, PostgresError> {
     let mut answers: Vec<Option<Answer>> = vec![None; tasks.len()];
     let mut open: Vec<usize> = (0..tasks.len()).collect();
     for round in 0..TRIES {
         // The tasks of the first round are committed, whatever happens to the others. So a later failure leaves the
         // outcome in doubt.
-        let failed = |failure| if round == 0 { failure } else { Failure::halfway(failure) };
+        let failed = |failure| if round == 0 { failure } else { PostgresError::halfway(failure) };
         // Of two tasks with the same key the first one is inserted; the second then finds the key taken.
         let (ahead, behind) = first_of_each_key(tasks, &open);
         let batch: Vec<&EncodedTask> = ahead.iter().map(|&at| tasks[at]).collect();
@@ -152,7 +152,7 @@ pub(crate) async fn submit(
             break;
         }
         left.sort_unstable_by_key(|(at, _)| *at);
-        open = ask_owners(connection, tasks, &left, &mut answers).await.map_err(Failure::halfway)?;
+        open = ask_owners(connection, tasks, &left, &mut answers).await.map_err(PostgresError::halfway)?;
         if open.is_empty() {
             break;
         }
@@ -187,7 +187,7 @@ async fn ask_owners(
     tasks: &[&EncodedTask],
     left: &[(usize, Refused)],
     answers: &mut [Option<Answer>],
-) -> Result<Vec<usize>, Failure> {
+) -> Result<Vec<usize>, PostgresError> {
     let keys: Vec<_> =
         left.iter().map(|(at, _)| (&tasks[*at].new.task.lane.tenant, &tasks[*at].new.task.idempotency_key)).collect();
     let owners = by_key::owners(connection, &keys).await?;
@@ -217,7 +217,11 @@ async fn ask_owners(
 }
 
 /// Inserts what can be inserted; returns for each task, in order, why it was not.
-async fn insert(connection: &Connection, node: &str, tasks: &[&EncodedTask]) -> Result<Vec<Option<Refused>>, Failure> {
+async fn insert(
+    connection: &Connection,
+    node: &str,
+    tasks: &[&EncodedTask],
+) -> Result<Vec<Option<Refused>>, PostgresError> {
     fn column<'a, T>(tasks: &[&'a EncodedTask], value: impl Fn(&'a EncodedTask) -> T) -> Vec<T> {
         tasks.iter().map(|prepared| value(prepared)).collect()
     }
@@ -257,7 +261,7 @@ async fn insert(connection: &Connection, node: &str, tasks: &[&EncodedTask]) -> 
         let place: i64 = cells.get()?;
         let (is_pinned, is_stored): (bool, bool) = (cells.get()?, cells.get()?);
         let slot = usize::try_from(place - 1).ok().and_then(|place| refused.get_mut(place));
-        *slot.ok_or_else(|| Failure::corrupt("submitting", format_args!("place {place}")))? =
+        *slot.ok_or_else(|| PostgresError::corrupt("submitting", format_args!("place {place}")))? =
             Some(match (is_pinned, is_stored) {
                 (false, _) => Refused::PolicyGone,
                 (true, false) => Refused::BodyGone,

@@ -7,9 +7,9 @@ use tokio_postgres::types::Type;
 
 use crate::codec::{Cells, Uuid};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
+use crate::postgres_error::PostgresError;
 
 /// Follows the primary key. The condition is written so that the planner does not choose the index of due tasks, which
 /// it would read from end to end for every page.
@@ -27,7 +27,7 @@ pub(crate) async fn waiting(
     aside: &Aside,
     after: Option<&(TenantId, TaskId)>,
     limit: usize,
-) -> Result<Vec<PendingTask>, Failure> {
+) -> Result<Vec<PendingTask>, PostgresError> {
     let (mut tenant, mut id) =
         after.map_or((String::new(), Uuid::LOWEST), |(tenant, id)| (tenant.to_string(), Uuid::from(*id)));
     let (mut waiting, mut damaged) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ pub(crate) async fn waiting(
 /// The position of the id column.
 const ID: usize = 3;
 
-fn read(row: &Row) -> Result<PendingTask, Failure> {
+fn read(row: &Row) -> Result<PendingTask, PostgresError> {
     let mut cells = Cells::of(row);
     Ok(PendingTask {
         lane: read_lane(&mut cells)?,
@@ -64,7 +64,7 @@ fn read(row: &Row) -> Result<PendingTask, Failure> {
     })
 }
 
-fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+fn damaged_task(row: &Row, failure: &PostgresError) -> Result<Damaged, PostgresError> {
     let tenant: &str = Cells::of(row).get()?;
     let mut cells = Cells::from(row, ID);
     let (id, token) = (cells.get()?, cells.get()?);

@@ -12,9 +12,9 @@ use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::{policies, time};
 use crate::pool::{Pool, Purpose, call};
+use crate::postgres_error::PostgresError;
 
 /// One migration step of the schema.
 struct Version {
@@ -87,7 +87,7 @@ CREATE TABLE IF NOT EXISTS redrive.schema_versions (
 );";
 
 /// Migrates the schema; returns the version before.
-pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
+pub(crate) async fn migrate(pool: &Pool) -> Result<State, PostgresError> {
     let found = call!(*pool, |connection| read(connection))?;
     if found.is_some_and(|(version, _)| version >= CURRENT) {
         return Ok(State { version: found.map_or(0, |(version, _)| version), program: CURRENT });
@@ -112,12 +112,12 @@ pub(crate) async fn migrate(pool: &Pool) -> Result<State, Failure> {
 }
 
 /// Checks whether this program can use the schema as it is.
-pub(crate) async fn check(pool: &Pool) -> Result<Result<State, Unusable>, Failure> {
+pub(crate) async fn check(pool: &Pool) -> Result<Result<State, Unusable>, PostgresError> {
     call!(*pool, |connection| usable(connection))
 }
 
 /// The same check for a running process: a newer program may have changed the schema.
-pub(crate) async fn usable(connection: &Connection) -> Result<Result<State, Unusable>, Failure> {
+pub(crate) async fn usable(connection: &Connection) -> Result<Result<State, Unusable>, PostgresError> {
     let (version, oldest_program) = read(connection).await?.unwrap_or_default();
     Ok(if version < CURRENT {
         Err(Unusable::Old { version })
@@ -128,7 +128,7 @@ pub(crate) async fn usable(connection: &Connection) -> Result<Result<State, Unus
     })
 }
 
-async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
+async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, PostgresError> {
     let exists = connection.query(EXISTS, &[]).await?;
     if !exists.first().map_or(Ok(false), |row| Cells::of(row).get())? {
         return Ok(None);
@@ -139,7 +139,7 @@ async fn read(connection: &Connection) -> Result<Option<(i64, i64)>, Failure> {
     Ok(Some((cells.get()?, cells.get()?)))
 }
 
-async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
+async fn bring_up_to_date(connection: &Connection) -> Result<State, PostgresError> {
     // Without a timeout, for a migration of this process or of another one: nothing else can be done before.
     connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
     connection.query(LOCK, &[]).await?;
@@ -151,7 +151,7 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
             let table: String = Cells::of(table).get()?;
             let told =
                 format_args!("has a table {table} that Redrive did not make: give Redrive a database of its own");
-            return Err(Failure::corrupt("the schema redrive", told));
+            return Err(PostgresError::corrupt("the schema redrive", told));
         }
         let has_schema = connection.query(HAS_SCHEMA, &[]).await?;
         if !has_schema.first().map_or(Ok(false), |row| Cells::of(row).get())? {
@@ -168,9 +168,9 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, Failure> {
 
 /// Stores the default policy in a new schema. Running processes stored theirs at their start, so a schema that is
 /// dropped and made again would have none.
-async fn put_default_policy(connection: &Connection) -> Result<(), Failure> {
+async fn put_default_policy(connection: &Connection) -> Result<(), PostgresError> {
     let spec = policy::Spec::default();
-    let json = serde_json::to_string(&spec).map_err(|error| Failure::corrupt("the default policy", error))?;
+    let json = serde_json::to_string(&spec).map_err(|error| PostgresError::corrupt("the default policy", error))?;
     let put = policies::Put {
         tenant: TenantId::default_tenant(),
         id: PolicyId::default_policy(),
@@ -183,7 +183,7 @@ async fn put_default_policy(connection: &Connection) -> Result<(), Failure> {
     policies::put(connection, &put).await.map(drop)
 }
 
-async fn bring_from(connection: &Connection, before: i64) -> Result<(), Failure> {
+async fn bring_from(connection: &Connection, before: i64) -> Result<(), PostgresError> {
     let missing = usize::try_from(before).unwrap_or(usize::MAX);
     for (number, version) in (1_i64..).zip(&VERSIONS).skip(missing) {
         connection.execute(version.sql).await?;

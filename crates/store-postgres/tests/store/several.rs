@@ -7,8 +7,8 @@ use crate::support::{neighbour, node, open, plain, until_listening};
 use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
 use redrive_store::{
-    CancelOutcome, ClaimKnownRequest, Heartbeat, Hold, KnownTask, News, Overdue, PlaceId, Settled, Store, Submitted,
-    Tally, Token, Totals,
+    BlobStorageId, CancelOutcome, ClaimKnownRequest, Heartbeat, Hold, KnownTask, News, Overdue, Settled, Store,
+    Submitted, Tally, Token, Totals,
 };
 
 #[tokio::test]
@@ -87,11 +87,11 @@ async fn the_first_place_of_bodies_is_recorded_for_all_processes_and_for_ever() 
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
     let (one, two) = (opened.store.shared().unwrap(), other.shared().unwrap());
-    let (mine, theirs) = (PlaceId::of(1), PlaceId::of(2));
-    assert_eq!(one.body_place(None).await.unwrap(), None, "a node without a place records nothing");
-    assert_eq!(two.body_place(Some(theirs)).await.unwrap(), Some(theirs));
-    assert_eq!(one.body_place(Some(mine)).await.unwrap(), Some(theirs));
-    assert_eq!(one.body_place(None).await.unwrap(), Some(theirs));
+    let (mine, theirs) = (BlobStorageId::of(1), BlobStorageId::of(2));
+    assert_eq!(one.blob_storage_id(None).await.unwrap(), None, "a node without blob storage records nothing");
+    assert_eq!(two.blob_storage_id(Some(theirs)).await.unwrap(), Some(theirs));
+    assert_eq!(one.blob_storage_id(Some(mine)).await.unwrap(), Some(theirs));
+    assert_eq!(one.blob_storage_id(None).await.unwrap(), Some(theirs));
 }
 
 #[tokio::test]
@@ -102,7 +102,10 @@ async fn of_places_that_are_recorded_at_once_all_processes_learn_the_same() {
     let client = plain(opened.database.url()).await;
     for _ in 0..50 {
         client.execute("DELETE FROM redrive.meta WHERE name = 'body_place'", &[]).await.unwrap();
-        let (first, second) = tokio::join!(one.body_place(Some(PlaceId::of(1))), two.body_place(Some(PlaceId::of(2))));
+        let (first, second) = tokio::join!(
+            one.blob_storage_id(Some(BlobStorageId::of(1))),
+            two.blob_storage_id(Some(BlobStorageId::of(2)))
+        );
         assert_eq!(first.unwrap().unwrap(), second.unwrap().unwrap());
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::Row;
 
 use super::body;
 use super::request::parsed;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// An answer whose headers are encoded as JSON.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl EncodedAnswer {
 }
 
 /// Reads the columns from `first` on: status, headers, body, truncated; none of them if there was no answer.
-pub(crate) fn answer(row: &Row<'_>, first: usize, task: i64) -> Result<Option<Answer>, Failure> {
+pub(crate) fn answer(row: &Row<'_>, first: usize, task: i64) -> Result<Option<Answer>, SqliteError> {
     let read = || {
         let Some(status) = row.get(first)? else { return Ok(None) };
         Ok::<_, rusqlite::Error>(Some(Answer {
@@ -36,5 +36,5 @@ pub(crate) fn answer(row: &Row<'_>, first: usize, task: i64) -> Result<Option<An
             truncated: row.get(first + 3)?,
         }))
     };
-    read().map_err(|error| Failure::corrupt(format_args!("answer of task {task}"), error))
+    read().map_err(|error| SqliteError::corrupt(format_args!("answer of task {task}"), error))
 }

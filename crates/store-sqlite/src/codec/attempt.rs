@@ -6,11 +6,11 @@ use redrive_core::attempt::LastError;
 use redrive_core::{Attempt, ErrorType, Outcome, Timestamp};
 use rusqlite::Row;
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// Reads number, start, duration, outcome, response status, error kind, error message, backoff and number in the run.
-pub(crate) fn attempt(row: &Row<'_>, task: i64) -> Result<Attempt, Failure> {
-    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("attempt of task {task}"), what);
+pub(crate) fn attempt(row: &Row<'_>, task: i64) -> Result<Attempt, SqliteError> {
+    let place = |what: &dyn std::fmt::Display| SqliteError::corrupt(format_args!("attempt of task {task}"), what);
     let read = || {
         let outcome: String = row.get(3)?;
         let kind: Option<String> = row.get(5)?;

@@ -6,7 +6,7 @@ use redrive_core::Request;
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The columns of a request, in the order that [`request`] expects, from a table that is called `requests`.
 macro_rules! request_columns {
@@ -17,8 +17,8 @@ macro_rules! request_columns {
 pub(crate) use request_columns;
 
 /// Reads the columns from `first` on as [`request_columns`].
-pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request, Failure> {
-    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("request of task {task}"), what);
+pub(crate) fn request(row: &Row<'_>, first: usize, task: i64) -> Result<Request, SqliteError> {
+    let place = |what: &dyn std::fmt::Display| SqliteError::corrupt(format_args!("request of task {task}"), what);
     Ok(Request {
         target_url: row.get(first).map_err(|error| place(&error))?,
         method: row.get(first + 1).map_err(|error| place(&error))?,

@@ -9,8 +9,8 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
 
 use super::{status, timestamp};
-use crate::failure::Failure;
 use crate::names::Names;
+use crate::sqlite_error::SqliteError;
 
 /// The columns of a task, in the order that [`TaskRow::read`] expects, from a table that is called `tasks`.
 macro_rules! task_columns {
@@ -38,7 +38,7 @@ pub(crate) struct TaskRow {
 
 impl TaskRow {
     /// Reads the first columns of `row` as [`task_columns`].
-    pub(crate) fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Self, Failure> {
+    pub(crate) fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Self, SqliteError> {
         let sequence: i64 = row.get(0)?;
         let cells = Cells { row, sequence };
         let id = TaskId::from_parts(cells.unsigned(0)?, cells.unsigned(1)?);
@@ -82,43 +82,43 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn get<T: FromSql>(&self, column: usize) -> Result<T, Failure> {
+    fn get<T: FromSql>(&self, column: usize) -> Result<T, SqliteError> {
         self.row.get(column).map_err(|error| self.place(error))
     }
 
-    fn unsigned(&self, column: usize) -> Result<u64, Failure> {
+    fn unsigned(&self, column: usize) -> Result<u64, SqliteError> {
         self.get(column)
     }
 
     /// A token that can still be incremented: no other one was ever assigned.
-    fn token(&self, column: usize) -> Result<Token, Failure> {
+    fn token(&self, column: usize) -> Result<Token, SqliteError> {
         match self.unsigned(column)? {
             token if token < i64::MAX.cast_unsigned() => Ok(Token(token)),
             token => Err(self.place(format_args!("token {token}"))),
         }
     }
 
-    fn status(&self, column: usize) -> Result<Status, Failure> {
+    fn status(&self, column: usize) -> Result<Status, SqliteError> {
         let code = self.get(column)?;
         status(code).ok_or_else(|| self.place(format_args!("status {code}")))
     }
 
-    fn timestamp(&self, column: usize) -> Result<Timestamp, Failure> {
+    fn timestamp(&self, column: usize) -> Result<Timestamp, SqliteError> {
         let millis = self.get(column)?;
         timestamp(millis).ok_or_else(|| self.place(format_args!("time {millis} in column {column}")))
     }
 
-    fn optional_timestamp(&self, column: usize) -> Result<Option<Timestamp>, Failure> {
+    fn optional_timestamp(&self, column: usize) -> Result<Option<Timestamp>, SqliteError> {
         self.get::<Option<u64>>(column).map(|millis| millis.map(Timestamp::from_millis))
     }
 
-    fn parsed<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Failure> {
+    fn parsed<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, SqliteError> {
         let cell = self.row.get_ref(column).map_err(|error| self.place(error))?;
         let text = cell.as_str().map_err(|error| self.place(error))?;
         parse(text).ok_or_else(|| self.place(format_args!("{text:?} in column {column}")))
     }
 
-    fn optional<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+    fn optional<T>(&self, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, SqliteError> {
         match self.row.get_ref(column).map_err(|error| self.place(error))? {
             rusqlite::types::ValueRef::Null => Ok(None),
             _ => self.parsed(column, parse).map(Some),
@@ -126,11 +126,11 @@ impl Cells<'_> {
     }
 
     /// Adds the place to a failed lookup of a name; a failure of the database stays unchanged.
-    fn placed(&self, failure: Failure) -> Failure {
+    fn placed(&self, failure: SqliteError) -> SqliteError {
         failure.at(format_args!("task {}", self.sequence))
     }
 
-    fn place(&self, what: impl std::fmt::Display) -> Failure {
-        Failure::corrupt(format_args!("task {}", self.sequence), what)
+    fn place(&self, what: impl std::fmt::Display) -> SqliteError {
+        SqliteError::corrupt(format_args!("task {}", self.sequence), what)
     }
 }

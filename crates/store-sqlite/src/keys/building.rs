@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use super::KeyHash;
 use super::filter::Filter;
 use crate::connection;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The filter has room for this many times the present number of hashes.
 const ROOM: usize = 2;
@@ -35,7 +35,8 @@ impl Building {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("redrive-keys".to_owned()).spawn(move || {
-            let built = connection::observer(&database).map_err(Failure::from).and_then(|from| build(&from, &stopped));
+            let built =
+                connection::observer(&database).map_err(SqliteError::from).and_then(|from| build(&from, &stopped));
             built.unwrap_or_else(|failure| {
                 // The table answers everything that the filter would. The next try comes with the next opening.
                 tracing::warn!(error = %failure, "the filter of idempotency keys could not be made");
@@ -67,7 +68,7 @@ impl Drop for Building {
 }
 
 /// Builds the filter; `None` if it was stopped.
-fn build(from: &Connection, stop: &AtomicBool) -> Result<Option<Filter>, Failure> {
+fn build(from: &Connection, stop: &AtomicBool) -> Result<Option<Filter>, SqliteError> {
     let tasks: u64 = from.query_row("SELECT coalesce(sum(tasks), 0) FROM task_counts", [], |row| row.get(0))?;
     let expected = usize::try_from(tasks).unwrap_or(usize::MAX).saturating_mul(ROOM);
     let mut filter = Filter::for_about(expected);

@@ -9,8 +9,8 @@ use super::building::Building;
 use super::filter::Filter;
 use super::moving::Frozen;
 use super::{KeyHash, Keys};
-use crate::failure::Failure;
 use crate::ops::meta::{self, Name};
+use crate::sqlite_error::SqliteError;
 
 /// A number below every task.
 const NOTHING: i64 = -1;
@@ -18,7 +18,7 @@ const NOTHING: i64 = -1;
 impl Keys {
     /// Reads the keys of all tasks that the table does not cover; `limit` is how many are kept in memory from now on.
     /// `database` is the file that `connection` has open.
-    pub(crate) fn load(connection: &Connection, database: &Path, limit: usize) -> Result<Self, Failure> {
+    pub(crate) fn load(connection: &Connection, database: &Path, limit: usize) -> Result<Self, SqliteError> {
         let watermark = meta::get(connection, Name::KeysCompleteUpTo)?;
         let complete = watermark.unwrap_or(NOTHING);
         let moving = meta::get(connection, Name::KeysMovingUpTo)?.filter(|moving| *moving > complete);
@@ -65,7 +65,11 @@ impl Keys {
 }
 
 /// Passes the key of each task after `task` to `take`; returns the last of these tasks.
-fn read_after(connection: &Connection, task: i64, mut take: impl FnMut(KeyHash, i64)) -> Result<Option<i64>, Failure> {
+fn read_after(
+    connection: &Connection,
+    task: i64,
+    mut take: impl FnMut(KeyHash, i64),
+) -> Result<Option<i64>, SqliteError> {
     // CROSS, so that SQLite keeps the order of the loops.
     let mut select = connection.prepare(
         "SELECT tasks.id, tenants.name, tasks.idempotency_key

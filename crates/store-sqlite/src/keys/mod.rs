@@ -29,7 +29,7 @@ use redrive_core::request::Fingerprinter;
 use rusqlite::Connection;
 
 use crate::bulk::Bulk;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 use buckets::Buckets;
 use building::Building;
 use filter::Filter;
@@ -82,7 +82,7 @@ enum Undo {
 
 impl Keys {
     /// The tasks that may have this key.
-    pub(crate) fn candidates(&self, connection: &Connection, hash: KeyHash) -> Result<Vec<i64>, Failure> {
+    pub(crate) fn candidates(&self, connection: &Connection, hash: KeyHash) -> Result<Vec<i64>, SqliteError> {
         let mut tasks: Vec<i64> = self.recent.tasks(hash).collect();
         if let Some(frozen) = &self.frozen {
             tasks.extend(frozen.entries.tasks(hash));
@@ -98,7 +98,7 @@ impl Keys {
     }
 
     /// Adds a new task's key.
-    pub(crate) fn add(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), SqliteError> {
         if task <= self.covered {
             return self.insert_into_table(connection, &[(hash, task)]);
         }
@@ -109,7 +109,7 @@ impl Keys {
     }
 
     /// Removes a task's key.
-    pub(crate) fn remove(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), Failure> {
+    pub(crate) fn remove(&mut self, connection: &Connection, hash: KeyHash, task: i64) -> Result<(), SqliteError> {
         let entry = (hash, task);
         if self.recent.remove(entry) {
             self.undo.push(Undo::RemovedRecent(entry));
@@ -122,7 +122,7 @@ impl Keys {
         Ok(())
     }
 
-    fn insert_into_table(&mut self, connection: &Connection, entries: &[Entry]) -> Result<(), Failure> {
+    fn insert_into_table(&mut self, connection: &Connection, entries: &[Entry]) -> Result<(), SqliteError> {
         // A crash may have left some of the keys that are moved again: IGNORE.
         static INSERT: LazyLock<Bulk> = LazyLock::new(|| Bulk::new("INSERT OR IGNORE INTO keys (hash, task)", 2));
         INSERT.insert(connection, entries, |values, (hash, task)| {

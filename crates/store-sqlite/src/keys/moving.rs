@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use super::buckets::Buckets;
 use super::filter::Filter;
 use super::{Entry, Keys, Undo};
-use crate::failure::Failure;
 use crate::ops::meta::{self, Name};
+use crate::sqlite_error::SqliteError;
 
 /// The least number of keys that a commit moves while there are frozen ones.
 const SLICE: usize = 64;
@@ -34,7 +34,7 @@ pub(super) enum Slice {
 
 impl Keys {
     /// Moves a slice into the open transaction.
-    pub(crate) fn write_slice(&mut self, connection: &Connection) -> Result<(), Failure> {
+    pub(crate) fn write_slice(&mut self, connection: &Connection) -> Result<(), SqliteError> {
         let Some((entries, slice)) = self.next_slice() else { return Ok(()) };
         self.insert_into_table(connection, &entries)?;
         match (slice, &self.frozen) {

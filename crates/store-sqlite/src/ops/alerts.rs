@@ -5,20 +5,20 @@ use redrive_store::RaisedAlert;
 use rusqlite::Connection;
 
 use crate::codec::{TaskRow, millis, sequence, task_columns};
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// Records a pending alert, in the transaction that made the dead letter.
-pub(crate) fn note(connection: &Connection, task: i64, ended_at: i64) -> Result<(), Failure> {
+pub(crate) fn note(connection: &Connection, task: i64, ended_at: i64) -> Result<(), SqliteError> {
     let mut insert = connection.prepare_cached("INSERT INTO unannounced (ended_at, task) VALUES (?1, ?2)")?;
     insert.execute((ended_at, task))?;
     Ok(())
 }
 
 /// Removes the record of a task that is no dead letter any more.
-pub(crate) fn forget(connection: &Connection, task: i64, ended_at: Option<i64>) -> Result<(), Failure> {
+pub(crate) fn forget(connection: &Connection, task: i64, ended_at: Option<i64>) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM unannounced WHERE ended_at = ?1 AND task = ?2")?;
     delete.execute((ended_at, task))?;
     Ok(())
@@ -39,7 +39,7 @@ pub(crate) fn pending(
     ended_before: Timestamp,
     limit: usize,
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<Task>, Failure> {
+) -> Result<Vec<Task>, SqliteError> {
     let Reader { connection, names } = reader;
     let mut select = connection.prepare_cached(UNANNOUNCED)?;
     let mut rows = select.query((millis(ended_before), i64::try_from(limit).unwrap_or(i64::MAX)))?;
@@ -57,7 +57,7 @@ pub(crate) const ANNOUNCED: &str = "DELETE FROM unannounced
      WHERE task = ?1
        AND ended_at = (SELECT ended_at FROM tasks WHERE id = ?1 AND tail = ?2 AND tenant = ?3 AND run = ?4)";
 
-pub(crate) fn confirm(writer: &mut Writer, dead_letters: &[RaisedAlert]) -> Result<(), Failure> {
+pub(crate) fn confirm(writer: &mut Writer, dead_letters: &[RaisedAlert]) -> Result<(), SqliteError> {
     let Writer { connection, names, .. } = writer;
     let mut delete = connection.prepare_cached(ANNOUNCED)?;
     for RaisedAlert { tenant, id, run } in dead_letters {

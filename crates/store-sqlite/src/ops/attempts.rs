@@ -3,9 +3,9 @@
 use redrive_core::{Attempt, TaskId, TenantId};
 
 use crate::codec::{self, sequence};
-use crate::failure::Failure;
 use crate::ops::find;
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 use redrive_store::TaskKey;
 
 pub(crate) fn attempts(
@@ -14,7 +14,7 @@ pub(crate) fn attempts(
     id: TaskId,
     after: u32,
     limit: usize,
-) -> Result<Option<Vec<Attempt>>, Failure> {
+) -> Result<Option<Vec<Attempt>>, SqliteError> {
     let key = TaskKey { tenant: tenant.clone(), id };
     if find::row(&reader.connection, &mut reader.names, &key)?.is_none() {
         return Ok(None);

@@ -7,10 +7,10 @@ use redrive_store::{Blob, Condemned};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::codec::{body_ref, millis};
-use crate::failure::Failure;
 use crate::names::Names;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// A part of a task that may refer to a blob.
@@ -30,7 +30,7 @@ impl Part {
 }
 
 /// Records that a part of a task refers to a blob.
-pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &BodyRef) -> Result<(), Failure> {
+pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &BodyRef) -> Result<(), SqliteError> {
     let mut insert =
         connection.prepare_cached("INSERT OR REPLACE INTO body_uses (task, part, body) VALUES (?1, ?2, ?3)")?;
     insert.execute((task, part.name(), body.to_record()))?;
@@ -38,20 +38,20 @@ pub(crate) fn note_use(connection: &Connection, task: i64, part: Part, body: &Bo
 }
 
 /// Removes the record that a part of a task refers to a blob, if there is one.
-pub(crate) fn forget_use(connection: &Connection, task: i64, part: Part) -> Result<(), Failure> {
+pub(crate) fn forget_use(connection: &Connection, task: i64, part: Part) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1 AND part = ?2")?;
     delete.execute((task, part.name()))?;
     Ok(())
 }
 
 /// Removes all such records of a task.
-pub(crate) fn forget_uses(connection: &Connection, task: i64) -> Result<(), Failure> {
+pub(crate) fn forget_uses(connection: &Connection, task: i64) -> Result<(), SqliteError> {
     connection.prepare_cached("DELETE FROM body_uses WHERE task = ?1")?.execute([task])?;
     Ok(())
 }
 
 /// Whether a task may refer to this blob.
-pub(crate) fn is_kept(connection: &Connection, tenant: i64, body: &BodyRef) -> Result<bool, Failure> {
+pub(crate) fn is_kept(connection: &Connection, tenant: i64, body: &BodyRef) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT 1 FROM blobs WHERE tenant = ?1 AND body = ?2 AND NOT condemned")?;
     Ok(select.exists((tenant, body.to_record()))?)
@@ -62,7 +62,7 @@ pub(crate) fn adopt(
     tenant: &TenantId,
     fresh: BodyRef,
     now: Timestamp,
-) -> Result<BodyRef, Failure> {
+) -> Result<BodyRef, SqliteError> {
     let tenant = writer.names.tenant_key_or_new(&writer.connection, tenant)?;
     let body = kept(&writer.connection, tenant, fresh.hash)?.unwrap_or(fresh);
     let mut insert = writer.connection.prepare_cached(
@@ -73,7 +73,7 @@ pub(crate) fn adopt(
     Ok(body)
 }
 
-pub(crate) fn blob(reader: &mut Reader, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Failure> {
+pub(crate) fn blob(reader: &mut Reader, tenant: &TenantId, hash: BodyHash) -> Result<Option<BodyRef>, SqliteError> {
     let Reader { connection, names } = reader;
     match names.tenant_key(connection, tenant)? {
         Some(tenant) => kept(connection, tenant, hash),
@@ -86,10 +86,10 @@ pub(crate) const KEPT: &str = "SELECT body FROM blobs
      WHERE tenant = ?1 AND body > ?2 || ' ' AND body < ?2 || '!' AND NOT condemned
      LIMIT 1";
 
-fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<BodyRef>, Failure> {
+fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<BodyRef>, SqliteError> {
     let mut select = connection.prepare_cached(KEPT)?;
     let found = select.query_row((tenant, hash.to_string()), |row| body_ref(row.get_ref(0)?.as_str()?, 0)).optional();
-    match found.map_err(Failure::from) {
+    match found.map_err(SqliteError::from) {
         // Another object is recorded for the same content then.
         Err(failure) if failure.is_about_a_value() => Ok(None),
         found => found,
@@ -110,7 +110,7 @@ pub(crate) fn condemn(
     adopted_before: Timestamp,
     after: Option<&Blob>,
     limit: usize,
-) -> Result<Condemned, Failure> {
+) -> Result<Condemned, SqliteError> {
     let Writer { connection, names, .. } = writer;
     let (after_tenant, after_body) = match after {
         // Tenants are never deleted, so an unknown one has nothing behind it.
@@ -161,9 +161,9 @@ pub(crate) fn condemn(
 }
 
 /// Reads tenant and record.
-fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Blob, Failure> {
+fn read(connection: &Connection, names: &mut Names, row: &Row<'_>) -> Result<Blob, SqliteError> {
     let record =
-        row.get_ref(1)?.as_str().map_err(|error| Failure::corrupt(format_args!("blob {:?}", shown(row)), error))?;
+        row.get_ref(1)?.as_str().map_err(|error| SqliteError::corrupt(format_args!("blob {:?}", shown(row)), error))?;
     Ok(Blob { body: read_record(record)?, tenant: names.tenant(connection, row.get(0)?)? })
 }
 
@@ -174,11 +174,11 @@ fn shown(row: &Row<'_>) -> String {
 }
 
 /// The blob that this record names.
-pub(crate) fn read_record(record: &str) -> Result<BodyRef, Failure> {
-    body_ref(record, 1).map_err(|error| Failure::corrupt(format_args!("blob {record:?}"), error))
+pub(crate) fn read_record(record: &str) -> Result<BodyRef, SqliteError> {
+    body_ref(record, 1).map_err(|error| SqliteError::corrupt(format_args!("blob {record:?}"), error))
 }
 
-pub(crate) fn forget(writer: &mut Writer, blobs: &[Blob]) -> Result<(), Failure> {
+pub(crate) fn forget(writer: &mut Writer, blobs: &[Blob]) -> Result<(), SqliteError> {
     let Writer { connection, names, .. } = writer;
     let mut delete = connection.prepare_cached("DELETE FROM blobs WHERE tenant = ?1 AND body = ?2 AND condemned")?;
     for blob in blobs {

@@ -5,15 +5,15 @@ use redrive_store::rules::{self, BringForward};
 use redrive_store::{BringForwardOutcome, TaskKey};
 
 use crate::codec::{millis, sequence};
-use crate::failure::Failure;
 use crate::ops::find;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 pub(crate) fn bring_forward(
     writer: &mut Writer,
     key: &TaskKey,
     now: Timestamp,
-) -> Result<BringForwardOutcome, Failure> {
+) -> Result<BringForwardOutcome, SqliteError> {
     let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
         return Ok(BringForwardOutcome::NotFound);
     };

@@ -7,8 +7,8 @@ use redrive_core::{IdempotencyKey, Task, TaskId, TenantId};
 use rusqlite::Row;
 
 use crate::codec::{TASK_COLUMN_COUNT, TaskRow, task_columns};
-use crate::failure::Failure;
 use crate::keys::KeyHash;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// The owner of a key.
@@ -17,7 +17,7 @@ pub(crate) enum Owner {
     /// This task, whose request had this fingerprint.
     Task(Box<Task>, Fingerprint),
     /// A task that cannot be read, and why.
-    Damaged(TaskId, Failure),
+    Damaged(TaskId, SqliteError),
 }
 
 /// The owner of this key; `hash` is the key's.
@@ -26,7 +26,7 @@ pub(crate) fn by_key(
     tenant: &TenantId,
     key: &IdempotencyKey,
     hash: KeyHash,
-) -> Result<Option<Owner>, Failure> {
+) -> Result<Option<Owner>, SqliteError> {
     let candidates = writer.keys.candidates(&writer.connection, hash)?;
     if candidates.is_empty() {
         return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn by_key(
 }
 
 /// Whether an unreadable row may be the key's owner: its tenant and key match, or are unreadable themselves.
-fn may_own(row: &Row<'_>, tenant: Option<i64>, key: &IdempotencyKey) -> Result<bool, Failure> {
+fn may_own(row: &Row<'_>, tenant: Option<i64>, key: &IdempotencyKey) -> Result<bool, SqliteError> {
     const TENANT: usize = 2;
     const KEY: usize = 21;
     let is_tenant = row.get_ref(TENANT)?.as_i64().map_or(true, |found| Some(found) == tenant);

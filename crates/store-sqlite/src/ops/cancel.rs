@@ -5,11 +5,11 @@ use redrive_store::rules::{self, Cancel};
 use redrive_store::{CancelOutcome, TaskKey};
 
 use crate::codec::{millis, sequence};
-use crate::failure::Failure;
 use crate::ops::find;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
-pub(crate) fn cancel(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<CancelOutcome, Failure> {
+pub(crate) fn cancel(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<CancelOutcome, SqliteError> {
     let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
         return Ok(CancelOutcome::NotFound);
     };

@@ -5,16 +5,16 @@ use redrive_store::{ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease,
 use rusqlite::{Connection, Statement};
 
 use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, sequence, task_columns, time};
-use crate::failure::Failure;
 use crate::in_flight::Claim;
 use crate::names::Names;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// About the most tasks of a room that one claim sets aside.
 const MOST_SET_ASIDE: usize = 1_000;
 
-pub(crate) fn claim(writer: &mut Writer, request: &ClaimRequest) -> Result<Claims, Failure> {
+pub(crate) fn claim(writer: &mut Writer, request: &ClaimRequest) -> Result<Claims, SqliteError> {
     let Writer { connection, names, counters, in_flight, .. } = writer;
     // Prepared once for all rooms: there may be thousands.
     let mut first = connection.prepare_cached(FIRST)?;
@@ -83,7 +83,7 @@ impl Look<'_> {
         connection: &Connection,
         names: &mut Names,
         first: &mut Statement<'_>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Found, SqliteError> {
         let mut aside = 0;
         loop {
             let mut damaged = Vec::new();
@@ -105,7 +105,7 @@ impl Look<'_> {
         names: &mut Names,
         first: &mut Statement<'_>,
         damaged: &mut Vec<Damaged>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Found, SqliteError> {
         let limit = self.room.slots.saturating_add(self.room.ahead).min(self.most);
         let rows = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut rows = first.query((self.lane, self.room.class.code(), rows))?;
@@ -140,7 +140,7 @@ fn lease_task(
     row: TaskRow,
     content: Request,
     request: &ClaimRequest,
-) -> Result<ClaimedTask, Failure> {
+) -> Result<ClaimedTask, SqliteError> {
     let TaskRow { mut task, lease, .. } = row;
     task.status = Status::InFlight;
     task.attempt_number = task.attempt_number.saturating_add(1);

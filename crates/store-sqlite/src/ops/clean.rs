@@ -5,12 +5,12 @@ use redrive_store::{CleanFrom, Cleaned};
 use rusqlite::Row;
 
 use crate::codec::{millis, sequence, status};
-use crate::failure::Failure;
 use crate::keys::KeyHash;
 use crate::ops::meta::{self, Name};
 use crate::ops::newest_task::newest_kept;
 use crate::ops::set_aside::{Damaged, SET_ASIDE, readable, set_aside};
 use crate::ops::{alerts, blobs};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// A number below every task.
@@ -21,7 +21,7 @@ pub(crate) fn clean(
     ended_before: Timestamp,
     from: CleanFrom,
     limit: usize,
-) -> Result<Cleaned, Failure> {
+) -> Result<Cleaned, SqliteError> {
     let after = match from {
         CleanFrom::Start => START,
         CleanFrom::After(id) => sequence(id),
@@ -60,7 +60,7 @@ fn look(
     ended_before: Timestamp,
     after: i64,
     limit: usize,
-) -> Result<(Vec<Old>, Option<TaskId>), Failure> {
+) -> Result<(Vec<Old>, Option<TaskId>), SqliteError> {
     let mut select = writer.connection.prepare_cached(
         "SELECT tasks.id, tasks.tail, tasks.ended_at, tasks.tenant, tasks.policy, tasks.status, tenants.name,
                 tasks.idempotency_key
@@ -85,9 +85,9 @@ fn look(
     Ok((old, last))
 }
 
-fn read(row: &Row<'_>) -> Result<Old, Failure> {
+fn read(row: &Row<'_>) -> Result<Old, SqliteError> {
     let task = row.get(0)?;
-    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("task {task}"), what);
+    let place = |what: &dyn std::fmt::Display| SqliteError::corrupt(format_args!("task {task}"), what);
     let code = row.get(5)?;
     let status = status(code).ok_or_else(|| place(&format_args!("status {code}")))?;
     let tenant = row.get_ref(6)?.as_str().map_err(|error| place(&error))?;
@@ -102,7 +102,7 @@ fn read(row: &Row<'_>) -> Result<Old, Failure> {
     })
 }
 
-fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
+fn remove(writer: &mut Writer, old: &Old) -> Result<(), SqliteError> {
     let connection = &writer.connection;
     connection.prepare_cached("DELETE FROM tasks WHERE id = ?1")?.execute([old.task])?;
     connection.prepare_cached("DELETE FROM requests WHERE task = ?1")?.execute([old.task])?;
@@ -118,7 +118,7 @@ fn remove(writer: &mut Writer, old: &Old) -> Result<(), Failure> {
 }
 
 /// Removes versions of deleted policies that no task refers to any more.
-fn remove_deleted_versions(writer: &mut Writer) -> Result<(), Failure> {
+fn remove_deleted_versions(writer: &mut Writer) -> Result<(), SqliteError> {
     writer.counters.write(&writer.connection)?;
     let removed = writer.connection.execute(
         "DELETE FROM policy_versions

@@ -4,10 +4,10 @@ use redrive_core::TenantId;
 use redrive_store::Counts;
 
 use crate::codec::status;
-use crate::failure::Failure;
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
-pub(crate) fn counts(reader: &mut Reader, tenant: &TenantId) -> Result<Counts, Failure> {
+pub(crate) fn counts(reader: &mut Reader, tenant: &TenantId) -> Result<Counts, SqliteError> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Counts::new()) };
     let mut select =

@@ -5,12 +5,12 @@ use redrive_store::Overdue;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::codec::{TaskRow, millis, sequence, task_columns, time};
-use crate::failure::Failure;
 use crate::ops::alerts;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
-pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Overdue, Failure> {
+pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Overdue, SqliteError> {
     let next_deadline = next_deadline(&writer.connection)?;
     if next_deadline.is_none_or(|deadline| deadline > now) {
         return Ok(Overdue { ended: Vec::new(), next_deadline });
@@ -42,7 +42,7 @@ pub(crate) const OVERDUE: &str = concat!(
      LIMIT ?2"
 );
 
-fn overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Vec<TaskRow>, Failure> {
+fn overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Vec<TaskRow>, SqliteError> {
     let Writer { connection, names, .. } = writer;
     let mut select = connection.prepare_cached(OVERDUE)?;
     let mut rows = select.query((millis(now), i64::try_from(limit).unwrap_or(i64::MAX)))?;
@@ -60,7 +60,7 @@ fn overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> Result<Vec<Task
 pub(crate) const NEXT_DEADLINE: &str =
     "SELECT deadline_at, id FROM tasks WHERE status = 2 ORDER BY deadline_at LIMIT 1";
 
-fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
+fn next_deadline(connection: &Connection) -> Result<Option<Timestamp>, SqliteError> {
     let mut select = connection.prepare_cached(NEXT_DEADLINE)?;
     loop {
         match select.query_row([], |row| Ok((time(row, 0)?, row.get(1)?))).optional()? {

@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// Expires all leases; returns how many there were.
-pub(crate) fn expire_leases(connection: &Connection) -> Result<usize, Failure> {
+pub(crate) fn expire_leases(connection: &Connection) -> Result<usize, SqliteError> {
     Ok(connection.execute("UPDATE tasks INDEXED BY tasks_in_flight SET lease_until = 0 WHERE status = 3", [])?)
 }

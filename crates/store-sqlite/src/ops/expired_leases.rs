@@ -4,9 +4,9 @@ use redrive_core::Timestamp;
 use redrive_store::ClaimedTask;
 
 use crate::codec::{self, TASK_COLUMN_COUNT, TaskRow, millis, request_columns, task_columns};
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 /// Scans the index of tasks in flight, from the lease that expired first.
 pub(crate) const EXPIRED: &str = concat!(
@@ -25,7 +25,7 @@ pub(crate) fn expired_leases(
     now: Timestamp,
     limit: usize,
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<ClaimedTask>, Failure> {
+) -> Result<Vec<ClaimedTask>, SqliteError> {
     let Reader { connection, names } = reader;
     let mut select = connection.prepare_cached(EXPIRED)?;
     let mut rows = select.query((millis(now), i64::try_from(limit).unwrap_or(i64::MAX)))?;

@@ -10,11 +10,11 @@ use redrive_store::{TaskPage, TaskQuery};
 use rusqlite::{Connection, Row};
 
 use crate::codec::{sequence, status};
-use crate::failure::Failure;
 use crate::names::Names;
 use crate::ops::find;
 use crate::ops::set_aside::{Damaged, SET_ASIDE, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 /// The most rows that one page looks at before it returns where to continue.
 const ROWS_PER_PAGE: usize = 10_000;
@@ -33,7 +33,11 @@ pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, 
      WHERE status = 3 AND tenant = ?1 AND id <= ?2
      ORDER BY id DESC";
 
-pub(crate) fn list(reader: &mut Reader, query: &TaskQuery, damaged: &mut Vec<Damaged>) -> Result<TaskPage, Failure> {
+pub(crate) fn list(
+    reader: &mut Reader,
+    query: &TaskQuery,
+    damaged: &mut Vec<Damaged>,
+) -> Result<TaskPage, SqliteError> {
     let mut page = TaskPage::default();
     let Some(tenant) = reader.names.tenant_key(&reader.connection, &query.tenant)? else { return Ok(page) };
     let (found, next) = find_matches(reader, query, tenant, damaged)?;
@@ -51,7 +55,7 @@ fn find_matches(
     query: &TaskQuery,
     tenant: i64,
     damaged: &mut Vec<Damaged>,
-) -> Result<(Vec<i64>, Option<TaskId>), Failure> {
+) -> Result<(Vec<i64>, Option<TaskId>), SqliteError> {
     let Reader { connection, names } = reader;
     let below = query.below.map_or(i64::MAX, |id| sequence(id) - 1);
     let mut select = connection.prepare_cached(walk(&query.statuses))?;
@@ -102,7 +106,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn read(row: &Row<'_>) -> Result<Self, Failure> {
+    fn read(row: &Row<'_>) -> Result<Self, SqliteError> {
         Ok(Candidate {
             task: row.get(0)?,
             tail: row.get(1)?,
@@ -120,7 +124,7 @@ impl Candidate {
         TaskId::from_parts(self.task.cast_unsigned(), tail)
     }
 
-    fn matches(&self, connection: &Connection, names: &mut Names, query: &TaskQuery) -> Result<bool, Failure> {
+    fn matches(&self, connection: &Connection, names: &mut Names, query: &TaskQuery) -> Result<bool, SqliteError> {
         if !self.matches_row(query)? {
             return Ok(false);
         }
@@ -131,27 +135,27 @@ impl Candidate {
             && has_labels(connection, self.task, &query.labels)?)
     }
 
-    fn matches_row(&self, query: &TaskQuery) -> Result<bool, Failure> {
+    fn matches_row(&self, query: &TaskQuery) -> Result<bool, SqliteError> {
         let code = self.status;
         let place = format_args!("task {}", self.task);
-        let status = status(code).ok_or_else(|| Failure::corrupt(place, format_args!("status {code}")))?;
+        let status = status(code).ok_or_else(|| SqliteError::corrupt(place, format_args!("status {code}")))?;
         Ok((query.statuses.is_empty() || query.statuses.contains(&status))
             && query.created_from.is_none_or(|from| self.created_at >= from.as_millis())
             && query.created_before.is_none_or(|before| self.created_at < before.as_millis()))
     }
 }
 
-fn has_labels(connection: &Connection, task: i64, wanted: &BTreeMap<String, String>) -> Result<bool, Failure> {
+fn has_labels(connection: &Connection, task: i64, wanted: &BTreeMap<String, String>) -> Result<bool, SqliteError> {
     if wanted.is_empty() {
         return Ok(true);
     }
     let mut select = connection.prepare_cached("SELECT labels FROM requests WHERE task = ?1")?;
     let mut rows = select.query([task])?;
     let Some(row) = rows.next()? else { return Ok(false) };
-    let Some(text) = row.get_ref(0)?.as_str_or_null().map_err(|error| Failure::corrupt("labels", error))? else {
+    let Some(text) = row.get_ref(0)?.as_str_or_null().map_err(|error| SqliteError::corrupt("labels", error))? else {
         return Ok(false);
     };
-    let labels: BTreeMap<String, String> =
-        serde_json::from_str(text).map_err(|error| Failure::corrupt(format_args!("labels of task {task}"), error))?;
+    let labels: BTreeMap<String, String> = serde_json::from_str(text)
+        .map_err(|error| SqliteError::corrupt(format_args!("labels of task {task}"), error))?;
     Ok(wanted.iter().all(|(name, value)| labels.get(name) == Some(value)))
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The names of the numbers.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +34,12 @@ impl Name {
     }
 }
 
-pub(crate) fn get(connection: &Connection, name: Name) -> Result<Option<i64>, Failure> {
+pub(crate) fn get(connection: &Connection, name: Name) -> Result<Option<i64>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
     Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
 
-pub(crate) fn set(connection: &Connection, name: Name, value: i64) -> Result<(), Failure> {
+pub(crate) fn set(connection: &Connection, name: Name, value: i64) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)")?;
     upsert.execute((name.as_str(), value))?;
     Ok(())

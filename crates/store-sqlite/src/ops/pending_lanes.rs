@@ -5,9 +5,9 @@ use redrive_store::LaneDue;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::codec::time;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 /// All lanes in the order of their names, from one on. A lane without pending tasks costs its probe too.
 pub(crate) const LANES: &str = "SELECT lanes.id
@@ -30,7 +30,7 @@ pub(crate) fn pending_lanes(
     after: Option<&(Lane, Class)>,
     limit: usize,
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<LaneDue>, Failure> {
+) -> Result<Vec<LaneDue>, SqliteError> {
     let Reader { connection, names } = reader;
     let (tenant, dependency) = after.map_or(("", ""), |(lane, _)| (lane.tenant.as_str(), lane.dependency.as_str()));
     let (mut known, mut class_after) = (None, NO_CLASS);
@@ -74,7 +74,7 @@ fn class(code: i64) -> Option<Class> {
 }
 
 /// The first tasks of a lane in a class that does not exist. The others are found after these are set aside.
-fn of_class(connection: &Connection, lane: i64, code: Option<i64>) -> Result<Vec<Damaged>, Failure> {
+fn of_class(connection: &Connection, lane: i64, code: Option<i64>) -> Result<Vec<Damaged>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT id FROM tasks
          WHERE status = 2 AND lane = ?1 AND (class = ?2 OR ?2 IS NULL AND typeof(class) <> 'integer')

@@ -5,12 +5,12 @@ use redrive_store::{ReplayOutcome, TaskKey};
 use rusqlite::Connection;
 
 use crate::codec::{millis, sequence};
-use crate::failure::Failure;
 use crate::ops::blobs::{self, Part};
 use crate::ops::{alerts, find};
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
-pub(crate) fn replay(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<ReplayOutcome, Failure> {
+pub(crate) fn replay(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Result<ReplayOutcome, SqliteError> {
     let Some(found) = find::row(&writer.connection, &mut writer.names, key)? else {
         return Ok(ReplayOutcome::NotFound);
     };
@@ -34,7 +34,7 @@ pub(crate) fn replay(writer: &mut Writer, key: &TaskKey, now: Timestamp) -> Resu
 }
 
 /// Writes the columns that a new run changes; token and error stay.
-fn update(connection: &Connection, task: &redrive_core::Task, now: Timestamp) -> Result<(), Failure> {
+fn update(connection: &Connection, task: &redrive_core::Task, now: Timestamp) -> Result<(), SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET
              status = 2, reason = NULL, run = ?2, attempts_before = ?3, run_started_at = ?4, deadline_at = ?5,

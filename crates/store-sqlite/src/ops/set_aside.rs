@@ -10,10 +10,10 @@ use redrive_store::{SetAside, UnreadableRow};
 use rusqlite::Connection;
 
 use crate::codec::status_code;
-use crate::failure::Failure;
 use crate::names::Names;
 use crate::ops::{blobs, find, policies};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 /// The status of a task that is set aside.
 pub(crate) const SET_ASIDE: i64 = 1;
@@ -61,10 +61,10 @@ impl Damaged {
 
 /// The value that was read from a task, or `None` if it is unreadable: then the task is added to `damaged`.
 pub(crate) fn readable<T>(
-    read: Result<T, Failure>,
+    read: Result<T, SqliteError>,
     damaged: &mut Vec<Damaged>,
     note: impl FnOnce(String) -> Damaged,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, SqliteError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(failure) if failure.is_about_a_value() => {
@@ -76,7 +76,7 @@ pub(crate) fn readable<T>(
 }
 
 /// Sets rows aside, and logs those that were not set aside before; returns their number.
-pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
+pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<usize, SqliteError> {
     let mut note = connection.prepare_cached(
         "INSERT OR IGNORE INTO set_aside (kind, row, was, problem)
          VALUES (?1, ?2, CASE ?1 WHEN 'task' THEN (SELECT status FROM tasks WHERE id = ?2) END, ?3)",
@@ -97,7 +97,7 @@ pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<
 }
 
 /// Takes back the rows that this program can read, in the open transaction; returns their number.
-pub(crate) fn take_back(connection: &Connection) -> Result<usize, Failure> {
+pub(crate) fn take_back(connection: &Connection) -> Result<usize, SqliteError> {
     let mut noted = connection.prepare("SELECT kind, row FROM set_aside")?;
     let noted: Vec<(String, String)> =
         noted.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
@@ -118,7 +118,7 @@ const SET_BACK: &str = "UPDATE tasks
      SET status = coalesce((SELECT was FROM set_aside WHERE kind = 'task' AND row = ?2), ?3)
      WHERE id = ?1";
 
-fn is_understood(connection: &Connection, names: &mut Names, kind: Kind, row: &str) -> Result<bool, Failure> {
+fn is_understood(connection: &Connection, names: &mut Names, kind: Kind, row: &str) -> Result<bool, SqliteError> {
     let read = match kind {
         Kind::Task => {
             let Ok(task) = row.parse::<i64>() else { return Ok(false) };
@@ -139,7 +139,7 @@ fn is_understood(connection: &Connection, names: &mut Names, kind: Kind, row: &s
 }
 
 /// How many rows are set aside, and the first of them.
-pub(crate) fn list(reader: &mut Reader, limit: usize) -> Result<SetAside, Failure> {
+pub(crate) fn list(reader: &mut Reader, limit: usize) -> Result<SetAside, SqliteError> {
     let connection = &reader.connection;
     let count = connection.prepare_cached("SELECT count(*) FROM set_aside")?.query_row([], |row| row.get(0))?;
     let mut select =

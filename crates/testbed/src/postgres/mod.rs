@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 pub use database::Database;
 pub use shared::{SHARED_POSTGRES, SharedPostgres};
 
-use crate::home::{Farewell, Home, Place};
+use crate::home::{Farewell, Home, StorageMedium};
 use crate::server::{Plan, Server};
 use crate::{process_tree, program};
 
@@ -59,8 +59,8 @@ impl Postgres {
     pub fn start_with(options: Options<'_>) -> Self {
         let programs = program::postgres_directory();
         let account = program::account_for_servers();
-        let place = if options.fsync { Place::Disk } else { Place::Memory };
-        let home = Home::new(place, account, Farewell::Quit);
+        let medium = if options.fsync { StorageMedium::Disk } else { StorageMedium::Memory };
+        let home = Home::new(medium, account, Farewell::Quit);
         let data = home.path().join("data");
         make_cluster(&programs, &home, account);
         options.files.iter().for_each(|(name, content)| put_file(&data.join(name), content, account));
@@ -76,8 +76,8 @@ impl Postgres {
     /// `max_connections` must not be less than this server's.
     pub fn start_standby_with(&self, options: Options<'_>) -> Self {
         let account = program::account_for_servers();
-        let place = if options.fsync { Place::Disk } else { Place::Memory };
-        let home = Home::new(place, account, Farewell::Quit);
+        let medium = if options.fsync { StorageMedium::Disk } else { StorageMedium::Memory };
+        let home = Home::new(medium, account, Farewell::Quit);
         copy_cluster(self.port(), &home, account);
         options
             .files

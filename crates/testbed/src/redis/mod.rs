@@ -9,7 +9,7 @@ use rustix::process::Signal;
 pub use cluster::RedisCluster;
 pub use sentinel::RedisSentinel;
 
-use crate::home::{Farewell, Home, Place};
+use crate::home::{Farewell, Home, StorageMedium};
 use crate::program;
 use crate::server::{Plan, Server};
 
@@ -50,7 +50,7 @@ impl Redis {
             ready: "Ready to accept connections",
             farewell: Signal::KILL,
         };
-        Redis { server: Server::start(plan, Home::new(Place::Disk, None, Farewell::Kill)) }
+        Redis { server: Server::start(plan, Home::new(StorageMedium::Disk, None, Farewell::Kill)) }
     }
 
     /// Its URL.

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::{Options, Redis, call};
-use crate::home::{Farewell, Home, Place};
+use crate::home::{Farewell, Home, StorageMedium};
 use crate::server::{Plan, Server};
 use crate::{program, wait_until};
 
@@ -101,7 +101,7 @@ fn url_of(port: u16) -> String {
 
 fn start_sentinel(master: u16) -> Server {
     let program = program::SENTINEL.path();
-    let home = Home::new(Place::Disk, None, Farewell::Kill);
+    let home = Home::new(StorageMedium::Disk, None, Farewell::Kill);
     let file = home.path().join("sentinel.conf");
     let command = move |port: u16| {
         let text = format!(

@@ -101,10 +101,10 @@ async fn nothing_is_written_to_a_kept_connection_and_it_is_kept() {
 
 #[tokio::test]
 async fn the_gate_is_asked_only_when_the_connection_stands() {
-    /// Says how many connections there were when it was asked.
+    /// Counts how often it is asked.
     #[derive(Debug)]
-    struct Asked(Arc<AtomicUsize>);
-    impl Gate for Asked {
+    struct CountingGate(Arc<AtomicUsize>);
+    impl Gate for CountingGate {
         fn open(&self) -> Result<(), Withdrawn> {
             self.0.fetch_add(1, Ordering::SeqCst);
             Ok(())
@@ -113,10 +113,10 @@ async fn the_gate_is_asked_only_when_the_connection_stands() {
     let asked = Arc::new(AtomicUsize::new(0));
     let refusing = crate::support::nobody().await;
     let transport = speaking(PlainProtocol::Http1);
-    call(format!("http://{refusing}/")).gate(Asked(asked.clone())).fails_over(&transport).await;
+    call(format!("http://{refusing}/")).gate(CountingGate(asked.clone())).fails_over(&transport).await;
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     let server = plain(PlainProtocol::Http1).await;
-    call(server.url("/")).gate(Asked(asked.clone())).over(&transport).await.unwrap();
+    call(server.url("/")).gate(CountingGate(asked.clone())).over(&transport).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 

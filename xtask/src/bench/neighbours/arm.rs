@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::super::bound::Bound;
-use super::super::callers::{Callers, Pace, Sent};
+use super::super::callers::{AcknowledgedTask, Callers, Pace};
 use super::super::template::{Shape, Template};
 use super::super::world::{Service, World};
 use super::options::{Options, seconds};
@@ -68,7 +68,7 @@ fn wait_for_arrivals(world: &World, expected: u64) -> bool {
 }
 
 /// The time from each submission to its arrival, or to `now` if there was none, in microseconds; and how many had none.
-fn waits(sent: &[Sent], arrived_us: impl Fn(u64) -> Option<u64>, now: u64) -> (Vec<i64>, usize) {
+fn waits(sent: &[AcknowledgedTask], arrived_us: impl Fn(u64) -> Option<u64>, now: u64) -> (Vec<i64>, usize) {
     let arrivals: Vec<_> = sent.iter().map(|sent| (sent.sent_us, arrived_us(sent.number))).collect();
     let missing = arrivals.iter().filter(|(_, arrived)| arrived.is_none()).count();
     let wait = |(sent, arrived): (u64, Option<u64>)| arrived.unwrap_or(now) as i64 - sent as i64;
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_task_that_did_not_arrive_counts_with_the_time_that_it_has_waited() {
-        let sent = |number, sent_us| Sent { number, sent_us, took_us: 1, due_ms: None };
+        let sent = |number, sent_us| AcknowledgedTask { number, sent_us, took_us: 1, due_ms: None };
         let arrived = |number| (number != 1).then_some(1_500);
         let (waits, missing) = waits(&[sent(0, 1_000), sent(1, 1_100), sent(2, 1_200)], arrived, 9_100);
         assert_eq!((waits, missing), (vec![500, 8_000, 300], 1));

@@ -47,9 +47,9 @@ fn ended_once(history: &History, found: &mut Found) {
         }
     }
     for (id, Kept { task, .. }) in &history.end.kept {
-        let asked = history.replays_asked.get(id).map_or(0, Vec::len) as u32;
-        if task.run > 1 + asked {
-            let evidence = format!("it is in run {}, and a replay was asked for {asked} times", task.run);
+        let requested = history.replays_asked.get(id).map_or(0, Vec::len) as u32;
+        if task.run > 1 + requested {
+            let evidence = format!("it is in run {}, and a replay was asked for {requested} times", task.run);
             found.about(Invariant::Durable, id, evidence);
         }
         for run in 1..task.run {

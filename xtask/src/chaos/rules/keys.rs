@@ -53,8 +53,8 @@ pub(super) fn check(history: &History, found: &mut Found) {
     }
     for (node, counts) in &history.end.counts {
         let total: u64 = counts.values().sum();
-        if total > history.asked.len() as u64 {
-            let evidence = format!("{} keys became {total} tasks, as {node} counts them", history.asked.len());
+        if total > history.requested.len() as u64 {
+            let evidence = format!("{} keys became {total} tasks, as {node} counts them", history.requested.len());
             found.add(Invariant::OneTaskPerKey, evidence);
         }
     }

@@ -11,7 +11,7 @@ use super::super::history::{History, Kept};
 use super::super::node::{LEASE_MARGIN_MS, SLOTS};
 use super::{Found, Invariant};
 use crate::api::{Attempt, is_ended};
-use crate::witness::{Arrival, Asked};
+use crate::witness::{Arrival, RequestedTask};
 
 /// A request may stay in the target's socket for a moment after its sender has given it up.
 pub(super) const IN_THE_SOCKET_US: u64 = 500_000;
@@ -79,7 +79,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
 fn lease(history: &History, arrival: &Arrival) -> Option<(u64, u64)> {
     let Kept { attempts, .. } = history.end.kept.get(&arrival.task)?;
     let attempt = attempts.iter().find(|attempt| attempt.attempt_number == arrival.attempt)?;
-    let Asked { attempt_timeout_ms, .. } = history.asked.get(&arrival.key)?.first()?;
+    let RequestedTask { attempt_timeout_ms, .. } = history.requested.get(&arrival.key)?.first()?;
     let since = attempt.started_at * MILLISECOND_US;
     Some((since, since + (attempt_timeout_ms + history.lease_margin_ms) * MILLISECOND_US))
 }

@@ -6,7 +6,7 @@ use super::super::history::{Deed, History, Sighting};
 use super::leases::{IN_THE_SOCKET_US, Leases};
 use super::{Found, Invariant};
 use crate::api::is_ended;
-use crate::witness::{Arrival, Asked};
+use crate::witness::{Arrival, RequestedTask};
 
 pub(super) fn check(history: &History, found: &mut Found) {
     let acknowledged = acknowledged_requests(history);
@@ -17,8 +17,8 @@ pub(super) fn check(history: &History, found: &mut Found) {
     let mut runs = runs_by_task(history);
     for (id, arrivals) in &by_task {
         let Some(key) = arrivals.first().map(|arrival| arrival.key.as_str()) else { continue };
-        let Some(asked) = acknowledged.get(key) else { continue };
-        within_attempts(id, asked.max_attempts, runs.remove(id).unwrap_or_default(), arrivals, found);
+        let Some(requested) = acknowledged.get(key) else { continue };
+        within_attempts(id, requested.max_attempts, runs.remove(id).unwrap_or_default(), arrivals, found);
     }
     let leases = Leases::of(history);
     for sighting in &history.sightings {
@@ -28,29 +28,37 @@ pub(super) fn check(history: &History, found: &mut Found) {
 }
 
 /// The acknowledged request under each key.
-fn acknowledged_requests(history: &History) -> BTreeMap<&str, &Asked> {
+fn acknowledged_requests(history: &History) -> BTreeMap<&str, &RequestedTask> {
     let acknowledged = history.answers.iter().filter(|answer| answer.said.acknowledged().is_some());
     acknowledged
         .filter_map(|answer| {
-            let asked = history.asked.get(&answer.key)?.get(answer.variant)?;
-            Some((answer.key.as_str(), asked))
+            let requested = history.requested.get(&answer.key)?.get(answer.variant)?;
+            Some((answer.key.as_str(), requested))
         })
         .collect()
 }
 
-fn same_request(history: &History, acknowledged: &BTreeMap<&str, &Asked>, arrival: &Arrival, found: &mut Found) {
+fn same_request(
+    history: &History,
+    acknowledged: &BTreeMap<&str, &RequestedTask>,
+    arrival: &Arrival,
+    found: &mut Found,
+) {
     let (attempt, key) = (arrival.attempt, &arrival.key);
     // Before the first acknowledgement, a request may be any of those under the key.
-    let asked: Vec<&Asked> = match acknowledged.get(key.as_str()) {
-        Some(asked) => vec![asked],
-        None => history.asked.get(key).into_iter().flatten().collect(),
+    let requested: Vec<&RequestedTask> = match acknowledged.get(key.as_str()) {
+        Some(requested) => vec![requested],
+        None => history.requested.get(key).into_iter().flatten().collect(),
     };
     let mut complain = |what: String| found.about(Invariant::SameRequest, &arrival.task, what);
-    if asked.is_empty() {
+    if requested.is_empty() {
         complain(format!("attempt {attempt} carried the key {key:?}, which nobody gave"));
-    } else if !asked.iter().any(|asked| asked.target == arrival.target) {
-        complain(format!("attempt {attempt} of {key} went to {:?} instead of {:?}", arrival.target, asked[0].target));
-    } else if !asked.iter().any(|asked| asked.body_hash == arrival.body_hash) {
+    } else if !requested.iter().any(|requested| requested.target == arrival.target) {
+        complain(format!(
+            "attempt {attempt} of {key} went to {:?} instead of {:?}",
+            arrival.target, requested[0].target
+        ));
+    } else if !requested.iter().any(|requested| requested.body_hash == arrival.body_hash) {
         complain(format!("attempt {attempt} of {key} had another body"));
     }
 }
@@ -135,6 +143,8 @@ fn nothing_after_the_end(
 fn is_replayed(history: &History, seen: &Sighting, arrival: &Arrival) -> bool {
     let Some(task) = &seen.task else { return false };
     let is_later = history.end.kept.get(&seen.id).is_some_and(|kept| kept.task.run > task.run);
-    let asked = history.replays_asked.get(&seen.id).into_iter().flatten();
-    matches!(task.status.as_str(), "FAILED" | "EXHAUSTED") && is_later && asked.into_iter().any(|at| *at < arrival.at)
+    let requested = history.replays_asked.get(&seen.id).into_iter().flatten();
+    matches!(task.status.as_str(), "FAILED" | "EXHAUSTED")
+        && is_later
+        && requested.into_iter().any(|at| *at < arrival.at)
 }

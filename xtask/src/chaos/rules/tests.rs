@@ -4,7 +4,7 @@ use super::super::history::{Answer, Deed, Kept, Pause, Said, Sighting};
 use super::super::node::SLOTS;
 use super::*;
 use crate::api::{Attempt, Task};
-use crate::witness::{Alert, Arrival, Asked};
+use crate::witness::{Alert, Arrival, RequestedTask};
 
 const SECOND: u64 = 1_000_000;
 /// The attempt timeout plus the lease margin.
@@ -23,8 +23,8 @@ fn truth() -> History {
     ] {
         let key = format!("key-{id}");
         let (target, dependency) = (format!("POST /{id}"), "north".to_owned());
-        let asked = Asked { target, body_hash: 7, dependency, max_attempts: 3, attempt_timeout_ms: 1_000 };
-        history.asked.insert(key.clone(), vec![asked]);
+        let requested = RequestedTask { target, body_hash: 7, dependency, max_attempts: 3, attempt_timeout_ms: 1_000 };
+        history.requested.insert(key.clone(), vec![requested]);
         history.answers.push(answer(id, 0, Said::Created(id.to_owned())));
         for attempt in &attempts {
             history.arrivals.push(arrival(
@@ -41,8 +41,8 @@ fn truth() -> History {
         history.end.kept.insert(id.to_owned(), Kept { task, attempts });
         history.end.counts.entry("node 1".to_owned()).or_default().insert(status.to_owned(), 1);
     }
-    let other = Asked { body_hash: 8, ..history.asked["key-a"][0].clone() };
-    history.asked.get_mut("key-a").unwrap().push(other);
+    let other = RequestedTask { body_hash: 8, ..history.requested["key-a"][0].clone() };
+    history.requested.get_mut("key-a").unwrap().push(other);
     history.answers.push(answer("a", 1, Said::Reused("a".to_owned())));
     history.end.listed.insert("FAILED".to_owned(), ["b".to_owned()].into());
     history.end.tenants.insert("default".to_owned());

@@ -34,10 +34,10 @@ pub(super) fn check(history: &History, found: &mut Found) {
 }
 
 fn within_attempts(history: &History, id: &str, arrivals: &[&Arrival], found: &mut Found) {
-    let Some(asked) = arrivals.first().and_then(|arrival| history.asked.get(&arrival.key)) else { return };
-    if arrivals.len() > asked.max_attempts as usize {
+    let Some(requested) = arrivals.first().and_then(|arrival| history.requested.get(&arrival.key)) else { return };
+    if arrivals.len() > requested.max_attempts as usize {
         let evidence =
-            format!("task {id} may be sent {} times and arrived {} times", asked.max_attempts, arrivals.len());
+            format!("task {id} may be sent {} times and arrived {} times", requested.max_attempts, arrivals.len());
         found.add(Rule::WithinAttempts, evidence);
     }
 }
@@ -51,18 +51,19 @@ fn numbers_grow(id: &str, arrivals: &[&Arrival], found: &mut Found) {
 
 fn same_request(history: &History, arrival: &Arrival, found: &mut Found) {
     let (id, attempt, key) = (&arrival.task, arrival.attempt, &arrival.key);
-    let Some(asked) = history.asked.get(key) else {
+    let Some(requested) = history.requested.get(key) else {
         found.add(
             Rule::SameRequest,
             format!("attempt {attempt} of task {id} carried the key {key:?}, which nobody gave"),
         );
         return;
     };
-    if arrival.target != asked.target {
-        let evidence = format!("attempt {attempt} of {key} went to {:?} instead of {:?}", arrival.target, asked.target);
+    if arrival.target != requested.target {
+        let evidence =
+            format!("attempt {attempt} of {key} went to {:?} instead of {:?}", arrival.target, requested.target);
         found.add(Rule::SameRequest, evidence);
     }
-    if arrival.body_hash != asked.body_hash {
+    if arrival.body_hash != requested.body_hash {
         found.add(Rule::SameRequest, format!("attempt {attempt} of {key} (task {id}) had another body"));
     }
 }

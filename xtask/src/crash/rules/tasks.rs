@@ -50,8 +50,8 @@ fn one_task_per_key(history: &History, found: &mut Found) {
         }
     }
     let total: u64 = history.counts.values().sum();
-    if total > history.asked.len() as u64 {
-        found.add(Rule::OneTaskPerKey, format!("{} keys became {total} tasks", history.asked.len()));
+    if total > history.requested.len() as u64 {
+        found.add(Rule::OneTaskPerKey, format!("{} keys became {total} tasks", history.requested.len()));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::history::{Acknowledged, History, Kept, MISSING, Sighting};
 use super::*;
 use crate::api::{Attempt, Task};
-use crate::witness::{Arrival, Asked};
+use crate::witness::{Arrival, RequestedTask};
 
 const SECOND: u64 = 1_000_000;
 
@@ -18,8 +18,8 @@ fn truth() -> History {
     ] {
         let key = format!("key-{id}");
         let (target, dependency) = (format!("POST /{id}"), "north".to_owned());
-        let asked = Asked { target, body_hash: 7, dependency, max_attempts: 3, attempt_timeout_ms: 1_000 };
-        history.asked.insert(key.clone(), asked);
+        let requested = RequestedTask { target, body_hash: 7, dependency, max_attempts: 3, attempt_timeout_ms: 1_000 };
+        history.requested.insert(key.clone(), requested);
         history.acknowledged.push(Acknowledged { key: key.clone(), task: id.to_owned() });
         for attempt in &attempts {
             let answered = attempt.response_status;

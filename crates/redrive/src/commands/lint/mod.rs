@@ -10,7 +10,7 @@ use redrive_standard::files::{Topic, Verdict, judge, page, report};
 use redrive_standard::rules::Gate;
 
 use crate::commands::sources;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use crate::output::{Output, today};
 
 const EXAMPLES: &str = "\
@@ -101,7 +101,7 @@ fn text(verdict: &Verdict, format: Format) -> anyhow::Result<String> {
 fn print(text: &str) -> anyhow::Result<()> {
     match Output::standard().text(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::error(Exit::UNREAD, format!("cannot write to standard output: {error}")))
+            Err(ExitError::of(Exit::UNREAD, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
     }
@@ -119,7 +119,7 @@ fn exit(verdict: &Verdict, fail_on: Gate) -> Exit {
 fn explain(name: &str) -> anyhow::Result<Exit> {
     let Some(topic) = Topic::named(name) else {
         let topics: String = Topic::list().lines().map(|line| format!("\n  {line}")).collect();
-        return Err(Failure::error(Exit::UNREAD, format!("there is no rule or check {name:?}; there are:{topics}")));
+        return Err(ExitError::of(Exit::UNREAD, format!("there is no rule or check {name:?}; there are:{topics}")));
     };
     print(&page(topic))?;
     Ok(Exit::Done)

@@ -11,7 +11,7 @@ use super::{document, timetable};
 use crate::client::{Policy, escape};
 use crate::commands::Connection;
 use crate::config::duration_text;
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::{Exit, ExitError, exit_of};
 use crate::output::{Colour, Output, Table, moment, notice, now_millis, printable, today};
 
 const EXAMPLES: &str = "\
@@ -102,7 +102,7 @@ async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
 fn of_file(file: &Path, name: &str) -> anyhow::Result<Value> {
     let policies = document::written(&[file])?;
     let Some(policy) = policies.iter().find(|policy| policy.name == name) else {
-        return Err(Failure::error(Exit::NotFound, format!("there is no policy {name} in {}", file.display())));
+        return Err(ExitError::of(Exit::NotFound, format!("there is no policy {name} in {}", file.display())));
     };
     match policy.resolve() {
         Ok(_) => resolved(name, &policy.spec),

@@ -22,7 +22,7 @@ use redrive_scenario::{Latencies, Outage};
 use serde_json::Value;
 
 use self::report::Target;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -149,5 +149,5 @@ fn show(
 
 /// What was asked for cannot be simulated.
 fn wrong(message: impl std::fmt::Display) -> anyhow::Error {
-    Failure::error(Exit::Usage, message.to_string())
+    ExitError::of(Exit::Usage, message.to_string())
 }

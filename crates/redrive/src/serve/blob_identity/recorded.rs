@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use redrive_store::PlaceId;
+use redrive_store::BlobStorageId;
 
 /// The file's name in the data directory.
 const FILE: &str = "body-place";
@@ -16,7 +16,7 @@ const FILE: &str = "body-place";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordedStorage {
     pub(super) location: String,
-    pub(super) identity: PlaceId,
+    pub(super) identity: BlobStorageId,
 }
 
 /// Where the record is.
@@ -61,7 +61,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(read(directory.path()).unwrap(), None);
         for location in ["/var/lib/redrive/my bodies", "s3://bucket/prefix at http://127.0.0.1:9000"] {
-            let recorded = RecordedStorage { location: location.into(), identity: PlaceId::of(7) };
+            let recorded = RecordedStorage { location: location.into(), identity: BlobStorageId::of(7) };
             write(directory.path(), &recorded).unwrap();
             assert_eq!(read(directory.path()).unwrap(), Some(recorded));
         }

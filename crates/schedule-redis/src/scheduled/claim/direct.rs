@@ -45,18 +45,18 @@ async fn bring_up_to_date(state: &State, claims: &Claims) {
     join_all(removing.collect::<Vec<_>>()).await;
 }
 
-/// Removes tasks of one class of a lane. The class stays a suspect if none of its tasks were in the index. For any
-/// other class the removal is queued, because it is not urgent.
+/// Removes tasks of one class of a lane. The class stays marked as stale if none of its tasks were in the index. For
+/// any other class the removal is queued, because it is not urgent.
 async fn remove(state: &State, queue: Queue, left: &LaneDue, gone: Vec<Gone>) {
-    if state.suspects.due(&queue).is_none() || !state.partitions.is_complete(&left.lane) {
+    if state.stale_queues.due(&queue).is_none() || !state.partitions.is_complete(&left.lane) {
         return state.note(gone.into_iter().map(Change::Gone));
     }
-    state.suspects.clear(&queue);
+    state.stale_queues.clear(&queue);
     if gone.is_empty() {
         return;
     }
     match (state.schedule.remove(gone).await, left.next_due) {
-        (Ok(0), Some(next_due)) => state.suspects.suspect(&queue, next_due),
+        (Ok(0), Some(next_due)) => state.stale_queues.mark(&queue, next_due),
         (Ok(_), _) => {}
         (Err(failure), _) => state.partitions.failed(&left.lane, &failure),
     }

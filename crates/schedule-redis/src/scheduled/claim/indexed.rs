@@ -86,8 +86,8 @@ async fn take(
         let queue = queue_of(room);
         match answer {
             Ok(Take::Taken(taken)) => {
-                // A suspect's task is not in the index, so its due time counts as well.
-                let next_due = [taken.next_due, state.suspects.due(&queue)].into_iter().flatten().min();
+                // A task of a stale class is not in the index, so its due time counts as well.
+                let next_due = [taken.next_due, state.stale_queues.due(&queue)].into_iter().flatten().min();
                 found.left.insert(queue, next_due);
                 let with_slot = |(place, task)| Taken { task, has_slot: place < room.slots };
                 tasks.extend(taken.tasks.into_iter().enumerate().map(with_slot));
@@ -96,7 +96,7 @@ async fn take(
             Ok(Take::Incomplete) => state.partitions.incomplete(&room.lane),
             Err(failure) => {
                 state.partitions.failed(&room.lane, &failure);
-                state.suspects.suspect(&queue, terms.now);
+                state.stale_queues.mark(&queue, terms.now);
             }
         }
         found.left.remove(&queue);

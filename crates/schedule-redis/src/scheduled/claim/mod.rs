@@ -13,7 +13,8 @@
 //!   task. It is put back, with all that were taken behind it.
 //! - The store did not answer. All taken tasks are put back, with their old due times. Those that were claimed
 //!   nevertheless are out of date then, and are left out when they are taken again.
-//! - Redis did not answer. The lane becomes a suspect (see [`suspects`](crate::suspects)) and is claimed from the store.
+//! - Redis did not answer. The lane is marked as stale (see [`stale_queues`](crate::stale_queues)) and is claimed from
+//!   the store.
 //! - This process dies. The task is pending in the store, overdue, and not in the index. Every other process notices
 //!   that with its next scan of the store, and claims the lane from there.
 
@@ -34,8 +35,8 @@ pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims
     let terms = Terms { due_by, lease, now };
     let is_flushed = state.pending_changes.flushed().await;
     let is_indexed = |room: &LaneRoom| {
-        let is_suspect = state.suspects.due(&queue_of(room)).is_some_and(|due| due <= due_by);
-        is_flushed && state.partitions.is_complete(&room.lane) && !is_suspect
+        let is_stale = state.stale_queues.due(&queue_of(room)).is_some_and(|due| due <= due_by);
+        is_flushed && state.partitions.is_complete(&room.lane) && !is_stale
     };
     let (by_index, by_store): (Vec<LaneRoom>, Vec<LaneRoom>) = rooms.iter().cloned().partition(is_indexed);
     let (mut found, unknown) = if places_in_all(&rooms) <= most {
@@ -53,7 +54,7 @@ pub(super) async fn claim(state: &State, request: ClaimRequest) -> Result<Claims
     found.merge(direct::claim(state, unknown, most.saturating_sub(found.count()), terms).await);
     let claims = found.into_claims(rooms)?;
     for ClaimedTask { task, .. } in &claims.claimed {
-        state.underway.remember(task.id, claimed_from(task));
+        state.claimed_queues.remember(task.id, claimed_from(task));
     }
     Ok(claims)
 }

@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::wire::{FieldFault, Malformed, Problem, ShownFinding, excerpt};
 
 /// The kind of a refusal.
 pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
     match refusal {
-        Refusal::Failure(failure) => kind_of_failure(failure),
+        Refusal::OperationError(failure) => kind_of_failure(failure),
         Refusal::CrossSite | Refusal::ForeignOrigin(_) => &kind::CROSS_SITE,
         Refusal::UnknownHost(_) => &kind::UNKNOWN_HOST,
         Refusal::NoSuchPath => &kind::NOT_FOUND,
@@ -32,42 +32,42 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
     }
 }
 
-fn kind_of_failure(failure: &Failure) -> &'static Kind {
+fn kind_of_failure(failure: &OperationError) -> &'static Kind {
     match failure {
-        Failure::Malformed(Malformed::Syntax(_)) => &kind::MALFORMED_JSON,
-        Failure::Malformed(Malformed::Shape { .. }) => &kind::INVALID_DOCUMENT,
-        Failure::Invalid(_) => &kind::INVALID_VALUE,
-        Failure::BreaksStandard(_) => &kind::BREAKS_STANDARD,
-        Failure::TooLarge { .. } => &kind::TOO_LARGE,
-        Failure::KeysDiffer => &kind::KEY_MISMATCH,
-        Failure::KeyReused(_) => &kind::KEY_REUSED,
-        Failure::UnknownPolicy { .. } => &kind::UNKNOWN_POLICY,
-        Failure::UnknownBody { .. } => &kind::UNKNOWN_BODY,
-        Failure::NoSuchBody(_) | Failure::Bodies(BodyError::Missing) => &kind::BODY_NOT_FOUND,
-        Failure::Bodies(BodyError::BrokenOff(_)) => &kind::BROKEN_BODY,
-        Failure::Bodies(BodyError::Damaged(_)) => &kind::INTERNAL,
-        Failure::Bodies(_) => &kind::UNAVAILABLE,
-        Failure::NoBodyStorage => &kind::NO_BODY_STORAGE,
-        Failure::NoSuchTask(_) => &kind::TASK_NOT_FOUND,
-        Failure::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
-        Failure::TaskEnded { .. } => &kind::TASK_ENDED,
-        Failure::TaskInFlight(_) => &kind::TASK_IN_FLIGHT,
-        Failure::TaskNotDead { .. } => &kind::TASK_NOT_DEAD,
-        Failure::PolicyGone { .. } => &kind::POLICY_GONE,
-        Failure::PolicyInUse { .. } => &kind::POLICY_IN_USE,
-        Failure::PolicyProtected(_) => &kind::POLICY_PROTECTED,
-        Failure::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
-        Failure::Stopping => &kind::UNAVAILABLE,
-        Failure::Store(store::Error::Full(_)) => &kind::STORAGE_FULL,
-        Failure::Store(store::Error::Unavailable(_) | store::Error::Closed) => &kind::UNAVAILABLE,
-        Failure::Store(store::Error::Corrupt(_)) => &kind::INTERNAL,
+        OperationError::Malformed(Malformed::Syntax(_)) => &kind::MALFORMED_JSON,
+        OperationError::Malformed(Malformed::Shape { .. }) => &kind::INVALID_DOCUMENT,
+        OperationError::Invalid(_) => &kind::INVALID_VALUE,
+        OperationError::BreaksStandard(_) => &kind::BREAKS_STANDARD,
+        OperationError::TooLarge { .. } => &kind::TOO_LARGE,
+        OperationError::KeysDiffer => &kind::KEY_MISMATCH,
+        OperationError::KeyReused(_) => &kind::KEY_REUSED,
+        OperationError::UnknownPolicy { .. } => &kind::UNKNOWN_POLICY,
+        OperationError::UnknownBody { .. } => &kind::UNKNOWN_BODY,
+        OperationError::NoSuchBody(_) | OperationError::Bodies(BodyError::Missing) => &kind::BODY_NOT_FOUND,
+        OperationError::Bodies(BodyError::BrokenOff(_)) => &kind::BROKEN_BODY,
+        OperationError::Bodies(BodyError::Damaged(_)) => &kind::INTERNAL,
+        OperationError::Bodies(_) => &kind::UNAVAILABLE,
+        OperationError::NoBodyStorage => &kind::NO_BODY_STORAGE,
+        OperationError::NoSuchTask(_) => &kind::TASK_NOT_FOUND,
+        OperationError::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
+        OperationError::TaskEnded { .. } => &kind::TASK_ENDED,
+        OperationError::TaskInFlight(_) => &kind::TASK_IN_FLIGHT,
+        OperationError::TaskNotDead { .. } => &kind::TASK_NOT_DEAD,
+        OperationError::PolicyGone { .. } => &kind::POLICY_GONE,
+        OperationError::PolicyInUse { .. } => &kind::POLICY_IN_USE,
+        OperationError::PolicyProtected(_) => &kind::POLICY_PROTECTED,
+        OperationError::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
+        OperationError::Stopping => &kind::UNAVAILABLE,
+        OperationError::Store(store::Error::Full(_)) => &kind::STORAGE_FULL,
+        OperationError::Store(store::Error::Unavailable(_) | store::Error::Closed) => &kind::UNAVAILABLE,
+        OperationError::Store(store::Error::Corrupt(_)) => &kind::INTERNAL,
     }
 }
 
 /// The problem details of a refusal.
 pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
     let mut problem = match refusal {
-        Refusal::Failure(failure) => return of_failure(failure),
+        Refusal::OperationError(failure) => return of_failure(failure),
         other => plain(kind_of(other), other.to_string()),
     };
     match refusal {
@@ -84,7 +84,7 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
 }
 
 /// The problem details of an operation's failure.
-pub(crate) fn of_failure(failure: &Failure) -> Problem {
+pub(crate) fn of_failure(failure: &OperationError) -> Problem {
     let mut problem = plain(kind_of_failure(failure), failure.to_string());
     add_members(&mut problem, failure);
     shortened(problem)
@@ -120,17 +120,17 @@ fn plain(kind: &'static Kind, detail: String) -> Problem {
 }
 
 /// The members beyond the common ones: the field, the errors, the task and so on.
-fn add_members(problem: &mut Problem, failure: &Failure) {
+fn add_members(problem: &mut Problem, failure: &OperationError) {
     match failure {
-        Failure::Malformed(Malformed::Shape { field: Some(field), message }) => {
+        OperationError::Malformed(Malformed::Shape { field: Some(field), message }) => {
             problem.field = Some(field.clone());
             problem.errors = vec![FieldFault { field: field.clone(), message: message.clone() }];
         }
-        Failure::Invalid(faults) => {
+        OperationError::Invalid(faults) => {
             problem.field = faults.first().map(|fault| fault.field.clone());
             problem.errors.clone_from(faults);
         }
-        Failure::BreaksStandard(findings) => {
+        OperationError::BreaksStandard(findings) => {
             let broken = || findings.iter().filter(|finding| finding.breaks_a_must);
             problem.field = broken().next().map(|finding| finding.field.clone());
             let fault = |finding: &ShownFinding| FieldFault {
@@ -140,21 +140,21 @@ fn add_members(problem: &mut Problem, failure: &Failure) {
             problem.errors = broken().map(fault).collect();
             problem.findings.clone_from(findings);
         }
-        Failure::TooLarge { field, limit_bytes } => {
+        OperationError::TooLarge { field, limit_bytes } => {
             problem.field = Some(field.clone());
             problem.limit_bytes = Some(*limit_bytes);
         }
-        Failure::KeysDiffer => problem.field = Some("idempotencyKey".into()),
-        Failure::UnknownPolicy { field, .. } | Failure::UnknownBody { field, .. } => {
+        OperationError::KeysDiffer => problem.field = Some("idempotencyKey".into()),
+        OperationError::UnknownPolicy { field, .. } | OperationError::UnknownBody { field, .. } => {
             problem.field = Some(field.clone())
         }
-        Failure::KeyReused(id)
-        | Failure::TaskInFlight(id)
-        | Failure::TaskEnded { id, .. }
-        | Failure::TaskNotDead { id, .. }
-        | Failure::PolicyGone { task: id, .. } => problem.task_id = Some(id.to_string()),
-        Failure::PolicyInUse { tasks, .. } => problem.live_tasks = Some(*tasks),
-        Failure::VersionMismatch { current } => problem.current_version = *current,
+        OperationError::KeyReused(id)
+        | OperationError::TaskInFlight(id)
+        | OperationError::TaskEnded { id, .. }
+        | OperationError::TaskNotDead { id, .. }
+        | OperationError::PolicyGone { task: id, .. } => problem.task_id = Some(id.to_string()),
+        OperationError::PolicyInUse { tasks, .. } => problem.live_tasks = Some(*tasks),
+        OperationError::VersionMismatch { current } => problem.current_version = *current,
         _ => {}
     }
 }
@@ -172,32 +172,32 @@ mod tests {
         let reference = PolicyRef { id: policy.clone(), version: 1 };
         let text = || String::from("x");
         for (failure, status, name) in [
-            (Failure::Malformed(Malformed::Syntax(text())), 400, "malformed-json"),
-            (Failure::Malformed(Malformed::Shape { field: None, message: text() }), 400, "invalid-document"),
-            (Failure::invalid("a", "b"), 422, "invalid-value"),
-            (Failure::BreaksStandard(Vec::new()), 422, "breaks-standard"),
-            (Failure::TooLarge { field: text(), limit_bytes: 1 }, 413, "content-too-large"),
-            (Failure::KeysDiffer, 400, "idempotency-key-mismatch"),
-            (Failure::KeyReused(id), 422, "idempotency-key-reused"),
-            (Failure::UnknownPolicy { field: text(), id: text() }, 422, "unknown-policy"),
-            (Failure::UnknownBody { field: text(), body_ref: text() }, 422, "unknown-body"),
-            (Failure::NoSuchBody(text()), 404, "body-not-found"),
+            (OperationError::Malformed(Malformed::Syntax(text())), 400, "malformed-json"),
+            (OperationError::Malformed(Malformed::Shape { field: None, message: text() }), 400, "invalid-document"),
+            (OperationError::invalid("a", "b"), 422, "invalid-value"),
+            (OperationError::BreaksStandard(Vec::new()), 422, "breaks-standard"),
+            (OperationError::TooLarge { field: text(), limit_bytes: 1 }, 413, "content-too-large"),
+            (OperationError::KeysDiffer, 400, "idempotency-key-mismatch"),
+            (OperationError::KeyReused(id), 422, "idempotency-key-reused"),
+            (OperationError::UnknownPolicy { field: text(), id: text() }, 422, "unknown-policy"),
+            (OperationError::UnknownBody { field: text(), body_ref: text() }, 422, "unknown-body"),
+            (OperationError::NoSuchBody(text()), 404, "body-not-found"),
             (BodyError::BrokenOff(text()).into(), 400, "broken-body"),
             (BodyError::Unavailable(text()).into(), 503, "unavailable"),
-            (Failure::NoBodyStorage, 501, "no-body-storage"),
+            (OperationError::NoBodyStorage, 501, "no-body-storage"),
             (BodyError::Damaged(text()).into(), 500, "internal-error"),
             (BodyError::TooLarge { limit: 1 }.into(), 413, "content-too-large"),
             (BodyError::Store(store::Error::Full(text())).into(), 507, "storage-full"),
-            (Failure::NoSuchTask(text()), 404, "task-not-found"),
-            (Failure::NoSuchPolicy(text()), 404, "policy-not-found"),
-            (Failure::TaskEnded { id, status: Status::Failed }, 409, "task-already-ended"),
-            (Failure::TaskInFlight(id), 409, "task-in-flight"),
-            (Failure::TaskNotDead { id, status: Status::Pending }, 409, "task-not-dead"),
-            (Failure::PolicyGone { task: id, policy: reference }, 409, "policy-gone"),
-            (Failure::PolicyInUse { id: policy.clone(), tasks: 3 }, 409, "policy-in-use"),
-            (Failure::PolicyProtected(policy), 409, "policy-protected"),
-            (Failure::VersionMismatch { current: Some(7) }, 412, "version-mismatch"),
-            (Failure::Stopping, 503, "unavailable"),
+            (OperationError::NoSuchTask(text()), 404, "task-not-found"),
+            (OperationError::NoSuchPolicy(text()), 404, "policy-not-found"),
+            (OperationError::TaskEnded { id, status: Status::Failed }, 409, "task-already-ended"),
+            (OperationError::TaskInFlight(id), 409, "task-in-flight"),
+            (OperationError::TaskNotDead { id, status: Status::Pending }, 409, "task-not-dead"),
+            (OperationError::PolicyGone { task: id, policy: reference }, 409, "policy-gone"),
+            (OperationError::PolicyInUse { id: policy.clone(), tasks: 3 }, 409, "policy-in-use"),
+            (OperationError::PolicyProtected(policy), 409, "policy-protected"),
+            (OperationError::VersionMismatch { current: Some(7) }, 412, "version-mismatch"),
+            (OperationError::Stopping, 503, "unavailable"),
             (store::Error::Full(text()).into(), 507, "storage-full"),
             (store::Error::Unavailable(text()).into(), 503, "unavailable"),
             (store::Error::Closed.into(), 503, "unavailable"),

@@ -2,7 +2,7 @@
 
 use redrive_engine::bodies::BodyError;
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::rest::memory::MemoryExhausted;
 
 /// Why a request is answered with a problem.
@@ -10,7 +10,7 @@ use crate::rest::memory::MemoryExhausted;
 pub(crate) enum Refusal {
     /// The operation failed.
     #[error(transparent)]
-    Failure(#[from] Failure),
+    OperationError(#[from] OperationError),
     /// There is no route at this path.
     #[error("there is no route at this path; see /docs")]
     NoSuchPath,
@@ -78,13 +78,13 @@ impl Refusal {
     }
 
     /// The failure of the store or of the object storage, if that is the reason.
-    pub(crate) fn store_error(&self) -> Option<&Failure> {
+    pub(crate) fn store_error(&self) -> Option<&OperationError> {
         use redrive_store::Error::{Full, Unavailable};
         match self {
-            Refusal::Failure(failure) => matches!(
+            Refusal::OperationError(failure) => matches!(
                 failure,
-                Failure::Store(Full(_) | Unavailable(_))
-                    | Failure::Bodies(BodyError::Store(Full(_) | Unavailable(_)) | BodyError::Unavailable(_))
+                OperationError::Store(Full(_) | Unavailable(_))
+                    | OperationError::Bodies(BodyError::Store(Full(_) | Unavailable(_)) | BodyError::Unavailable(_))
             )
             .then_some(failure),
             _ => None,
@@ -93,7 +93,7 @@ impl Refusal {
 
     /// Whether the rest of the body will not come: then there is nothing to read before answering.
     pub(crate) fn is_body_cut_off(&self) -> bool {
-        let broken_off = matches!(self, Refusal::Failure(Failure::Bodies(BodyError::BrokenOff(_))));
+        let broken_off = matches!(self, Refusal::OperationError(OperationError::Bodies(BodyError::BrokenOff(_))));
         broken_off || matches!(self, Refusal::TooSlow | Refusal::BrokenBody(_))
     }
 }
@@ -112,6 +112,6 @@ impl From<redrive_core::policy::Invalid> for Refusal {
 
 impl From<crate::wire::Malformed> for Refusal {
     fn from(malformed: crate::wire::Malformed) -> Self {
-        Refusal::Failure(malformed.into())
+        Refusal::OperationError(malformed.into())
     }
 }

@@ -4,7 +4,7 @@ use http::Method;
 use http::header::ETAG;
 
 use super::parameters::{self, POLICY_ID};
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::operations::get_policy;
 use crate::rest::call::Call;
 use crate::rest::precondition;
@@ -59,7 +59,7 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let id = call.policy_id()?;
     let versions = get_policy(call.app(), call.caller(), id.clone()).await?;
-    let newest = versions.last().ok_or_else(|| Failure::NoSuchPolicy(id.to_string()))?;
+    let newest = versions.last().ok_or_else(|| OperationError::NoSuchPolicy(id.to_string()))?;
     let findings = call.app().standard.findings(&newest.spec, call.app().engine.now());
     let history = PolicyHistory {
         current: ShownPolicy { findings, ..ShownPolicy::try_new(newest)? },

@@ -6,7 +6,7 @@ use http::Method;
 use redrive_engine::bodies::BodyError;
 use redrive_store::Error;
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::operations::check_ready;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
@@ -74,9 +74,10 @@ async fn ready(call: Call) -> Result<Reply, Refusal> {
 }
 
 /// Every reason for not being ready has the status 503: probes look at nothing else.
-fn unavailable(failure: Failure) -> Failure {
+fn unavailable(failure: OperationError) -> OperationError {
     match failure {
-        Failure::Store(full @ Error::Full(_)) | Failure::Bodies(BodyError::Store(full @ Error::Full(_))) => {
+        OperationError::Store(full @ Error::Full(_))
+        | OperationError::Bodies(BodyError::Store(full @ Error::Full(_))) => {
             Error::Unavailable(full.to_string()).into()
         }
         failure => failure,
@@ -84,7 +85,7 @@ fn unavailable(failure: Failure) -> Failure {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the timeout of a probe is wall-clock time")]
-async fn in_time<T>(check: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn in_time<T>(check: impl Future<Output = Result<T, OperationError>>) -> Result<T, OperationError> {
     let late = || Err(Error::Unavailable(format!("no answer within {} s", CHECK_TIMEOUT.as_secs())).into());
     tokio::time::timeout(CHECK_TIMEOUT, check).await.unwrap_or_else(|_| late())
 }
@@ -96,9 +97,9 @@ mod tests {
     #[test]
     fn no_space_means_not_available_like_everything_else() {
         let full = || Error::Full("disk".to_owned());
-        for failure in [Failure::from(full()), Failure::from(BodyError::Store(full()))] {
+        for failure in [OperationError::from(full()), OperationError::from(BodyError::Store(full()))] {
             let told = unavailable(failure);
-            assert!(matches!(&told, Failure::Store(Error::Unavailable(_))), "{told:?}");
+            assert!(matches!(&told, OperationError::Store(Error::Unavailable(_))), "{told:?}");
             assert!(told.to_string().contains("no space left"), "{told}");
         }
     }

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::failure::Failure;
+use crate::operation_error::OperationError;
 use crate::operations::{Acceptance, Accepted, submit_batch};
 use crate::rest::call::{Call, CallHead};
 use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
@@ -76,7 +76,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     Reply::json(200, &BatchAnswer { results })
 }
 
-fn result<'a>(outcome: &'a Result<Accepted, Failure>, secrets: &'a Secrets) -> BatchResult<'a> {
+fn result<'a>(outcome: &'a Result<Accepted, OperationError>, secrets: &'a Secrets) -> BatchResult<'a> {
     match outcome {
         Ok(Accepted { detail, how, key_generated, answer_left_out, findings }) => {
             let status = if *how == Acceptance::Created { 201 } else { 200 };

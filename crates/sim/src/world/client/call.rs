@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_server::{App, Failure};
+use redrive_server::{App, OperationError};
 use redrive_store::Error;
 use tokio::sync::oneshot;
 
@@ -24,7 +24,7 @@ pub(in crate::world) struct Caller {
 #[derive(Debug)]
 pub(in crate::world) enum Answer<T> {
     /// The operation's result, and the process that returned it.
-    Given(Result<T, Failure>, Whose),
+    Given(Result<T, OperationError>, Whose),
     /// The call could not be made: nothing has happened.
     NotAsked,
     /// No answer in time: the client does not know what happened.
@@ -40,7 +40,7 @@ impl Caller {
     pub(in crate::world) async fn call<T, F>(&mut self, operation: impl FnOnce(App) -> F + Send + 'static) -> Answer<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
+        F: Future<Output = Result<T, OperationError>> + Send + 'static,
     {
         let world = self.world.clone();
         world.observer().tally.calls += 1;
@@ -72,12 +72,12 @@ impl Caller {
             result = answered => result.ok(),
             () = world.executor.sleep(self.patience) => None,
         };
-        if let Some(Err(Failure::Store(Error::Corrupt(what)))) = &result {
+        if let Some(Err(OperationError::Store(Error::Corrupt(what)))) = &result {
             world.observer().model.corrupt(what);
         }
         match result {
             // The store may have done it or not: the service does not know, and reports that.
-            Some(Err(Failure::Store(_) | Failure::Stopping)) | None => {
+            Some(Err(OperationError::Store(_) | OperationError::Stopping)) | None => {
                 world.observer().tally.given_up += u64::from(result.is_none());
                 Answer::Unknown
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redrive_core::{PolicyId, TaskId, TenantId};
-use redrive_server::Failure;
+use redrive_server::OperationError;
 use redrive_server::operations::{self, Precondition, TaskFilter};
 use redrive_store::TaskDetail;
 
@@ -55,7 +55,7 @@ async fn look(caller: &mut Caller, item: &Item, id: TaskId, waits: bool) {
     note(caller, item, false, "looks at", &answer);
     match answer {
         Answer::Given(Ok(detail), _) => shown(caller, &item.document.tenant, &detail, asked),
-        Answer::Given(Err(Failure::NoSuchTask(_)), _) => caller.world.observer().model.shows_nothing(id),
+        Answer::Given(Err(OperationError::NoSuchTask(_)), _) => caller.world.observer().model.shows_nothing(id),
         _ => {}
     }
 }
@@ -76,7 +76,7 @@ async fn look_at_attempts(caller: &mut Caller, item: &Item, id: TaskId) {
     note(caller, item, false, "looks at the attempts of", &answer);
     match answer {
         Answer::Given(Ok(page), _) => caller.world.observer().model.shows_attempts(id, &page.attempts),
-        Answer::Given(Err(Failure::NoSuchTask(_)), _) => caller.world.observer().model.shows_nothing(id),
+        Answer::Given(Err(OperationError::NoSuchTask(_)), _) => caller.world.observer().model.shows_nothing(id),
         _ => {}
     }
 }
@@ -117,8 +117,8 @@ async fn change(caller: &mut Caller, item: &Item, id: TaskId, asker: Asker) {
         Answer::Given(Err(failure), whose) => {
             observer.model.answered(id, asker, whose, None);
             match failure {
-                Failure::TaskEnded { status, .. } => observer.model.shows_end(id, status, asked),
-                Failure::NoSuchTask(_) => observer.model.shows_nothing(id),
+                OperationError::TaskEnded { status, .. } => observer.model.shows_end(id, status, asked),
+                OperationError::NoSuchTask(_) => observer.model.shows_nothing(id),
                 _ => {}
             }
         }
@@ -158,7 +158,7 @@ async fn meddle(caller: &mut Caller, item: &Item, id: TaskId) {
         .await;
     note(caller, item, false, "of another tenant tries to meddle with", &answer);
     match answer {
-        Answer::Given(Ok(false) | Err(Failure::NoSuchTask(_)), _) | Answer::NotAsked | Answer::Unknown => {}
+        Answer::Given(Ok(false) | Err(OperationError::NoSuchTask(_)), _) | Answer::NotAsked | Answer::Unknown => {}
         Answer::Given(..) => world.observer().model.meddled(&tenant, id, what),
     }
 }

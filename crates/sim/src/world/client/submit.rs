@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_server::Failure;
+use redrive_server::OperationError;
 use redrive_server::operations::{self, Acceptance, Accepted};
 
 use super::{Answer, Caller, Known, local, lock};
@@ -74,7 +74,7 @@ fn judge(
     item: &Item,
     place: usize,
     is_other: bool,
-    result: Result<Accepted, Failure>,
+    result: Result<Accepted, OperationError>,
     known: &Known,
     asked: Moment,
 ) -> bool {
@@ -91,16 +91,16 @@ fn judge(
             observer.model.acknowledged(&item.name, is_other, &task, is_new);
             true
         }
-        Err(Failure::KeyReused(owner)) => {
+        Err(OperationError::KeyReused(owner)) => {
             world.observer().model.key_reused(&item.name, is_other, owner);
             true
         }
         // The policy does not exist yet, or no longer.
-        Err(Failure::UnknownPolicy { .. }) => {
+        Err(OperationError::UnknownPolicy { .. }) => {
             world.observer().model.policy_unknown(&item.name, asked);
             false
         }
-        Err(Failure::Store(_)) => false,
+        Err(OperationError::Store(_)) => false,
         Err(failure) => {
             world.observer().model.refused(&item.name, &failure.to_string());
             true

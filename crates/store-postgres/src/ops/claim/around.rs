@@ -15,9 +15,9 @@ use super::rooms::LOCKED_FOR;
 use super::{Claimant, known, rooms};
 use crate::codec::{Cells, Uuid, class_code, millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::{Index, Look};
 use crate::ops::set_aside::{Damaged, SeenTask, readable};
+use crate::postgres_error::PostgresError;
 
 /// How long a lane is skipped if nothing can be claimed from it, or if one of its tasks can be neither claimed nor set
 /// aside: every claim from it fails as a whole.
@@ -31,7 +31,7 @@ pub(crate) async fn claim(
     claimant: Claimant<'_>,
     look: &Look<'_>,
     request: &ClaimRequest,
-) -> Result<Claims, Failure> {
+) -> Result<Claims, PostgresError> {
     match rooms::claim(connection, claimant, look, request).await {
         Err(failure) if failure.is_about_a_row() => claim_parts(connection, claimant, look, request).await,
         claims => claims,
@@ -44,7 +44,7 @@ async fn claim_parts(
     claimant: Claimant<'_>,
     look: &Look<'_>,
     request: &ClaimRequest,
-) -> Result<Claims, Failure> {
+) -> Result<Claims, PostgresError> {
     let begun = Instant::now();
     let mut claims = Claims::default();
     let mut parts = vec![&request.rooms[..]];
@@ -98,8 +98,8 @@ async fn claim_one_by_one(
     look: &Look<'_>,
     request: &ClaimRequest,
     room: &LaneRoom,
-    failure: &Failure,
-) -> Result<Claims, Failure> {
+    failure: &PostgresError,
+) -> Result<Claims, PostgresError> {
     tracing::debug!(%failure, lane = %room.lane, "claiming from a lane failed, trying its first tasks one by one");
     let tasks = room.slots.saturating_add(room.ahead).min(request.most).min(ONE_BY_ONE);
     let rows = connection
@@ -136,13 +136,13 @@ fn due_after(pause: Duration, room: &LaneRoom, request: &ClaimRequest) -> LaneDu
     LaneDue { lane: room.lane.clone(), class: room.class, next_due: Some(request.now.after(pause)) }
 }
 
-fn read_known(row: &Row, has_slot: bool) -> Result<KnownTask, Failure> {
+fn read_known(row: &Row, has_slot: bool) -> Result<KnownTask, PostgresError> {
     let mut cells = Cells::of(row);
     let tenant = cells.parsed(|text| TenantId::try_new(text).ok())?;
     Ok(KnownTask { tenant, id: cells.task_id()?, token: cells.token()?, has_slot })
 }
 
-fn damaged_task(row: &Row, failure: &Failure) -> Result<Damaged, Failure> {
+fn damaged_task(row: &Row, failure: &PostgresError) -> Result<Damaged, PostgresError> {
     let mut cells = Cells::of(row);
     let (tenant, id, token): (&str, Uuid, i64) = (cells.get()?, cells.get()?, cells.get()?);
     Ok(Damaged::task(tenant, waiting(id, token), failure))
@@ -153,7 +153,7 @@ pub(crate) async fn claim_known(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &ClaimKnownRequest,
-) -> Result<Vec<ClaimedTask>, Failure> {
+) -> Result<Vec<ClaimedTask>, PostgresError> {
     match known::claim(connection, claimant, request).await {
         Err(failure) if failure.is_about_a_row() => {
             claim_known_parts(connection, claimant, request).await.map(|parts| parts.claimed)
@@ -172,7 +172,7 @@ async fn claim_known_parts(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &ClaimKnownRequest,
-) -> Result<Parts, Failure> {
+) -> Result<Parts, PostgresError> {
     let begun = Instant::now();
     let (mut claimed, mut is_stuck) = (Vec::new(), false);
     let mut parts = vec![&request.known[..]];
@@ -196,7 +196,7 @@ async fn claim_known_parts(
 
 /// Sets aside a task that PostgreSQL refuses to lease; returns whether that worked. A task on a damaged page is not set
 /// aside: the operator must repair the page.
-async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &KnownTask, failure: &Failure) -> bool {
+async fn is_hidden(connection: &Connection, claimant: Claimant<'_>, task: &KnownTask, failure: &PostgresError) -> bool {
     let seen = waiting(task.id.into(), task.token.0.cast_signed());
     let refused = Damaged::task(task.tenant.as_str(), seen, failure).refused();
     if failure.is_damaged_page() {

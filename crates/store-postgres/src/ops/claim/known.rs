@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use super::{Claimant, Leased, is_last, lease_and_answer};
 use crate::codec::{Uuid, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// Finds tasks by id and token, as such an index holds them. A row that another process is claiming is skipped without
 /// waiting. A last attempt without a slot ends its class of the lane, as in a room: the tasks behind it without a slot
@@ -49,7 +49,7 @@ pub(super) async fn claim(
     connection: &Connection,
     claimant: Claimant<'_>,
     request: &ClaimKnownRequest,
-) -> Result<Vec<ClaimedTask>, Failure> {
+) -> Result<Vec<ClaimedTask>, PostgresError> {
     let Claimant { node, aside } = claimant;
     let ClaimKnownRequest { known, due_by, lease, now } = request;
     let tenants: Vec<&str> = known.iter().map(|known| known.tenant.as_str()).collect();

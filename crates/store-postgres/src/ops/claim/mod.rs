@@ -16,8 +16,8 @@ use tokio_postgres::Row;
 use crate::codec::{
     Cells, LEASE_UNTIL_COLUMN, LIVE_TASK_COLUMN_COUNT, REQUEST_COLUMN_COUNT, TOKEN_COLUMN, TaskRow, request,
 };
-use crate::failure::Failure;
 use crate::ops::set_aside::{Aside, Damaged, SeenTask, readable};
+use crate::postgres_error::PostgresError;
 
 /// The part of a claim that leases the picked rows and returns them. A lease whose end would overflow ends at the
 /// highest time. It is an INSERT whose row always exists already, because an UPDATE would need a join to the picked
@@ -92,7 +92,7 @@ struct Leased {
 const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT;
 
 impl Leased {
-    fn read(rows: &[Row]) -> Result<Self, Failure> {
+    fn read(rows: &[Row]) -> Result<Self, PostgresError> {
         let mut leased = Leased::default();
         for (at, row) in rows.iter().enumerate() {
             let claimed = readable(read(row), &mut leased.damaged, |failure| damaged(row, true, failure))?;
@@ -103,7 +103,7 @@ impl Leased {
 }
 
 /// The unreadable task of a row that ends with tenant and id of `live`: its row in `tasks` may be missing.
-pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &Failure) -> Result<Damaged, Failure> {
+pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &PostgresError) -> Result<Damaged, PostgresError> {
     let mut cells = Cells::from(row, LIVE_COLUMNS);
     let (tenant, id): (&str, _) = (cells.get()?, cells.get()?);
     let token = Cells::from(row, TOKEN_COLUMN).get()?;
@@ -113,9 +113,9 @@ pub(crate) fn damaged(row: &Row, is_claimed: bool, failure: &Failure) -> Result<
 }
 
 /// Reads a task with its lease and its request.
-pub(crate) fn read(row: &Row) -> Result<ClaimedTask, Failure> {
+pub(crate) fn read(row: &Row) -> Result<ClaimedTask, PostgresError> {
     let TaskRow { task, lease, .. } = TaskRow::read(row)?;
-    let place = |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("task {}", task.id), what);
+    let place = |what: &dyn std::fmt::Display| PostgresError::corrupt(format_args!("task {}", task.id), what);
     let request = request(&mut Cells::from(row, LIVE_TASK_COLUMN_COUNT)).map_err(|failure| place(&failure))?;
     let lease = lease.ok_or_else(|| place(&"is claimed without a lease"))?;
     Ok(ClaimedTask { task, request: request.into(), lease })

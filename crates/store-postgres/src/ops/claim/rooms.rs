@@ -14,8 +14,8 @@ use tokio_postgres::types::Type;
 use super::{Claimant, LIVE_COLUMNS, Leased, is_last, lease_and_answer};
 use crate::codec::{Cells, Uuid, class_code, live_task, millis, request_columns, whole_millis};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::floors::{Index, Look};
+use crate::postgres_error::PostgresError;
 
 /// How long a lane waits for a due task that another transaction has locked.
 pub(super) const LOCKED_FOR: Duration = Duration::from_millis(50);
@@ -81,7 +81,7 @@ pub(super) async fn claim(
     claimant: Claimant<'_>,
     look: &Look<'_>,
     request: &ClaimRequest,
-) -> Result<Claims, Failure> {
+) -> Result<Claims, PostgresError> {
     let Claimant { node, aside } = claimant;
     let ClaimRequest { rooms, most, due_by, lease, now } = request;
     let tenants: Vec<&str> = rooms.iter().map(|room| room.lane.tenant.as_str()).collect();
@@ -114,12 +114,13 @@ pub(super) async fn claim(
     let (rows, left) = connection.query_and_then((CLAIM, &claim), (LEFT, &left)).await?;
     let Leased { claimed, damaged } = Leased::read(&rows)?;
     aside.put_or_warn(connection, &damaged).await;
-    let places = Places::of(rooms);
-    let mut claimed: Vec<_> = claimed.into_iter().map(|(at, claimed)| (places.of_row(&rows[at]), claimed)).collect();
-    claimed.sort_by_key(|(place, claimed)| (*place, claimed.task.next_attempt_at, claimed.task.id));
+    let room_index = RoomIndex::of(rooms);
+    let mut claimed: Vec<_> =
+        claimed.into_iter().map(|(at, claimed)| (room_index.of_row(&rows[at]), claimed)).collect();
+    claimed.sort_by_key(|(room, claimed)| (*room, claimed.task.next_attempt_at, claimed.task.id));
     // The claimed tasks must be returned. A room whose rest is unknown is claimed from again at once.
     let left = left.unwrap_or_default();
-    let served: HashSet<usize> = rows.iter().filter_map(|row| places.of_row(row)).collect();
+    let served: HashSet<usize> = rows.iter().filter_map(|row| room_index.of_row(row)).collect();
     let newest = newest_due(&claimed);
     let read_left = |(at, room): (usize, &LaneRoom)| {
         let next_due = match left.get(at).map(|row| Cells::of(row).optional_timestamp()) {
@@ -147,9 +148,9 @@ pub(super) async fn claim(
 /// The latest due time that was claimed from each room.
 fn newest_due(claimed: &[(Option<usize>, ClaimedTask)]) -> HashMap<usize, Timestamp> {
     let mut newest = HashMap::new();
-    for (place, claimed) in claimed {
-        if let (Some(place), Some(due)) = (place, claimed.task.next_attempt_at) {
-            newest.entry(*place).and_modify(|known: &mut Timestamp| *known = due.max(*known)).or_insert(due);
+    for (room, claimed) in claimed {
+        if let (Some(room), Some(due)) = (room, claimed.task.next_attempt_at) {
+            newest.entry(*room).and_modify(|known: &mut Timestamp| *known = due.max(*known)).or_insert(due);
         }
     }
     newest
@@ -169,14 +170,14 @@ fn floor_after(floor: i64, newest_claimed: Option<Timestamp>, left: Option<Times
     seen.min(before(COMMIT))
 }
 
-/// The room that a task belongs to.
-struct Places<'a>(HashMap<(&'a str, &'a str, i16), usize>);
+/// Finds the index of the room that a task was claimed for.
+struct RoomIndex<'a>(HashMap<(&'a str, &'a str, i16), usize>);
 
-impl<'a> Places<'a> {
+impl<'a> RoomIndex<'a> {
     fn of(rooms: &'a [LaneRoom]) -> Self {
         let key =
             |room: &'a LaneRoom| (room.lane.tenant.as_str(), room.lane.dependency.as_str(), class_code(room.class));
-        Places(rooms.iter().enumerate().map(|(place, room)| (key(room), place)).collect())
+        RoomIndex(rooms.iter().enumerate().map(|(index, room)| (key(room), index)).collect())
     }
 
     fn of_row(&self, row: &Row) -> Option<usize> {

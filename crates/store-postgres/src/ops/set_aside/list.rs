@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 const COUNT: &str = "SELECT count(*) FROM redrive.set_aside";
 
@@ -13,7 +13,7 @@ const FIRST: &str = "
 SELECT kind, name, tenant, problem FROM redrive.set_aside ORDER BY kind, tenant, name LIMIT $1";
 
 /// How many rows are set aside, and the first of them.
-pub(crate) async fn list(connection: &Connection, limit: usize) -> Result<SetAside, Failure> {
+pub(crate) async fn list(connection: &Connection, limit: usize) -> Result<SetAside, PostgresError> {
     let count = connection.query(COUNT, &[]).await?;
     let count = count.first().map_or(Ok(0), |row| Cells::of(row).unsigned())?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -23,5 +23,5 @@ pub(crate) async fn list(connection: &Connection, limit: usize) -> Result<SetAsi
         let (kind, name, tenant): (&str, &str, &str) = (cells.get()?, cells.get()?, cells.get()?);
         Ok(UnreadableRow { row: format!("{kind} {name} of tenant {tenant}"), problem: cells.get()? })
     };
-    Ok(SetAside { count, rows: rows.iter().map(read).collect::<Result<_, Failure>>()? })
+    Ok(SetAside { count, rows: rows.iter().map(read).collect::<Result<_, PostgresError>>()? })
 }

@@ -10,7 +10,7 @@ mod put;
 mod take_back;
 
 pub(crate) use list::list;
-pub(crate) use take_back::{Place, Which, take_back};
+pub(crate) use take_back::{RecordKey, Which, take_back};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,7 +20,7 @@ use tokio_postgres::Row;
 
 use crate::codec::{Cells, LEASE_UNTIL_COLUMN, TOKEN_COLUMN, Uuid};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// The most rows that one call sets aside; the next call finds the others. A million bad rows must not block a call.
 pub(crate) const AT_ONCE: usize = 500;
@@ -64,7 +64,7 @@ impl Damaged {
     }
 
     /// The task of a row whose first columns are those of a task.
-    pub(crate) fn task_row(row: &Row, problem: impl fmt::Display) -> Result<Self, Failure> {
+    pub(crate) fn task_row(row: &Row, problem: impl fmt::Display) -> Result<Self, PostgresError> {
         let mut cells = Cells::of(row);
         let (tenant, id) = (cells.get()?, cells.get()?);
         let token = Cells::from(row, TOKEN_COLUMN).get()?;
@@ -112,10 +112,10 @@ const BLOB: &str = "blob";
 
 /// The value that was read from a row, or `None` if it is unreadable: then the row is added to `damaged`.
 pub(crate) fn readable<T>(
-    read: Result<T, Failure>,
+    read: Result<T, PostgresError>,
     damaged: &mut Vec<Damaged>,
-    note: impl FnOnce(&Failure) -> Result<Damaged, Failure>,
-) -> Result<Option<T>, Failure> {
+    note: impl FnOnce(&PostgresError) -> Result<Damaged, PostgresError>,
+) -> Result<Option<T>, PostgresError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(failure) if failure.is_about_a_value() => {
@@ -139,7 +139,7 @@ impl Aside {
 
     /// Sets rows aside, a bounded number of them; returns how many were not set aside before. Inside a transaction they
     /// are set aside if it commits.
-    pub(crate) async fn put(&self, connection: &Connection, damaged: &[Damaged]) -> Result<usize, Failure> {
+    pub(crate) async fn put(&self, connection: &Connection, damaged: &[Damaged]) -> Result<usize, PostgresError> {
         let mut fresh = 0;
         for damaged in damaged.iter().take(AT_ONCE) {
             if put::put(connection, &self.node, damaged).await? {
@@ -174,7 +174,7 @@ impl Aside {
     }
 
     /// Logs a row that cannot be set aside, once for each row: it is found again and again.
-    pub(crate) fn log_stuck(&self, damaged: &Damaged, failure: &Failure) {
+    pub(crate) fn log_stuck(&self, damaged: &Damaged, failure: &PostgresError) {
         let (kind, name, tenant, problem) = (damaged.kind(), damaged.name(), &damaged.tenant, &damaged.problem);
         if self.is_news(kind, tenant, &name) {
             tracing::error!(kind, name, tenant, problem, %failure, "what this program cannot use cannot be set aside either");

@@ -5,10 +5,10 @@ use tokio_postgres::types::Type;
 use super::{Damaged, SeenTask, What};
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::postgres_error::PostgresError;
 
 /// Sets the row aside; returns whether it was not set aside before.
-pub(super) async fn put(connection: &Connection, node: &str, damaged: &Damaged) -> Result<bool, Failure> {
+pub(super) async fn put(connection: &Connection, node: &str, damaged: &Damaged) -> Result<bool, PostgresError> {
     match &damaged.what {
         What::Task(seen) => match hide_live(connection, node, damaged, seen).await? {
             Found::Hidden => Ok(true),
@@ -59,7 +59,12 @@ WITH seen AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM seen), EXISTS (SELECT FROM bad)";
 
-async fn hide_live(connection: &Connection, node: &str, damaged: &Damaged, seen: &SeenTask) -> Result<Found, Failure> {
+async fn hide_live(
+    connection: &Connection,
+    node: &str,
+    damaged: &Damaged,
+    seen: &SeenTask,
+) -> Result<Found, PostgresError> {
     let SeenTask { id, token, lease_until, is_claimed, is_refused } = seen;
     let rows = connection
         .query(
@@ -98,7 +103,12 @@ WITH silenced AS (
 )
 SELECT FROM noted";
 
-async fn note_ended(connection: &Connection, node: &str, damaged: &Damaged, seen: &SeenTask) -> Result<bool, Failure> {
+async fn note_ended(
+    connection: &Connection,
+    node: &str,
+    damaged: &Damaged,
+    seen: &SeenTask,
+) -> Result<bool, PostgresError> {
     let noted = connection
         .query(
             NOTE_ENDED,
@@ -118,7 +128,7 @@ INSERT INTO redrive.set_aside (kind, tenant, name, problem, node) VALUES ($1, $2
 ON CONFLICT (kind, tenant, name) DO NOTHING
 RETURNING name";
 
-async fn note(connection: &Connection, node: &str, damaged: &Damaged) -> Result<bool, Failure> {
+async fn note(connection: &Connection, node: &str, damaged: &Damaged) -> Result<bool, PostgresError> {
     let noted = connection
         .query(
             NOTE,

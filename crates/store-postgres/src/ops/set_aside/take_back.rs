@@ -9,9 +9,9 @@ use tokio_postgres::types::Type;
 use super::{BLOB, POLICY_VERSION, TASK};
 use crate::codec::{Cells, LIVE_TASK_COLUMN_COUNT, REQUEST_COLUMN_COUNT, Uuid, any_task, request_columns};
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::find::{detail_columns, read_detail};
 use crate::ops::policies;
+use crate::postgres_error::PostgresError;
 
 /// How many records are read in one step.
 const STEP: i64 = 200;
@@ -25,9 +25,9 @@ pub(crate) enum Which {
     NotRefused,
 }
 
-/// A place in the order of the records.
+/// The primary key of a record in `redrive.set_aside`. The order of the keys is the order of a scan.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct RecordKey {
     kind: String,
     tenant: String,
     name: String,
@@ -39,18 +39,18 @@ WHERE (kind, tenant, name) > ($1, $2, $3)
 ORDER BY kind, tenant, name
 LIMIT $4";
 
-/// Takes back the next rows after a place. Returns how many were taken back, and where to continue.
+/// Takes back the next rows after a key. Returns how many were taken back, and where to continue.
 pub(crate) async fn take_back(
     connection: &Connection,
-    after: &Place,
+    after: &RecordKey,
     which: Which,
-) -> Result<(usize, Option<Place>), Failure> {
+) -> Result<(usize, Option<RecordKey>), PostgresError> {
     let [kind, tenant, name] = after.key();
     let notes = connection.query(NOTES, &[kind, tenant, name, (&STEP, Type::INT8)]).await?;
     let (mut taken_back, mut last) = (0, None);
     for row in &notes {
         let mut cells = Cells::of(row);
-        let note = Place { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
+        let note = RecordKey { kind: cells.get()?, tenant: cells.get()?, name: cells.get()? };
         let is_refused: bool = cells.get()?;
         if !(is_refused && which == Which::NotRefused) {
             taken_back += usize::from(take_one_back(connection, &note).await?);
@@ -63,13 +63,13 @@ pub(crate) async fn take_back(
 
 /// Takes one row back; returns whether that worked. A row that PostgreSQL refuses to read or to change stays set aside
 /// and does not affect the others.
-async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn take_one_back(connection: &Connection, note: &RecordKey) -> Result<bool, PostgresError> {
     let taken_back = async {
         let is_understood = is_understood(connection, note).await?;
         if is_understood {
             connection.query(TAKE_BACK, &note.key()).await?;
         }
-        Ok::<_, Failure>(is_understood)
+        Ok::<_, PostgresError>(is_understood)
     };
     match taken_back.await {
         Err(failure) if failure.is_about_a_row() || failure.is_lock_timeout() => {
@@ -80,7 +80,7 @@ async fn take_one_back(connection: &Connection, note: &Place) -> Result<bool, Fa
     }
 }
 
-impl Place {
+impl RecordKey {
     fn key(&self) -> [crate::connection::Argument<'_>; 3] {
         [(&self.kind, Type::TEXT), (&self.tenant, Type::TEXT), (&self.name, Type::TEXT)]
     }
@@ -103,7 +103,7 @@ UPDATE redrive.dead_letters SET announced = false
 FROM note
 WHERE note.was_unannounced AND dead_letters.tenant = note.tenant AND dead_letters.id = note.id";
 
-async fn is_understood(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn is_understood(connection: &Connection, note: &RecordKey) -> Result<bool, PostgresError> {
     let read = match note.kind.as_str() {
         TASK => read_task(connection, note).await,
         POLICY_VERSION => read_policy_version(connection, note).await,
@@ -148,9 +148,9 @@ const AS_IT_WAS: &str = concat!(
 const LIVE_COLUMNS: usize = LIVE_TASK_COLUMN_COUNT + REQUEST_COLUMN_COUNT + ANSWER_COLUMN_COUNT;
 const ANSWER_COLUMN_COUNT: usize = 5;
 
-async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn read_task(connection: &Connection, note: &RecordKey) -> Result<bool, PostgresError> {
     let id: redrive_core::TaskId =
-        note.name.parse().map_err(|_| Failure::corrupt(format_args!("task {}", note.name), "is no task id"))?;
+        note.name.parse().map_err(|_| PostgresError::corrupt(format_args!("task {}", note.name), "is no task id"))?;
     let rows = connection.query(AS_IT_WAS, &[(&note.tenant, Type::TEXT), (&Uuid::from(id), Type::UUID)]).await?;
     // Another process has taken it back.
     let Some(row) = rows.first() else { return Ok(false) };
@@ -168,7 +168,7 @@ async fn read_task(connection: &Connection, note: &Place) -> Result<bool, Failur
 }
 
 /// Checks the columns of `live` that claims and scans also read.
-fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
+fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), PostgresError> {
     let mut cells = Cells::from(row, LIVE_COLUMNS);
     let dependency = cells.parsed(|text| Dependency::try_new(text).ok())?;
     if dependency != task.lane.dependency {
@@ -177,7 +177,7 @@ fn check_live(row: &Row, task: &redrive_core::Task) -> Result<(), Failure> {
     cells.class().map(drop)
 }
 
-async fn read_policy_version(connection: &Connection, note: &Place) -> Result<bool, Failure> {
+async fn read_policy_version(connection: &Connection, note: &RecordKey) -> Result<bool, PostgresError> {
     let parsed = note.name.split_once(' ').and_then(|(version, policy)| Some((version.parse().ok()?, policy)));
     let Some((version, policy)) = parsed else { return Ok(false) };
     // A version that was deleted and cleaned away needs no record any more.

@@ -4,7 +4,7 @@ use redrive_core::{PolicyId, TenantId};
 use redrive_store::{DeletePolicy, Expected};
 
 use super::is_as;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 pub(crate) fn delete_policy(
@@ -12,7 +12,7 @@ pub(crate) fn delete_policy(
     tenant: &TenantId,
     id: &PolicyId,
     expected: Expected,
-) -> Result<DeletePolicy, Failure> {
+) -> Result<DeletePolicy, SqliteError> {
     let connection = &writer.connection;
     let Some(tenant) = writer.names.tenant_key(connection, tenant)? else { return Ok(DeletePolicy::NotFound) };
     // Includes the changes of this transaction so far.

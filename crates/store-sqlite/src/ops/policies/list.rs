@@ -4,9 +4,9 @@ use redrive_core::{PolicyId, TenantId};
 use redrive_store::PolicyVersion;
 
 use super::read;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 pub(crate) fn policies(
     reader: &mut Reader,
@@ -14,7 +14,7 @@ pub(crate) fn policies(
     after: Option<&PolicyId>,
     limit: usize,
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<PolicyVersion>, Failure> {
+) -> Result<Vec<PolicyVersion>, SqliteError> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Vec::new()) };
     // With max(), SQLite takes the other columns from the row that has the maximum.

@@ -14,7 +14,7 @@ use redrive_core::{PolicyId, Timestamp};
 use redrive_store::{Expected, PolicyVersion};
 use rusqlite::{Connection, Row};
 
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The current version of a policy, with the columns that a check needs.
 struct Current {
@@ -33,7 +33,7 @@ fn is_as(current: Option<u32>, expected: Expected) -> bool {
 }
 
 /// Reads the version in this row.
-pub(crate) fn read_version(connection: &Connection, row: &str) -> Result<Option<PolicyVersion>, Failure> {
+pub(crate) fn read_version(connection: &Connection, row: &str) -> Result<Option<PolicyVersion>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT policy, version, spec, created_at FROM policy_versions WHERE id = ?1")?;
     let mut rows = select.query([row])?;
@@ -41,10 +41,10 @@ pub(crate) fn read_version(connection: &Connection, row: &str) -> Result<Option<
 }
 
 /// Reads policy, version, spec and time of creation.
-fn read(row: &Row<'_>) -> Result<PolicyVersion, Failure> {
+fn read(row: &Row<'_>) -> Result<PolicyVersion, SqliteError> {
     let (name, version): (String, u32) = (row.get(0)?, row.get(1)?);
     let place =
-        |what: &dyn std::fmt::Display| Failure::corrupt(format_args!("policy {name:?} version {version}"), what);
+        |what: &dyn std::fmt::Display| SqliteError::corrupt(format_args!("policy {name:?} version {version}"), what);
     let spec = row.get_ref(2)?.as_str().map_err(|error| place(&error))?;
     Ok(PolicyVersion {
         id: PolicyId::try_new(&name).map_err(|error| place(&error))?,

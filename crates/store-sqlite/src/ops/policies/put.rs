@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{Current, is_as};
 use crate::codec::millis;
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
 
 /// `json` is `spec` as text: two specs are equal if their texts are.
@@ -17,7 +17,7 @@ pub(crate) fn put_policy(
     (spec, json): (policy::Spec, &str),
     expected: Expected,
     now: Timestamp,
-) -> Result<PutPolicy, Failure> {
+) -> Result<PutPolicy, SqliteError> {
     let key = writer.names.tenant_key(&writer.connection, tenant)?;
     let current = match key {
         Some(key) => current(&writer.connection, key, &id)?,
@@ -40,7 +40,7 @@ pub(crate) fn put_policy(
     Ok(if current.is_some() { PutPolicy::Updated(made) } else { PutPolicy::Created(made) })
 }
 
-fn current(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<Option<Current>, Failure> {
+fn current(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<Option<Current>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT version, spec, created_at FROM policy_versions
          WHERE tenant = ?1 AND policy = ?2 AND NOT deleted
@@ -54,7 +54,7 @@ fn current(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<Option
 }
 
 /// The next version. A version number is never used twice, not even after the policy was deleted.
-fn next_version(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<u32, Failure> {
+fn next_version(connection: &Connection, tenant: i64, id: &PolicyId) -> Result<u32, SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO policies (tenant, policy, newest) VALUES (?1, ?2, 1)
          ON CONFLICT DO UPDATE SET newest = newest + 1

@@ -5,9 +5,9 @@ use redrive_core::{PolicyId, TenantId};
 use redrive_store::PolicyVersion;
 
 use super::read;
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable};
 use crate::readers::Reader;
+use crate::sqlite_error::SqliteError;
 
 /// The versions that can be read. Fails if the current one cannot, because an older one must not replace it.
 pub(crate) fn policy(
@@ -15,7 +15,7 @@ pub(crate) fn policy(
     tenant: &TenantId,
     id: &PolicyId,
     damaged: &mut Vec<Damaged>,
-) -> Result<Vec<PolicyVersion>, Failure> {
+) -> Result<Vec<PolicyVersion>, SqliteError> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(Vec::new()) };
     let mut select = connection.prepare_cached(
@@ -29,7 +29,7 @@ pub(crate) fn policy(
     while let Some(row) = rows.next()? {
         let key = row.get(4)?;
         let read = read(row);
-        current = read.as_ref().map(drop).map_err(|failure| Failure::corrupt("the current version", failure));
+        current = read.as_ref().map(drop).map_err(|failure| SqliteError::corrupt("the current version", failure));
         versions.extend(readable(read, damaged, |problem| Damaged::policy_version(key, problem))?);
     }
     current.map(|()| versions)
@@ -40,7 +40,7 @@ pub(crate) fn policy_version(
     reader: &mut Reader,
     tenant: &TenantId,
     policy: &PolicyRef,
-) -> Result<Option<PolicyVersion>, Failure> {
+) -> Result<Option<PolicyVersion>, SqliteError> {
     let Reader { connection, names } = reader;
     let Some(tenant) = names.tenant_key(connection, tenant)? else { return Ok(None) };
     let mut select = connection.prepare_cached(

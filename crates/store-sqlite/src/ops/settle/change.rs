@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{EncodedSettlement, End};
 use crate::codec::{micros, millis, sequence, status_code};
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// The columns that a settlement needs of a task that is in flight under its token.
 pub(super) struct Held {
@@ -21,7 +21,7 @@ pub(super) struct Held {
 }
 
 /// The task, `None` if the lease is lost.
-pub(super) fn held(connection: &Connection, tenant: i64, end: &EncodedSettlement) -> Result<Option<Held>, Failure> {
+pub(super) fn held(connection: &Connection, tenant: i64, end: &EncodedSettlement) -> Result<Option<Held>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT policy, attempt_number, attempts_before, next_attempt_at, backoff_us, dns_failures, cancel_requested
          FROM tasks
@@ -81,7 +81,7 @@ impl<'a> Change<'a> {
     }
 }
 
-pub(super) fn update(connection: &Connection, task: i64, change: &Change<'_>) -> Result<(), Failure> {
+pub(super) fn update(connection: &Connection, task: i64, change: &Change<'_>) -> Result<(), SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET
              status = ?2, reason = ?3, attempt_number = ?4, next_attempt_at = ?5, ended_at = ?6, backoff_us = ?7,

@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use super::{EncodedSettlement, Ending};
 use crate::bulk::Bulk;
 use crate::codec::{EncodedAnswer, EncodedBody, micros, millis, sequence};
-use crate::failure::Failure;
 use crate::ops::blobs::{self, Part};
+use crate::sqlite_error::SqliteError;
 
-pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Failure> {
+pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), SqliteError> {
     let attempts: Vec<_> = ends.iter().filter_map(|Ending { end, .. }| Some((&**end, end.attempt.as_ref()?))).collect();
     insert_attempts(connection, &attempts)?;
     let answers: Vec<_> = ends.iter().filter_map(|ending| Some((ending, ending.end.answer()?))).collect();
@@ -21,7 +21,7 @@ pub(super) fn write(connection: &Connection, ends: &[Ending]) -> Result<(), Fail
 /// A claim is settled once. A log entry with the same token exists only if a task's token was set back by hand. The old
 /// entry stays, because it may have been read already, and because an error would fail all settlements of the batch,
 /// each time.
-fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &Attempt)]) -> Result<(), Failure> {
+fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &Attempt)]) -> Result<(), SqliteError> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
             "INSERT OR IGNORE INTO attempts (
@@ -48,7 +48,7 @@ fn insert_attempts(connection: &Connection, attempts: &[(&EncodedSettlement, &At
 }
 
 /// Replaces the answer of a task that ends again after a replay.
-fn insert_answers(connection: &Connection, answers: &[(&Ending, &EncodedAnswer)]) -> Result<(), Failure> {
+fn insert_answers(connection: &Connection, answers: &[(&Ending, &EncodedAnswer)]) -> Result<(), SqliteError> {
     static INSERT: LazyLock<Bulk> =
         LazyLock::new(|| Bulk::new("INSERT OR REPLACE INTO answers (task, status, headers, truncated, body)", 5));
     let nothing = Body::default();

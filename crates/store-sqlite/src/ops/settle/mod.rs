@@ -13,9 +13,9 @@ use redrive_core::{Attempt, Reason, Status, TaskId, TenantId, Timestamp};
 use redrive_store::{Error, Next, Settled, Settlement, Token};
 
 use crate::codec::{EncodedAnswer, millis, sequence};
-use crate::failure::Failure;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::ops::{alerts, blobs};
+use crate::sqlite_error::SqliteError;
 use crate::writer::{OneOf, Writer};
 use change::{Change, held, update};
 
@@ -74,11 +74,11 @@ pub(crate) struct Ending {
 }
 
 /// Decides each settlement. The changes of plain successes are written with the commit.
-pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[EncodedSettlement]>) -> Result<Vec<Settled>, Failure> {
+pub(crate) fn settle(writer: &mut Writer, ends: &Arc<[EncodedSettlement]>) -> Result<Vec<Settled>, SqliteError> {
     (0..ends.len()).map(|index| settle_one(writer, &OneOf { all: ends.clone(), index })).collect()
 }
 
-fn settle_one(writer: &mut Writer, end: &OneOf<EncodedSettlement>) -> Result<Settled, Failure> {
+fn settle_one(writer: &mut Writer, end: &OneOf<EncodedSettlement>) -> Result<Settled, SqliteError> {
     let Some(tenant) = writer.names.tenant_key(&writer.connection, &end.tenant)? else {
         return Ok(Settled::LeaseLost);
     };

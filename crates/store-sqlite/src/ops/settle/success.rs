@@ -4,10 +4,10 @@ use rusqlite::Connection;
 
 use super::{Ending, log};
 use crate::codec::{millis, sequence};
-use crate::failure::Failure;
+use crate::sqlite_error::SqliteError;
 
 /// Writes the changes of plain successes. Each task is in flight under this very claim, as the writer's memory shows.
-pub(crate) fn write(connection: &Connection, successes: &mut [Ending]) -> Result<(), Failure> {
+pub(crate) fn write(connection: &Connection, successes: &mut [Ending]) -> Result<(), SqliteError> {
     successes.sort_unstable_by_key(|ending| ending.end.id);
     let mut update = connection
         .prepare_cached("UPDATE tasks SET status = 4, next_attempt_at = NULL, ended_at = ?2 WHERE id = ?1")?;

@@ -10,11 +10,11 @@ use redrive_core::Status;
 use redrive_store::{Error, NewTask, Submitted, rules};
 
 use crate::codec::{EncodedRequest, sequence};
-use crate::failure::Failure;
 use crate::in_flight::Claim;
 use crate::keys::KeyHash;
 use crate::ops::blobs;
 use crate::ops::by_key::{Owner, by_key};
+use crate::sqlite_error::SqliteError;
 use crate::writer::{OneOf, Writer};
 
 /// A new task with everything that can be computed before the writer runs it.
@@ -57,11 +57,11 @@ impl Decision {
 }
 
 /// Decides about each task. The rows of stored tasks are written with the commit.
-pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[EncodedTask]>) -> Result<Vec<Decision>, Failure> {
+pub(crate) fn submit(writer: &mut Writer, tasks: &Arc<[EncodedTask]>) -> Result<Vec<Decision>, SqliteError> {
     (0..tasks.len()).map(|index| submit_one(writer, OneOf { all: tasks.clone(), index })).collect()
 }
 
-fn submit_one(writer: &mut Writer, prepared: OneOf<EncodedTask>) -> Result<Decision, Failure> {
+fn submit_one(writer: &mut Writer, prepared: OneOf<EncodedTask>) -> Result<Decision, SqliteError> {
     if let Some(taken) = taken(writer, &prepared)? {
         return Ok(Decision::Refused(taken));
     }
@@ -92,7 +92,7 @@ fn submit_one(writer: &mut Writer, prepared: OneOf<EncodedTask>) -> Result<Decis
 }
 
 /// The answer to a submission whose key is taken.
-fn taken(writer: &mut Writer, prepared: &EncodedTask) -> Result<Option<Submitted>, Failure> {
+fn taken(writer: &mut Writer, prepared: &EncodedTask) -> Result<Option<Submitted>, SqliteError> {
     let task = &prepared.new.task;
     let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;
     Ok(owner.map(|owner| match owner {

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use super::EncodedTask;
 use crate::bulk::Bulk;
 use crate::codec::{EncodedBody, micros, millis, sequence, status_code, whole_millis};
-use crate::failure::Failure;
 use crate::names::LaneKey;
 use crate::ops::blobs::{self, Part};
+use crate::sqlite_error::SqliteError;
 use crate::writer::OneOf;
 
 /// A task to store, with the numbers that stand for its names.
@@ -24,13 +24,13 @@ pub(crate) struct Row {
 }
 
 /// Writes the rows, table by table, in the order of the tables.
-pub(crate) fn write(connection: &Connection, rows: &mut [Row]) -> Result<(), Failure> {
+pub(crate) fn write(connection: &Connection, rows: &mut [Row]) -> Result<(), SqliteError> {
     rows.sort_unstable_by_key(|row| row.prepared.new.task.id);
     insert_tasks(connection, rows)?;
     insert_requests(connection, rows)
 }
 
-fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
+fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
             "INSERT OR FAIL INTO tasks (
@@ -70,7 +70,7 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
     })
 }
 
-fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), Failure> {
+fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError> {
     static INSERT: LazyLock<Bulk> = LazyLock::new(|| {
         Bulk::new(
             "INSERT OR FAIL INTO requests (task, target_url, method, headers, overrides, labels, fingerprint, body)",

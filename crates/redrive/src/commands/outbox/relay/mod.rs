@@ -27,7 +27,7 @@ use redrive_store_postgres::connect;
 use super::name::TableName;
 use crate::commands::connection::{self, Server};
 use crate::config::{Address, LogFormat, parse_duration};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 use crate::output::Output;
 use crate::serve::logging;
 use relay_loop::Relay;
@@ -90,14 +90,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     logging::start(&args.log_level, args.log_format)?;
-    let wrong = |why| Failure::error(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
+    let wrong = |why| ExitError::of(Exit::BadConfiguration, format!("cannot use --from {}: {why}", args.from));
     args.from.check_postgres().map_err(wrong)?;
     let settings = [("lock_timeout", LOCK_TIMEOUT.as_millis().to_string())];
     let extra_ca = args.server.trusted_files();
     let terms =
         connect::Terms { name: APPLICATION, settings: &settings, extra_ca: &extra_ca, timeout: CONNECT_TIMEOUT };
     let from = connect::Address::read(args.from.secret(), &terms);
-    let from = from.map_err(|error| Failure::error(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
+    let from = from.map_err(|error| ExitError::of(Exit::BadConfiguration, format!("cannot use --from: {error}")))?;
     let (once, from_shown) = (args.once, args.from.to_string());
     connection::run(async {
         let output = Output::standard();
@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         ended?;
         match relay.refused() {
             _ if is_cut_short => Ok(Exit::Interrupted),
-            Some(refused) if once => Err(Failure::error(Exit::Failed, refused)),
+            Some(refused) if once => Err(ExitError::of(Exit::Failed, refused)),
             _ => Ok(Exit::Done),
         }
     })

@@ -12,7 +12,7 @@ use super::server::{BatchResult, RedriveServer, RetryLater, RowResult};
 use super::size::BatchSize;
 use super::source::{self, Source};
 use super::stop::Stop;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, ExitError};
 
 /// How often the lock of a table that another relay has is asked for. (To wait for it in the server would be a
 /// transaction as long as the wait, and no vacuum gets past that.)
@@ -67,12 +67,12 @@ impl Relay {
         loop {
             let error = match self.relay().await {
                 Ok(()) => return Ok(()),
-                Err(SessionError::Redrive(later)) => return Err(Failure::error(later.exit, later.reason)),
+                Err(SessionError::Redrive(later)) => return Err(ExitError::of(later.exit, later.reason)),
                 Err(SessionError::Source(error)) => error,
             };
             if self.args.once || !self.has_worked && error.is_lasting() {
                 let exit = if error.is_lasting() { Exit::BadConfiguration } else { Exit::Unreachable };
-                return Err(Failure::error(
+                return Err(ExitError::of(
                     exit,
                     format!("cannot use the table {} of {}: {error}", self.args.table, self.args.from),
                 ));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_store_postgres::connect::{Address, ConnectError, Driven};
-use redrive_store_postgres::told;
+use redrive_store_postgres::describe_error;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
@@ -30,7 +30,7 @@ const LOCK_SPACE: i64 = 0x5244_4F42;
 pub(super) enum Error {
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    #[error("{}", told(.0))]
+    #[error("{}", describe_error(.0))]
     Postgres(#[from] tokio_postgres::Error),
     #[error("no answer within {CALL_TIMEOUT:?}")]
     TimedOut,
@@ -244,7 +244,7 @@ async fn drive(mut driven: Driven, news: Arc<Notify>) {
             Some(Ok(AsyncMessage::Notification(_))) => news.notify_one(),
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                tracing::debug!(error = told(&error), "the session with the outbox's database ended");
+                tracing::debug!(error = describe_error(&error), "the session with the outbox's database ended");
                 break;
             }
             None => break,

@@ -10,14 +10,14 @@ use tokio::sync::Notify;
 
 /// A value that can be waited for.
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct Watch<T> {
     value: Mutex<T>,
     changed: Notify,
 }
 
-impl<T: Copy> Watched<T> {
+impl<T: Copy> Watch<T> {
     pub(crate) fn new(value: T) -> Self {
-        Watched { value: Mutex::new(value), changed: Notify::new() }
+        Watch { value: Mutex::new(value), changed: Notify::new() }
     }
 
     pub(crate) fn get(&self) -> T {

@@ -1,4 +1,4 @@
-//! Records of tasks that `redrive.enqueue` made without a notification.
+//! Records of tasks that `redrive.enqueue` made without a notification, in the table `redrive.untold`.
 
 use redrive_core::Class;
 use redrive_store::LaneDue;
@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::ops::pending_lanes::read_lane;
+use crate::postgres_error::PostgresError;
 
 /// Takes records. Those that another process is taking are skipped.
 const TAKE: &str = "
@@ -20,7 +20,7 @@ SELECT tenant, dependency, min(due_at), count(*) FROM taken GROUP BY tenant, dep
 
 /// The records that were taken.
 #[derive(Default)]
-pub(crate) struct Untold {
+pub(crate) struct UnnotifiedTasks {
     pub(crate) lanes: Vec<LaneDue>,
     /// Whether some could not be read.
     pub(crate) is_damaged: bool,
@@ -29,26 +29,26 @@ pub(crate) struct Untold {
 }
 
 /// Takes the records: from now on this process must claim their tasks.
-pub(crate) async fn take(connection: &Connection) -> Result<Untold, Failure> {
+pub(crate) async fn take(connection: &Connection) -> Result<UnnotifiedTasks, PostgresError> {
     const MOST: i64 = 10_000;
     let rows = connection.query(TAKE, &[]).await?;
-    let mut untold = Untold::default();
+    let mut unnotified = UnnotifiedTasks::default();
     let mut notes = 0;
     for row in &rows {
         match read(row) {
             Ok((lane, count)) => {
-                untold.lanes.push(lane);
+                unnotified.lanes.push(lane);
                 notes += count;
             }
-            Err(failure) if failure.is_about_a_value() => untold.is_damaged = true,
+            Err(failure) if failure.is_about_a_value() => unnotified.is_damaged = true,
             Err(failure) => return Err(failure),
         }
     }
-    untold.is_more = notes >= MOST;
-    Ok(untold)
+    unnotified.is_more = notes >= MOST;
+    Ok(unnotified)
 }
 
-fn read(row: &Row) -> Result<(LaneDue, i64), Failure> {
+fn read(row: &Row) -> Result<(LaneDue, i64), PostgresError> {
     let mut cells = Cells::of(row);
     let lane = LaneDue { lane: read_lane(&mut cells)?, class: Class::First, next_due: Some(cells.timestamp()?) };
     Ok((lane, cells.get()?))

@@ -16,7 +16,7 @@ const LIMIT: usize = 100_000;
 
 /// Lanes and classes by task.
 #[derive(Default)]
-pub(crate) struct Underway {
+pub(crate) struct ClaimedQueues {
     halves: Mutex<Halves>,
 }
 
@@ -26,7 +26,7 @@ struct Halves {
     older: HashMap<TaskId, Queue>,
 }
 
-impl Underway {
+impl ClaimedQueues {
     /// Remembers the lane of a task and the class that it was claimed from.
     pub(crate) fn remember(&self, id: TaskId, queue: Queue) {
         let mut halves = self.halves();
@@ -56,14 +56,14 @@ mod tests {
 
     #[test]
     fn the_latest_are_remembered_and_the_oldest_forgotten() {
-        let underway = Underway::default();
+        let claimed_queues = ClaimedQueues::default();
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
         let lane = (lane, Class::Retry);
         let id = |number| TaskId::from_parts(number, 0);
-        (0..LIMIT as u64 + 1).for_each(|number| underway.remember(id(number), lane.clone()));
-        assert_eq!(underway.forget(id(0)), None);
-        assert_eq!(underway.forget(id(LIMIT as u64)), Some(lane.clone()));
-        assert_eq!(underway.forget(id(LIMIT as u64 / 2)), Some(lane));
-        assert_eq!(underway.forget(id(LIMIT as u64)), None);
+        (0..LIMIT as u64 + 1).for_each(|number| claimed_queues.remember(id(number), lane.clone()));
+        assert_eq!(claimed_queues.forget(id(0)), None);
+        assert_eq!(claimed_queues.forget(id(LIMIT as u64)), Some(lane.clone()));
+        assert_eq!(claimed_queues.forget(id(LIMIT as u64 / 2)), Some(lane));
+        assert_eq!(claimed_queues.forget(id(LIMIT as u64)), None);
     }
 }

@@ -7,9 +7,9 @@ use crate::connect::ConnectError;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum PostgresError {
     /// PostgreSQL returned an error, or the connection was lost.
-    #[error("{}", told(.0))]
+    #[error("{}", describe_error(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// No answer came within the call timeout.
     #[error("no answer from PostgreSQL within {0:?}")]
@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     Unreachable(#[from] ConnectError),
     /// A part of the call was committed before the failure.
     #[error("{0}")]
-    Halfway(Box<Failure>),
+    Halfway(Box<PostgresError>),
     /// A stored value that this program cannot have written.
     #[error("{0}")]
     Corrupt(String),
@@ -31,10 +31,10 @@ pub(crate) enum Failure {
     Closed,
 }
 
-impl Failure {
+impl PostgresError {
     /// A failure about a value that cannot be read, and where it is stored.
     pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
-        Failure::Corrupt(format!("{place}: {what}"))
+        PostgresError::Corrupt(format!("{place}: {what}"))
     }
 
     /// Whether an immediate retry may succeed: two transactions were in conflict, and this one was rolled back. (A key
@@ -48,21 +48,24 @@ impl Failure {
     /// Whether it is unknown if the call was committed: the connection ended, or was given up, before the answer.
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self {
-            Failure::Postgres(error) => error.code().is_none_or(|code| {
+            PostgresError::Postgres(error) => error.code().is_none_or(|code| {
                 // The server sends these before it closes the connection. The cancelled statement may have been the
                 // second one of a call whose first one is committed.
                 [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::QUERY_CANCELED].contains(code)
             }),
-            Failure::TimedOut(_) => true,
-            Failure::Halfway(_) => !self.is_conflict() && !self.is_refusal(),
-            Failure::Busy(_) | Failure::Unreachable(_) | Failure::Corrupt(_) | Failure::Closed => false,
+            PostgresError::TimedOut(_) => true,
+            PostgresError::Halfway(_) => !self.is_conflict() && !self.is_refusal(),
+            PostgresError::Busy(_)
+            | PostgresError::Unreachable(_)
+            | PostgresError::Corrupt(_)
+            | PostgresError::Closed => false,
         }
     }
 
     /// Whether the connection ended before the answer.
     pub(crate) fn is_lost_connection(&self) -> bool {
         match self {
-            Failure::Postgres(error) => error.is_closed() || self.is_in_doubt() && !self.is_cancelled(),
+            PostgresError::Postgres(error) => error.is_closed() || self.is_in_doubt() && !self.is_cancelled(),
             _ => false,
         }
     }
@@ -70,7 +73,7 @@ impl Failure {
     /// Whether the server refused to write, and the call changed nothing: it is a replica, or read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
-            Failure::Postgres(_) => self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
+            PostgresError::Postgres(_) => self.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
             _ => false,
         }
     }
@@ -92,17 +95,17 @@ impl Failure {
     }
 
     /// Wraps a failure that came after a part of the call was committed. A repeated call finds out which part.
-    pub(crate) fn halfway(failure: Failure) -> Self {
-        Failure::Halfway(Box::new(failure))
+    pub(crate) fn halfway(failure: PostgresError) -> Self {
+        PostgresError::Halfway(Box::new(failure))
     }
 
     /// Whether the same call may succeed later, whatever its content.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Failure::Postgres(_) => !self.is_refusal(),
-            Failure::TimedOut(_) | Failure::Busy(_) | Failure::Unreachable(_) => true,
-            Failure::Halfway(failure) => failure.is_passing(),
-            Failure::Corrupt(_) | Failure::Closed => false,
+            PostgresError::Postgres(_) => !self.is_refusal(),
+            PostgresError::TimedOut(_) | PostgresError::Busy(_) | PostgresError::Unreachable(_) => true,
+            PostgresError::Halfway(failure) => failure.is_passing(),
+            PostgresError::Corrupt(_) | PostgresError::Closed => false,
         }
     }
 
@@ -121,7 +124,7 @@ impl Failure {
 
     /// Whether a stored value cannot be read.
     pub(crate) fn is_about_a_value(&self) -> bool {
-        matches!(self, Failure::Corrupt(_))
+        matches!(self, PostgresError::Corrupt(_))
     }
 
     /// Whether one row that a statement changes may be the cause, so that the statement may succeed without it.
@@ -138,12 +141,12 @@ impl Failure {
     /// The contract's error for this failure during the operation `doing`.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let text = format!("{doing}: {self}");
-        if let Failure::Halfway(failure) = self {
+        if let PostgresError::Halfway(failure) = self {
             return failure.into_error(doing);
         }
         match (&self, self.code()) {
-            (Failure::Closed, _) => Error::Closed,
-            (Failure::Corrupt(_), _) => Error::Corrupt(text),
+            (PostgresError::Closed, _) => Error::Closed,
+            (PostgresError::Corrupt(_), _) => Error::Corrupt(text),
             (_, Some(code)) if *code == SqlState::DISK_FULL => Error::Full(text),
             _ if self.is_damaged_page() => Error::Corrupt(text),
             _ => Error::Unavailable(text),
@@ -152,15 +155,15 @@ impl Failure {
 
     fn code(&self) -> Option<&SqlState> {
         match self {
-            Failure::Postgres(error) => error.code(),
-            Failure::Halfway(failure) => failure.code(),
+            PostgresError::Postgres(error) => error.code(),
+            PostgresError::Halfway(failure) => failure.code(),
             _ => None,
         }
     }
 }
 
 /// The server's own message if there is one: the driver's message only tells that there was an error.
-pub fn told(error: &tokio_postgres::Error) -> String {
+pub fn describe_error(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
         (Some(told), _) => {

@@ -1,5 +1,5 @@
-//! The keeper: connects to Redis, checks the state of each partition, adds what Redis missed, and rebuilds what was
-//! lost.
+//! The repair loop of the index: connects to Redis, checks the state of each partition, adds what Redis missed, and
+//! rebuilds what was lost.
 //!
 //! It sleeps while the whole index is in use, and checks every [`CHECK_EVERY`] while a part is not. No call waits for
 //! it.
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::failure::Failure;
 use crate::keys::Partition;
 use crate::partitions::{Owed, Standing};
 use crate::rebuild::{self, Rebuilt};
+use crate::redis_call_error::RedisCallError;
 use crate::state::State;
 
 /// The time between two checks while a part of the index is not in use: the pause after a failure.
@@ -78,7 +78,11 @@ async fn take_stock(state: &State, partitions: Vec<Partition>) -> Vec<Partition>
 }
 
 /// Adds what a partition missed; returns its state afterwards.
-async fn settle_debts(state: &State, partition: Partition, answer: Result<bool, Failure>) -> Result<Standing, Failure> {
+async fn settle_debts(
+    state: &State,
+    partition: Partition,
+    answer: Result<bool, RedisCallError>,
+) -> Result<Standing, RedisCallError> {
     let is_complete = answer?;
     let owed = state.partitions.owed(partition);
     if owed.has_missed

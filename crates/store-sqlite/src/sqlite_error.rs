@@ -8,7 +8,7 @@ use rusqlite::ffi;
 
 /// Why a job on a connection failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum SqliteError {
     /// SQLite returned an error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
@@ -17,30 +17,30 @@ pub(crate) enum Failure {
     Corrupt(String),
 }
 
-impl Failure {
+impl SqliteError {
     /// A failure about a value that cannot be read, and where it is stored.
     pub(crate) fn corrupt(place: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
-        Failure::Corrupt(format!("{place}: {what}"))
+        SqliteError::Corrupt(format!("{place}: {what}"))
     }
 
     /// Adds the place of the value to a failure about a value; other failures stay unchanged.
     pub(crate) fn at(self, place: impl std::fmt::Display) -> Self {
-        if self.is_about_a_value() { Failure::corrupt(place, self) } else { self }
+        if self.is_about_a_value() { SqliteError::corrupt(place, self) } else { self }
     }
 
     /// Whether the failure is about a stored value and not about the database.
     pub(crate) fn is_about_a_value(&self) -> bool {
         match self {
-            Failure::Corrupt(_) => true,
-            Failure::Sqlite(error) => is_about_a_value(error),
+            SqliteError::Corrupt(_) => true,
+            SqliteError::Sqlite(error) => is_about_a_value(error),
         }
     }
 
     /// The contract's error for this failure during the operation `doing`; does not return after a failed sync.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let error = match self {
-            Failure::Corrupt(what) => return Error::Corrupt(format!("{doing}: {what}")),
-            Failure::Sqlite(error) => error,
+            SqliteError::Corrupt(what) => return Error::Corrupt(format!("{doing}: {what}")),
+            SqliteError::Sqlite(error) => error,
         };
         let text = format!("{doing}: {error}");
         match Kind::of(&error) {

@@ -9,7 +9,7 @@ use crate::wire::{FieldFault, Malformed, ShownFinding};
 
 /// Why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Failure {
+pub enum OperationError {
     /// The document is not JSON, or does not match its schema.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -120,10 +120,10 @@ pub enum Failure {
     Store(#[from] store::Error),
 }
 
-impl Failure {
+impl OperationError {
     /// One invalid value.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure::Invalid(vec![FieldFault { field: field.into(), message: message.into() }])
+        OperationError::Invalid(vec![FieldFault { field: field.into(), message: message.into() }])
     }
 
     /// The same failure with its fields named from the document that this one is a part of, such as `tasks[3]`.
@@ -131,32 +131,37 @@ impl Failure {
     pub fn within(self, outer: &str) -> Self {
         let inside = |field: String| format!("{outer}.{field}");
         match self {
-            Failure::Malformed(Malformed::Shape { field, message }) => {
+            OperationError::Malformed(Malformed::Shape { field, message }) => {
                 let field = Some(field.map_or_else(|| outer.to_owned(), inside));
-                Failure::Malformed(Malformed::Shape { field, message })
+                OperationError::Malformed(Malformed::Shape { field, message })
             }
-            Failure::Invalid(faults) => Failure::Invalid(
+            OperationError::Invalid(faults) => OperationError::Invalid(
                 faults.into_iter().map(|fault| FieldFault { field: inside(fault.field), ..fault }).collect(),
             ),
-            Failure::BreaksStandard(findings) => Failure::BreaksStandard(
+            OperationError::BreaksStandard(findings) => OperationError::BreaksStandard(
                 findings.into_iter().map(|finding| ShownFinding { field: inside(finding.field), ..finding }).collect(),
             ),
-            Failure::TooLarge { field, limit_bytes } => Failure::TooLarge { field: inside(field), limit_bytes },
-            Failure::UnknownPolicy { field, id } => Failure::UnknownPolicy { field: inside(field), id },
-            Failure::UnknownBody { field, body_ref } => Failure::UnknownBody { field: inside(field), body_ref },
+            OperationError::TooLarge { field, limit_bytes } => {
+                OperationError::TooLarge { field: inside(field), limit_bytes }
+            }
+            OperationError::UnknownPolicy { field, id } => OperationError::UnknownPolicy { field: inside(field), id },
+            OperationError::UnknownBody { field, body_ref } => {
+                OperationError::UnknownBody { field: inside(field), body_ref }
+            }
             other => other,
         }
     }
 }
 
-impl From<BodyError> for Failure {
+impl From<BodyError> for OperationError {
     fn from(error: BodyError) -> Self {
         match error {
-            BodyError::Store(error) => Failure::Store(error),
-            BodyError::TooLarge { limit } => {
-                Failure::TooLarge { field: "body".into(), limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX) }
-            }
-            error => Failure::Bodies(error),
+            BodyError::Store(error) => OperationError::Store(error),
+            BodyError::TooLarge { limit } => OperationError::TooLarge {
+                field: "body".into(),
+                limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
+            },
+            error => OperationError::Bodies(error),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keeper: reads the shared store's clock with every heartbeat, and reports each problem of the clocks once.
+//! Clock reader: reads the shared store's clock with every heartbeat, and reports each problem of the clocks once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why a call to Redis failed. No store call fails because of it: the store does the work instead.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Failure {
+pub enum RedisCallError {
     /// There is no connection at the moment; one is being made in the background.
     #[error("there is no connection to Redis")]
     Unconnected,
@@ -25,24 +25,24 @@ pub enum Failure {
     NoPrimary,
 }
 
-impl Failure {
+impl RedisCallError {
     /// Whether a new connection is needed before further calls can succeed.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
-            Failure::Unconnected | Failure::TimedOut(_) | Failure::NoPrimary => true,
+            RedisCallError::Unconnected | RedisCallError::TimedOut(_) | RedisCallError::NoPrimary => true,
             // A primary that has become a replica refuses every write with one of these errors.
-            Failure::Refused(error) => {
+            RedisCallError::Refused(error) => {
                 let was_demoted =
                     matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown));
                 was_demoted || error.is_io_error() || error.is_unrecoverable_error()
             }
-            Failure::Unexpected(_) => false,
+            RedisCallError::Unexpected(_) => false,
         }
     }
 }
 
-impl From<RedisError> for Failure {
+impl From<RedisError> for RedisCallError {
     fn from(error: RedisError) -> Self {
-        Failure::Refused(Arc::new(error))
+        RedisCallError::Refused(Arc::new(error))
     }
 }

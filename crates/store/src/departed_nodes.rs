@@ -18,14 +18,14 @@ const GONE_AFTER: Duration = Duration::from_secs(60);
 
 /// The processes that were present at the last look.
 #[derive(Debug, Default)]
-pub struct Departures {
+pub struct DepartedNodes {
     /// When each process started.
     known: BTreeMap<NodeId, Timestamp>,
     /// Until when writes that a process sent before it stopped may still be committed.
     unsettled_until: Timestamp,
 }
 
-impl Departures {
+impl DepartedNodes {
     /// Compares the other processes, each with its last heartbeat and the time of it, with those of the last look.
     /// Returns whether one of them stopped or restarted within the last minute, or is running and claims nothing.
     pub fn look<'a>(
@@ -74,53 +74,53 @@ mod tests {
         }
     }
 
-    fn look(departures: &mut Departures, others: &[(&str, Heartbeat, u64)], now: u64) -> bool {
+    fn look(departed_nodes: &mut DepartedNodes, others: &[(&str, Heartbeat, u64)], now: u64) -> bool {
         let ids: Vec<NodeId> = others.iter().map(|(name, ..)| NodeId::try_new(name).unwrap()).collect();
         let others = ids.iter().zip(others).map(|(id, (_, beat, seen))| (id, beat, at(*seen)));
-        departures.look(others, at(now))
+        departed_nodes.look(others, at(now))
     }
 
     #[test]
     fn who_is_there_and_claims_leaves_nothing_behind() {
-        let mut departures = Departures::default();
-        assert!(!look(&mut departures, &[], 0));
-        assert!(!look(&mut departures, &[("a", beat(0), 0)], 1), "one that has come");
-        assert!(!look(&mut departures, &[("a", beat(0), 5), ("b", beat(5), 5)], 13), "a bit late");
+        let mut departed_nodes = DepartedNodes::default();
+        assert!(!look(&mut departed_nodes, &[], 0));
+        assert!(!look(&mut departed_nodes, &[("a", beat(0), 0)], 1), "one that has come");
+        assert!(!look(&mut departed_nodes, &[("a", beat(0), 5), ("b", beat(5), 5)], 13), "a bit late");
     }
 
     #[test]
     fn who_has_left_or_was_started_anew_is_noticed_until_it_can_write_nothing_more() {
-        let mut departures = Departures::default();
+        let mut departed_nodes = DepartedNodes::default();
         let both = [("a", beat(0), 0), ("b", beat(0), 0)];
-        assert!(!look(&mut departures, &both, 1));
-        assert!(look(&mut departures, &both[..1], 2), "one has left");
-        assert!(look(&mut departures, &[("a", beat(0), 60)], 61));
-        assert!(!look(&mut departures, &[("a", beat(0), 60)], 62));
-        assert!(look(&mut departures, &[("a", beat(63), 63)], 64), "one was started anew");
-        assert!(look(&mut departures, &[("a", beat(63), 120)], 123));
-        assert!(!look(&mut departures, &[("a", beat(63), 120)], 124));
+        assert!(!look(&mut departed_nodes, &both, 1));
+        assert!(look(&mut departed_nodes, &both[..1], 2), "one has left");
+        assert!(look(&mut departed_nodes, &[("a", beat(0), 60)], 61));
+        assert!(!look(&mut departed_nodes, &[("a", beat(0), 60)], 62));
+        assert!(look(&mut departed_nodes, &[("a", beat(63), 63)], 64), "one was started anew");
+        assert!(look(&mut departed_nodes, &[("a", beat(63), 120)], 123));
+        assert!(!look(&mut departed_nodes, &[("a", beat(63), 120)], 124));
     }
 
     #[test]
     fn who_drains_is_noticed_though_it_says_nothing_of_claims() {
-        let mut departures = Departures::default();
-        assert!(look(&mut departures, &[("a", Heartbeat { is_draining: true, ..beat(0) }, 0)], 1));
+        let mut departed_nodes = DepartedNodes::default();
+        assert!(look(&mut departed_nodes, &[("a", Heartbeat { is_draining: true, ..beat(0) }, 0)], 1));
     }
 
     #[test]
     fn who_falls_silent_is_noticed_until_it_can_write_nothing_more() {
-        let mut departures = Departures::default();
+        let mut departed_nodes = DepartedNodes::default();
         let silent = [("a", beat(0), 0)];
-        let noticed = [5, 8, 9, 30, 60, 61, 120, 121].map(|now| look(&mut departures, &silent, now));
+        let noticed = [5, 8, 9, 30, 60, 61, 120, 121].map(|now| look(&mut departed_nodes, &silent, now));
         assert_eq!(noticed, [false, false, true, true, true, true, true, false]);
     }
 
     #[test]
     fn who_claims_nothing_is_noticed_as_long_as_that_lasts() {
-        let mut departures = Departures::default();
+        let mut departed_nodes = DepartedNodes::default();
         let uncertain = || Heartbeat { claims: false, ..beat(0) };
-        assert!(look(&mut departures, &[("a", uncertain(), 0)], 1));
-        assert!(look(&mut departures, &[("a", uncertain(), 5)], 6));
-        assert!(!look(&mut departures, &[("a", beat(0), 10)], 11));
+        assert!(look(&mut departed_nodes, &[("a", uncertain(), 0)], 1));
+        assert!(look(&mut departed_nodes, &[("a", uncertain(), 5)], 6));
+        assert!(!look(&mut departed_nodes, &[("a", beat(0), 10)], 11));
     }
 }

@@ -6,28 +6,28 @@ use tokio::sync::watch;
 
 /// The background parts of a process, and the first of them that died. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Vitals {
+pub struct Liveness {
     died: watch::Sender<Option<&'static str>>,
 }
 
 /// A guard that a part holds while it works. The part counts as dead if a panic unwinds through the guard.
 #[derive(Debug)]
-pub struct Alive {
-    vitals: Vitals,
+pub struct LivenessGuard {
+    liveness: Liveness,
     name: &'static str,
     has_ended: bool,
 }
 
-impl Default for Vitals {
+impl Default for Liveness {
     fn default() -> Self {
-        Vitals { died: watch::Sender::new(None) }
+        Liveness { died: watch::Sender::new(None) }
     }
 }
 
-impl Vitals {
+impl Liveness {
     /// Registers a part that starts to work.
-    pub fn part(&self, name: &'static str) -> Alive {
-        Alive { vitals: self.clone(), name, has_ended: false }
+    pub fn part(&self, name: &'static str) -> LivenessGuard {
+        LivenessGuard { liveness: self.clone(), name, has_ended: false }
     }
 
     /// Runs a part that must not end by itself: it works until it is dropped.
@@ -56,7 +56,7 @@ impl Vitals {
     }
 }
 
-impl Alive {
+impl LivenessGuard {
     /// Ends the part; `as_told` is whether it was told to.
     pub fn ended(mut self, as_told: bool) {
         self.has_ended = true;
@@ -67,11 +67,11 @@ impl Alive {
 
     fn dies(&self, why: &str) {
         tracing::error!(name = self.name, why, "a part of the service has died; the process has to be started again");
-        self.vitals.died.send_modify(|died| *died = died.or(Some(self.name)));
+        self.liveness.died.send_modify(|died| *died = died.or(Some(self.name)));
     }
 }
 
-impl Drop for Alive {
+impl Drop for LivenessGuard {
     fn drop(&mut self) {
         // A runtime that shuts down and an aborted task drop this guard without a panic.
         if !self.has_ended && std::thread::panicking() {
@@ -86,25 +86,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_and_an_unexpected_end_are_deaths_and_nothing_else_is() {
-        let vitals = Vitals::default();
-        vitals.part("told to end").ended(true);
-        drop(vitals.part("dropped"));
-        let aborted = tokio::spawn(vitals.clone().watch("aborted", std::future::pending()));
+        let liveness = Liveness::default();
+        liveness.part("told to end").ended(true);
+        drop(liveness.part("dropped"));
+        let aborted = tokio::spawn(liveness.clone().watch("aborted", std::future::pending()));
         aborted.abort();
         assert!(aborted.await.unwrap_err().is_cancelled());
-        assert_eq!(vitals.dead(), None);
+        assert_eq!(liveness.dead(), None);
 
-        let part = vitals.part("panicking");
+        let part = liveness.part("panicking");
         std::thread::spawn(move || {
             let _part = part;
             panic!("on purpose");
         })
         .join()
         .unwrap_err();
-        assert_eq!((vitals.died().await, vitals.dead()), ("panicking", Some("panicking")));
+        assert_eq!((liveness.died().await, liveness.dead()), ("panicking", Some("panicking")));
 
-        let vitals = Vitals::default();
-        tokio::spawn(vitals.clone().watch("ending", async {}));
-        assert_eq!(vitals.died().await, "ending");
+        let liveness = Liveness::default();
+        tokio::spawn(liveness.clone().watch("ending", async {}));
+        assert_eq!(liveness.died().await, "ending");
     }
 }
