@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::attempt;
 use crate::engine_state::{EngineState, Phase};
+use crate::guard_upkeep;
 use crate::lanes::NextLook;
 use crate::store_backoff;
 
@@ -25,6 +26,7 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
             continue;
         }
         let Some((turns, request)) = shared.lanes.take_turns(shared.lease_terms()) else { continue };
+        guard_upkeep::keep(&shared);
         let begun = shared.clock.elapsed();
         match shared.store.tasks().claim(request).await {
             Ok(claims) => {

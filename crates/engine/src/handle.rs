@@ -33,7 +33,7 @@ use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watch::Watch;
-use crate::{announcer, claimer, cleaner, collector, lane_scan, peers, rescuer};
+use crate::{announcer, claimer, cleaner, collector, guard_upkeep, lane_scan, peers, rescuer};
 
 /// How often a caller that waits for a task's end reads a store that other processes write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -115,6 +115,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         bodies,
         options,
     });
+    guard_upkeep::restore(&shared).await?;
     announcer::start(&shared).await;
     let liveness = Liveness::default();
     let (loops, announcing) = (Loops::new(&liveness, &shared.events), Loops::new(&liveness, &shared.events));

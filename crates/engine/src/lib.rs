@@ -17,6 +17,7 @@
 //! | `in_flight` | the attempts of this process, and the signals to them: cancelled, released |
 //! | `overdue` | ends tasks that waited past their deadline |
 //! | `settle` | stores an attempt's end, and updates what depends on it in memory |
+//! | `guard_upkeep` | restores the guards at the start, and has the store keep what changed |
 //! | `events` | typed events: the log is written from them |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
 //! | `rescuer` | takes over attempts whose lease expired |
@@ -49,6 +50,7 @@ mod engine_state;
 pub mod entropy;
 pub mod events;
 mod first_byte;
+mod guard_upkeep;
 mod handle;
 mod in_flight;
 mod lane_scan;

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::engine_state::{EngineState, Phase};
 use crate::events::{EndedBy, Event, Report};
+use crate::guard_upkeep;
 use crate::store_backoff;
 
 /// An attempt that this process gave up: its lease expires, and the rescuer takes it over.
@@ -63,6 +64,7 @@ pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settleme
     let mut is_in_doubt = false;
     for times in 0.. {
         let turn = shared.slow_settles.turn(&settlement).await;
+        guard_upkeep::keep(shared);
         let outcome = shared.store.tasks().settle(vec![settlement.clone()]).await;
         drop(turn);
         match outcome {

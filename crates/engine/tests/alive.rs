@@ -11,7 +11,7 @@ use redrive_core::{Reason, Status};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
 use redrive_store::{ReplayOutcome, Store};
-use world::{Reply, World, attempts, tenant};
+use world::{Reply, World, attempts, tenant, unguarded};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -76,7 +76,7 @@ async fn a_policy_that_cannot_be_read_just_now_costs_no_attempt_and_holds_up_no_
 
 #[tokio::test(start_paused = true)]
 async fn many_lost_policies_at_the_head_do_not_stop_the_rescuer() {
-    let world = World::with(Options { lane_concurrency: 400, ..Options::default() }).await;
+    let world = World::with(Options { lane_concurrency: 400, ..unguarded() }).await;
     let silent = Reply::After(1_000 * SECOND, Box::new(Reply::Status(200)));
     // Quick first, so that the lane has slots for all of them.
     let quick = std::iter::repeat_n(Reply::Status(200), 500);

@@ -220,7 +220,7 @@ async fn a_configuration_without_a_lease_margin_does_not_start() {
 
 #[tokio::test(start_paused = true)]
 async fn all_due_work_settles_once_the_faults_stop() {
-    let world = World::new().await;
+    let world = World::with(world::unguarded()).await;
     let mut ids = Vec::new();
     for number in 0..200 {
         let reply = match number % 4 {

@@ -12,7 +12,7 @@ use redrive_core::{ErrorType, Status, TaskId};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
 use redrive_store::Store;
-use world::{Reply, World, attempts, tenant};
+use world::{Reply, World, attempts, tenant, unguarded};
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -130,7 +130,7 @@ async fn a_backlog_of_a_healthy_dependency_drains_beside_slow_ones_as_if_it_were
 #[tokio::test(start_paused = true)]
 async fn a_dependency_that_is_down_is_tried_twice_a_second_and_not_as_fast_as_it_refuses() {
     for kind in [ErrorType::ConnectionRefused, ErrorType::ConnectionReset, ErrorType::Dns] {
-        let world = World::new().await;
+        let world = World::with(unguarded()).await;
         burden(&world, 40, 50, &Reply::Error(kind)).await;
         world.clock.sleep(secs(10)).await;
         let sent = bad_sends(&world);
@@ -142,7 +142,7 @@ async fn a_dependency_that_is_down_is_tried_twice_a_second_and_not_as_fast_as_it
 
 #[tokio::test(start_paused = true)]
 async fn a_dependency_that_comes_back_gets_its_backlog_within_seconds() {
-    let world = World::new().await;
+    let world = World::with(unguarded()).await;
     world.dependency.script("dependency", (0..100).map(|_| Reply::Error(ErrorType::ConnectionRefused)));
     let mut tasks = Vec::new();
     for number in 0..1_000 {

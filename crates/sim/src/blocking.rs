@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use async_trait::async_trait;
+use redrive_core::guards::Controls;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
@@ -26,12 +27,32 @@ pub struct Blocking<S>(pub S);
 impl<S: Store> Store for Blocking<S> {
     redrive_store::own_concepts!();
 
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        self.0.guard_states().is_some().then_some(self)
+    }
+
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()
     }
 
     async fn close(&self) {
         wait_for(self.0.close());
+    }
+}
+
+#[async_trait]
+impl<S: Store> GuardStates for Blocking<S> {
+    fn keep(&self, states: Vec<GuardState>) {
+        if let Some(guards) = self.0.guard_states() {
+            guards.keep(states);
+        }
+    }
+
+    async fn kept(&self, after: Option<Lane>, limit: usize) -> Result<Vec<GuardState>, Error> {
+        match self.0.guard_states() {
+            Some(guards) => wait_for(guards.kept(after, limit)),
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -54,6 +75,10 @@ passed_on! {
         cancel(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<CancelOutcome>;
         bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
+    }
+    LaneControls of controls {
+        put(lane: Lane, controls: Controls) -> ();
+        list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Upkeep of upkeep {
         pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use redrive_core::guards::Controls;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
@@ -19,6 +20,10 @@ use crate::writer::Writer;
 #[async_trait]
 impl Store for SqliteStore {
     redrive_store::own_concepts!();
+
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        Some(self)
+    }
 
     /// Always true: the directory's lock keeps other processes out.
     fn is_exclusive(&self) -> bool {
@@ -138,6 +143,37 @@ impl Reads for SqliteStore {
     ) -> Result<Option<Vec<Attempt>>, Error> {
         self.readers
             .run("reading attempts", move |reader| ops::attempts::attempts(reader, &tenant, id, after, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl GuardStates for SqliteStore {
+    fn keep(&self, states: Vec<GuardState>) {
+        self.guards.add(states);
+    }
+
+    async fn kept(&self, after: Option<Lane>, limit: usize) -> Result<Vec<GuardState>, Error> {
+        self.readers
+            .run("reading the states of guards", move |reader| ops::guard_states::kept(reader, after.as_ref(), limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl LaneControls for SqliteStore {
+    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
+        self.write("setting the controls of a lane", move |writer| {
+            ops::guard_states::put_controls(writer, &lane, &controls)
+        })
+        .await
+    }
+
+    async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {
+        self.readers
+            .run("reading the controls of lanes", move |reader| {
+                ops::guard_states::controls(reader, after.as_ref(), limit)
+            })
             .await
     }
 }

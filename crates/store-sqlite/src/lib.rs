@@ -28,6 +28,7 @@ mod names;
 mod open;
 mod ops;
 mod options;
+mod pending_guards;
 mod readers;
 mod schema;
 mod sqlite_error;

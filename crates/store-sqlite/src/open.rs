@@ -21,6 +21,7 @@ use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
 use crate::ops::set_aside::take_back;
 use crate::options::Options;
+use crate::pending_guards::PendingGuards;
 use crate::readers::Readers;
 use crate::schema;
 use crate::sqlite_error::SqliteError;
@@ -78,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) readers: Readers,
     pub(crate) liveness: Liveness,
     pub(crate) location: Location,
+    pub(crate) guards: PendingGuards,
 }
 
 pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
@@ -130,12 +132,13 @@ fn start(
     lock.open_database(path).map_err(|error| Error::Unavailable(format!("opening the database: {error}")))?;
     let liveness = Liveness::default();
     let checkpointer = Checkpointer::start(checkpoints, options, Arc::clone(lock), &liveness).map_err(no_thread)?;
-    let writer = Writer::new(connection, keys, checkpointer);
+    let guards = PendingGuards::default();
+    let writer = Writer::new(connection, keys, checkpointer, guards.clone());
     let writer = GroupCommit::start("redrive-write", writer, options.group_commit)?;
     let readers = Readers::start(readers, lock, &liveness).map_err(no_thread)?;
     let location = Location::of([path, &options.directory.join(lock::FILE)])
         .map_err(|error| Error::Unavailable(format!("looking at the database: {error}")))?;
-    Ok(Parts { writer, readers, liveness, location })
+    Ok(Parts { writer, readers, liveness, location, guards })
 }
 
 /// Creates a database of the newest version and moves it into place.

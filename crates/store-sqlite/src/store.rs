@@ -9,6 +9,7 @@ use crate::location::Location;
 use crate::open::{OpenError, Parts, open};
 use crate::ops::set_aside::{Damaged, set_aside};
 use crate::options::Options;
+use crate::pending_guards::PendingGuards;
 use crate::readers::{Reader, Readers};
 use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
@@ -19,13 +20,14 @@ pub struct SqliteStore {
     pub(crate) readers: Readers,
     pub(crate) liveness: Liveness,
     pub(crate) location: Location,
+    pub(crate) guards: PendingGuards,
 }
 
 impl SqliteStore {
     /// Opens the store, or creates it if the directory has none. Blocks while it reads the newest idempotency keys.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let Parts { writer, readers, liveness, location } = open(&options)?;
-        Ok(SqliteStore { writer, readers, liveness, location })
+        let Parts { writer, readers, liveness, location, guards } = open(&options)?;
+        Ok(SqliteStore { writer, readers, liveness, location, guards })
     }
 
     /// Runs a job on the writer, after all rows of its transaction have been written.

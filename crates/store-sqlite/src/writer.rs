@@ -3,9 +3,12 @@
 //! Besides the connection there is memory that mirrors the database. Each part of it follows the transaction: it takes
 //! part in the commit, and drops what was rolled back.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use redrive_core::Lane;
+use redrive_core::guards::Snapshot;
 use redrive_store::Error;
 use redrive_store::group_commit::Backend;
 use rusqlite::Connection;
@@ -16,7 +19,8 @@ use crate::counters::Counters;
 use crate::in_flight::InFlight;
 use crate::keys::Keys;
 use crate::names::Names;
-use crate::ops::{settle, submit};
+use crate::ops::{guard_states, settle, submit};
+use crate::pending_guards::PendingGuards;
 use crate::sqlite_error::SqliteError;
 
 /// The one connection that writes, and the memory that mirrors its data.
@@ -27,6 +31,9 @@ pub(crate) struct Writer {
     pub(crate) counters: Counters,
     pub(crate) in_flight: InFlight,
     pub(crate) unwritten: Unwritten,
+    /// States of guards that wait for a commit, and those in the open transaction.
+    pending_guards: PendingGuards,
+    guards: BTreeMap<Lane, Option<Snapshot>>,
     /// SQLite's count of changes when the open transaction began: a job may change nothing.
     changes_before: u64,
     /// Dropped after the connection, so that its last checkpoint is not blocked.
@@ -66,7 +73,12 @@ impl<T> Deref for OneOf<T> {
 }
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, keys: Keys, checkpointer: Checkpointer) -> Self {
+    pub(crate) fn new(
+        connection: Connection,
+        keys: Keys,
+        checkpointer: Checkpointer,
+        pending_guards: PendingGuards,
+    ) -> Self {
         Writer {
             connection,
             names: Names::default(),
@@ -74,6 +86,8 @@ impl Writer {
             counters: Counters::default(),
             in_flight: InFlight::default(),
             unwritten: Unwritten::default(),
+            pending_guards,
+            guards: BTreeMap::new(),
             changes_before: 0,
             checkpointer,
         }
@@ -97,6 +111,12 @@ impl Writer {
         self.write_rows()?;
         self.keys.write_slice(&self.connection)?;
         self.counters.write(&self.connection)?;
+        if self.connection.total_changes() != self.changes_before {
+            self.guards = self.pending_guards.take();
+            if !self.guards.is_empty() {
+                guard_states::write(&self.connection, &self.guards)?;
+            }
+        }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }
@@ -120,6 +140,7 @@ impl Backend for Writer {
         self.finish().map_err(|failure| failure.into_error("committing a transaction"))?;
         self.keys.committed();
         self.names.committed();
+        self.guards.clear();
         if self.connection.total_changes() != self.changes_before {
             self.checkpointer.committed();
         }
@@ -132,6 +153,7 @@ impl Backend for Writer {
         self.counters.clear();
         self.in_flight.rolled_back();
         self.unwritten = Unwritten::default();
+        self.pending_guards.give_back(std::mem::take(&mut self.guards));
         // After some errors, a full disk among them, SQLite has rolled back already.
         if self.connection.is_autocommit() {
             return;

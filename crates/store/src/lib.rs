@@ -1,7 +1,7 @@
 //! The contract of a Redrive store, and everything that is common to all stores.
 //!
 //! [`Store`] is the contract, concept by concept: [`Tasks`], [`Upkeep`], [`Reads`], [`Policies`], [`Blobs`],
-//! [`Health`]. [`Shared`] has the additional calls of a store for several processes. `conformance` (with the feature of
+//! [`LaneControls`], [`Health`]; a store with one owner also has [`GuardStates`]. [`Shared`] has the additional calls of a store for several processes. `conformance` (with the feature of
 //! that name) is the suite that every implementation runs. [`rules`] decides what a call does to one task, [`memory`]
 //! is the store without a disk, [`group_commit`] is the single writer that lets a thousand callers share one fsync.
 //!
@@ -17,6 +17,7 @@ mod departed_nodes;
 pub mod encoding;
 mod error;
 pub mod group_commit;
+mod guard_states;
 mod health;
 mod liveness;
 pub mod memory;
@@ -32,6 +33,7 @@ pub use blob_storage_id::{BlobStorageId, InvalidBlobStorageId};
 pub use blobs::*;
 pub use departed_nodes::DepartedNodes;
 pub use error::Error;
+pub use guard_states::*;
 pub use health::*;
 pub use liveness::{Liveness, LivenessGuard};
 pub use memory::MemoryStore;

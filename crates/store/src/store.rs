@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Blobs, Health, Policies, Reads, SharedStore, Tasks, Upkeep};
+use crate::{Blobs, GuardStates, Health, LaneControls, Policies, Reads, SharedStore, Tasks, Upkeep};
 
 /// The storage of tasks, attempts and policies.
 ///
@@ -35,6 +35,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps track of the objects that hold bodies.
     fn blobs(&self) -> &dyn Blobs;
+
+    /// Stores what operators have set for lanes.
+    fn controls(&self) -> &dyn LaneControls;
+
+    /// Keeps the states of guards across a restart; `None` if several processes share the store.
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        None
+    }
 
     /// Reports the health of the store.
     fn health(&self) -> &dyn Health;
@@ -73,6 +81,10 @@ macro_rules! own_concepts {
         }
 
         fn blobs(&self) -> &dyn $crate::Blobs {
+            self
+        }
+
+        fn controls(&self) -> &dyn $crate::LaneControls {
             self
         }
 

@@ -34,6 +34,14 @@ pub struct Settings {
     pub spent_opens_after: Duration,
 }
 
+impl Settings {
+    /// No guard holds anything back.
+    pub fn off() -> Self {
+        let concurrency = concurrency::Settings { is_adaptive: false, most: u32::MAX, ..Default::default() };
+        Settings { budget: None, breaker: None, concurrency, spent_opens_after: Duration::MAX }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {

@@ -4,11 +4,11 @@
 //! A spent budget hides only the lane's retries from the schedule; first attempts go on. A lane that is held back until a
 //! time is looked at again then, by elapsed time, which never jumps.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
-use redrive_core::guards::{self, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
+use redrive_core::guards::{self, Controls, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
 use redrive_core::{Class, Lane, Timestamp};
 
 use super::state::{Now, State};
@@ -34,6 +34,8 @@ pub(super) struct GuardStates {
     changed: BTreeSet<LaneId>,
     /// Changes of breakers since events were last emitted.
     pub(super) breakers: Vec<(Lane, Change)>,
+    /// What operators have set for lanes.
+    controls: BTreeMap<Lane, Controls>,
 }
 
 /// A tenant and the origin that it calls.
@@ -81,7 +83,17 @@ impl GuardStates {
             wakes: BTreeSet::new(),
             changed: BTreeSet::new(),
             breakers: Vec::new(),
+            controls: BTreeMap::new(),
         }
+    }
+
+    /// The guards of a lane that has none yet, with what operators have set for it.
+    fn fresh(&self, lane: Option<&Lane>, now: Timestamp) -> Box<LaneGuards> {
+        let mut guards = Box::new(LaneGuards::new(self.settings));
+        if let Some(controls) = lane.and_then(|lane| self.controls.get(lane)) {
+            control(&mut guards, &self.settings, None, Some(controls), now);
+        }
+        guards
     }
 
     /// Whether guards changed since their states were last taken.
@@ -144,9 +156,9 @@ impl State {
         origin: Option<&Origin>,
         now: Now,
     ) -> Result<Permit, Held> {
-        let settings = self.guards.settings;
         let guarded = &mut self.lanes[lane].guarded;
-        let guards = guarded.guards.get_or_insert_with(|| Box::new(LaneGuards::new(settings)));
+        let fresh = || self.guards.fresh(self.names.lane(lane), now.wall);
+        let guards = guarded.guards.get_or_insert_with(fresh);
         if origin.is_some() && guarded.origin.as_ref() != origin {
             guarded.origin = origin.cloned();
         }
@@ -191,9 +203,9 @@ impl State {
     }
 
     /// Reserves retries of the lane for a claim.
-    pub(super) fn reserve_retries(&mut self, lane: LaneId, retries: usize) {
-        let settings = self.guards.settings;
-        let guards = self.lanes[lane].guarded.guards.get_or_insert_with(|| Box::new(LaneGuards::new(settings)));
+    pub(super) fn reserve_retries(&mut self, lane: LaneId, retries: usize, now: Now) {
+        let fresh = || self.guards.fresh(self.names.lane(lane), now.wall);
+        let guards = self.lanes[lane].guarded.guards.get_or_insert_with(fresh);
         guards.reserve(u32::try_from(retries).unwrap_or(u32::MAX));
         self.guards.changed.insert(lane);
     }
@@ -260,11 +272,37 @@ impl State {
 
     /// Restores the guards of a lane from what the store kept.
     pub(super) fn restore_guards(&mut self, lane: LaneId, snapshot: Snapshot, now: Now) {
-        let guards = LaneGuards::restore(self.guards.settings, snapshot, now.wall);
+        let mut guards = LaneGuards::restore(self.guards.settings, snapshot, now.wall);
+        if let Some(controls) = self.names.lane(lane).and_then(|lane| self.guards.controls.get(lane)) {
+            control(&mut guards, &self.guards.settings, None, Some(controls), now.wall);
+        }
         let guarded = &mut self.lanes[lane].guarded;
         guarded.guards = Some(Box::new(guards));
         guarded.is_kept = true;
         self.place(lane, now);
+    }
+
+    /// Applies what operators have set: for these lanes, and for no other.
+    pub(super) fn set_controls(&mut self, all: BTreeMap<Lane, Controls>, now: Now) {
+        let before = std::mem::replace(&mut self.guards.controls, all);
+        let lanes: BTreeSet<Lane> = before.keys().chain(self.guards.controls.keys()).cloned().collect();
+        for name in lanes {
+            let (old, new) = (before.get(&name), self.guards.controls.get(&name).cloned());
+            if old == new.as_ref() {
+                continue;
+            }
+            let lane = self.id(&name);
+            let guards = match self.lanes[lane].guarded.guards.take() {
+                Some(mut guards) => {
+                    control(&mut guards, &self.guards.settings, old, new.as_ref(), now.wall);
+                    guards
+                }
+                None => self.guards.fresh(Some(&name), now.wall),
+            };
+            self.lanes[lane].guarded.guards = Some(guards);
+            self.guards.changed.insert(lane);
+            self.place(lane, now);
+        }
     }
 
     /// Why due work of the lane is held back by its guards, if it is.
@@ -292,6 +330,27 @@ impl State {
         }
         self.guards.wakes.insert((at, lane));
     }
+}
+
+/// Applies what operators have set to a lane's guards, which had these controls before.
+fn control(
+    guards: &mut LaneGuards,
+    settings: &guards::Settings,
+    old: Option<&Controls>,
+    new: Option<&Controls>,
+    now: Timestamp,
+) {
+    let nothing = Controls::default();
+    let (old, new) = (old.unwrap_or(&nothing), new.unwrap_or(&nothing));
+    guards.set_paused(new.pause.is_some());
+    if old.limits != new.limits {
+        guards.set_concurrency(new.limits.unwrap_or_default().apply(settings.concurrency));
+    }
+    match (&old.open, &new.open) {
+        (before, Some(open)) if before.as_ref() != Some(open) => guards.open_breaker(open.until, now),
+        (Some(_), None) => guards.close_breaker(),
+        _ => None,
+    };
 }
 
 #[cfg(test)]

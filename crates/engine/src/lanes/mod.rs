@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redrive_core::guards::Snapshot;
+use redrive_core::guards::{Controls, Snapshot};
 use redrive_core::{Body, Class, Lane, Request, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
@@ -230,6 +230,11 @@ impl Lanes {
             let id = state.id(lane);
             state.restore_guards(id, snapshot, now);
         });
+    }
+
+    /// Applies what operators have set: for these lanes, and for no other.
+    pub(crate) fn set_controls(&self, all: Vec<(Lane, Controls)>) {
+        self.with(|state, now| state.set_controls(all.into_iter().collect(), now));
     }
 
     /// Changes the lanes, and wakes the claimer if it has to look sooner than before.

@@ -95,7 +95,7 @@ impl Reservation {
         let has_reserved_retry = std::mem::take(&mut self.has_reserved_retry);
         let (permit, number) = self.lanes.with(|state, now| {
             match (class, has_reserved_retry) {
-                (Class::Retry, false) => state.reserve_retries(lane, 1),
+                (Class::Retry, false) => state.reserve_retries(lane, 1, now),
                 (Class::First, true) => state.release_retries(lane, 1),
                 _ => {}
             }

@@ -195,7 +195,7 @@ impl State {
                 let Some(name) = self.names.lane(lane).cloned() else { continue };
                 self.slots.take(lane, room, now.elapsed);
                 if class == Class::Retry {
-                    self.reserve_retries(lane, room.slots + room.ahead);
+                    self.reserve_retries(lane, room.slots + room.ahead, now);
                 }
                 asked += room.slots + room.ahead;
                 self.schedule.claiming(lane, class);
@@ -227,7 +227,7 @@ impl State {
         let unasked = Room { slots: 0, ahead: used.ahead.saturating_sub(asked.ahead) };
         self.slots.take(lane, unasked, now.elapsed);
         if asked.class == Class::Retry {
-            self.reserve_retries(lane, unasked.ahead);
+            self.reserve_retries(lane, unasked.ahead, now);
             self.release_retries(lane, unused.slots + unused.ahead);
         }
         let state = &mut self.lanes[lane];

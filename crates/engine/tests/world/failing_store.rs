@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use redrive_core::guards::Controls;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
@@ -195,6 +196,10 @@ fn count_down(ordered: &Mutex<BTreeMap<&'static str, usize>>, method: &'static s
 impl Store for FailingStore {
     redrive_store::own_concepts!();
 
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        self.is_exclusive().then_some(&self.inner as &dyn GuardStates)
+    }
+
     fn is_exclusive(&self) -> bool {
         !self.is_shared.load(Ordering::Relaxed)
     }
@@ -269,6 +274,10 @@ passed_on! {
         find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
         condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
         forget(blobs: Vec<Blob>) -> ();
+    }
+    LaneControls {
+        put(lane: Lane, controls: Controls) -> ();
+        list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health {
         check() -> ();

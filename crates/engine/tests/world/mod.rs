@@ -36,6 +36,11 @@ use redrive_store::{
 /// The start of every world, in epoch milliseconds.
 pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
+/// The default options without any guard.
+pub fn unguarded() -> Options {
+    Options { guards: redrive_core::guards::Settings::off(), ..Options::default() }
+}
+
 /// Tokio's paused time as a clock: it jumps to the next timer whenever everything waits.
 pub struct PausedClock {
     started: tokio::time::Instant,

@@ -35,8 +35,12 @@ pub struct SeenSend {
     pub outbound: Outbound,
 }
 
+/// Decides the reply to a send.
+pub type Behaviour = Box<dyn Fn(&Outbound, Timestamp) -> Reply + Send + Sync>;
+
 pub struct Scripted {
     clock: Arc<PausedClock>,
+    behaviours: Mutex<BTreeMap<String, Behaviour>>,
     replies: Mutex<BTreeMap<String, VecDeque<Reply>>>,
     sends: Mutex<Vec<SeenSend>>,
     arrived: Notify,
@@ -50,6 +54,7 @@ impl Scripted {
     pub fn new(clock: Arc<PausedClock>) -> Self {
         Scripted {
             clock,
+            behaviours: Mutex::default(),
             replies: Mutex::default(),
             sends: Mutex::default(),
             arrived: Notify::new(),
@@ -78,6 +83,11 @@ impl Scripted {
     /// The replies to the next sends to `dependency`, in order; after them it answers 200.
     pub fn script(&self, dependency: &str, replies: impl IntoIterator<Item = Reply>) {
         self.replies.lock().unwrap().entry(dependency.into()).or_default().extend(replies);
+    }
+
+    /// From now on this decides the replies of `dependency` that are not scripted.
+    pub fn behave(&self, dependency: &str, reply: impl Fn(&Outbound, Timestamp) -> Reply + Send + Sync + 'static) {
+        self.behaviours.lock().unwrap().insert(dependency.into(), Box::new(reply));
     }
 
     pub fn sends(&self) -> Vec<SeenSend> {
@@ -109,7 +119,12 @@ impl Transport for Wire {
         let scripted = self.0.clone();
         let reply =
             scripted.replies.lock().unwrap().get_mut(outbound.lane.dependency.as_str()).and_then(VecDeque::pop_front);
-        let mut reply = reply.unwrap_or(Reply::Status(200));
+        let behaves = || {
+            let behaviours = scripted.behaviours.lock().unwrap();
+            let behaviour = behaviours.get(outbound.lane.dependency.as_str());
+            behaviour.map_or(Reply::Status(200), |behaviour| behaviour(&outbound, scripted.clock.now()))
+        };
+        let mut reply = reply.unwrap_or_else(behaves);
         let timeout = outbound.attempt_timeout;
         scripted.asked.notify_one();
         let exchange = async move {

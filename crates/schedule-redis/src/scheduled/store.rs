@@ -77,6 +77,10 @@ impl Store for Scheduled {
         self.state.store.blobs()
     }
 
+    fn controls(&self) -> &dyn LaneControls {
+        self.state.store.controls()
+    }
+
     fn health(&self) -> &dyn Health {
         self
     }

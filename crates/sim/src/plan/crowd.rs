@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use redrive_core::Policy;
+use redrive_core::guards;
 use redrive_core::policy::{BackoffKind, JitterKind, Spec};
 use redrive_engine::{Options, Presence, Steps};
 
@@ -48,6 +49,7 @@ impl Shape {
                 None => random.duration(60 * SECOND, 240 * SECOND),
             },
             engine: Options {
+                guards: guards::Settings::off(),
                 lane_concurrency: (*random.pick(&[1, 2, 4, 16])).min(max_in_flight),
                 max_in_flight,
                 max_body_bytes: Options::MIN_BODY_BYTES,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_core::guards;
 use redrive_engine::{Options, Steps};
 use redrive_planted::Bug;
 
@@ -112,6 +113,7 @@ impl Shape {
             |random: &mut Random, low, high| random.duration(Duration::from_secs(low), Duration::from_secs(high));
         let lane_concurrency = *random.pick(&[1, 2, 4, 16, 128]);
         let engine = Options {
+            guards: guards::Settings::off(),
             lane_concurrency,
             max_in_flight: lane_concurrency * *random.pick(&[1, 2, 16]),
             max_body_bytes: Options::MIN_BODY_BYTES,

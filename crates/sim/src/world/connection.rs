@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use redrive_core::guards::Controls;
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
@@ -99,6 +100,10 @@ fn unavailable(what: &str) -> Error {
 #[async_trait]
 impl Store for Connection {
     redrive_store::own_concepts!();
+
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        if self.is_exclusive() { Some(self) } else { None }
+    }
 
     fn is_exclusive(&self) -> bool {
         self.world.database.is_exclusive()
@@ -220,6 +225,28 @@ impl Upkeep for Connection {
     }
 }
 
+/// States of guards travel with the next call: here they are kept at once, as if that call had been made.
+#[async_trait]
+impl GuardStates for Connection {
+    fn keep(&self, states: Vec<GuardState>) {
+        if let Some(guards) = self.world.database.store().guard_states() {
+            guards.keep(states);
+        }
+    }
+
+    async fn kept(&self, after: Option<Lane>, limit: usize) -> Result<Vec<GuardState>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Vec<GuardState>> {
+            Box::pin(async move {
+                match store.guard_states() {
+                    Some(guards) => guards.kept(after, limit).await,
+                    None => Ok(Vec::new()),
+                }
+            })
+        };
+        self.call("kept", work, |_, _, _| ()).await
+    }
+}
+
 /// Implements every method as a call.
 macro_rules! calls {
     ($($concept:ident of $of:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*) => {
@@ -257,6 +284,10 @@ calls! {
         find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
         condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
         forget(blobs: Vec<Blob>) -> ();
+    }
+    LaneControls of controls {
+        put(lane: Lane, controls: Controls) -> ();
+        list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health of health {
         check() -> ();

@@ -17,6 +17,7 @@ pub(crate) mod end_overdue;
 pub(crate) mod expire_leases;
 pub(crate) mod expired_leases;
 pub(crate) mod find;
+pub(crate) mod guard_states;
 pub(crate) mod list;
 pub(crate) mod meta;
 pub(crate) mod newest_task;

@@ -14,6 +14,10 @@ use crate::*;
 impl Store for MemoryStore {
     crate::own_concepts!();
 
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        Some(self)
+    }
+
     fn is_exclusive(&self) -> bool {
         true
     }

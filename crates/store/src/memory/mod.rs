@@ -13,6 +13,7 @@ mod cancel;
 mod claim;
 mod clean;
 mod contract;
+mod guard_states;
 mod list;
 mod overdue;
 mod policies;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::sync::Arc;
 
+use redrive_core::guards::{Controls, Snapshot};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
     Answer, Attempt, Body, Class, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
@@ -15,6 +16,10 @@ use crate::{Blob, ClaimedTask, Lease, TaskDetail, Token};
 /// All data of the store. Changed only under the store's lock, one whole call at a time.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// The states of guards that are kept.
+    pub(super) guard_states: BTreeMap<Lane, Snapshot>,
+    /// What operators have set for lanes.
+    pub(super) controls: BTreeMap<Lane, Controls>,
     pub(super) closed: bool,
     pub(super) newest: Option<TaskId>,
     /// Boxed, so that a full tree node splits by moving pointers.

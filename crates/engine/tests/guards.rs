@@ -1,0 +1,322 @@
+//! The guards of a lane in the running engine: what the dependency sees, counted at the dependency.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "tests")]
+
+mod world;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redrive_core::guards::{self, breaker, budget};
+use redrive_core::policy::Spec;
+use redrive_core::{ErrorType, Status, TaskId};
+use redrive_engine::Options;
+use redrive_engine::clock::Clock;
+use world::{Reply, World, attempts};
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// Retries soon and often, for long.
+fn eager(max_attempts: u32) -> Spec {
+    Spec { initial_delay_ms: Some(100), max_delay_ms: Some(1_000), ..attempts(max_attempts) }
+}
+
+fn without_breaker() -> Options {
+    Options { guards: guards::Settings { breaker: None, ..guards::Settings::default() }, ..Options::default() }
+}
+
+/// When each send arrived in milliseconds since the start, and whether it was a retry.
+fn sends(world: &World) -> Vec<(u64, bool)> {
+    let seen = world.dependency.sends();
+    seen.iter().map(|send| (world.millis(send.at), send.outbound.attempt > 1)).collect()
+}
+
+/// The most retries beyond a fifth of the first attempts in any 30 s that end with a retry.
+fn most_beyond_a_fifth(sends: &[(u64, bool)]) -> f64 {
+    let mut most = f64::MIN;
+    let (mut firsts, mut retries, mut from) = (0_u64, 0_u64, 0);
+    for (at, is_retry) in sends {
+        while sends[from].0 + 30_000 <= *at {
+            if sends[from].1 {
+                retries -= 1
+            } else {
+                firsts -= 1
+            }
+            from += 1;
+        }
+        if *is_retry {
+            retries += 1;
+            most = most.max(retries as f64 - 0.2 * firsts as f64);
+        } else {
+            firsts += 1;
+        }
+    }
+    most
+}
+
+/// A uniform draw below `bound`, the same in every run.
+struct Draw(AtomicU64);
+
+impl Draw {
+    fn below(&self, bound: u64) -> u64 {
+        let next = |state: u64| state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let state = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| Some(next(state))).unwrap();
+        (next(state) >> 33) % bound
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_wait_for_the_budget_without_losing_an_attempt_while_first_attempts_go_on() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    let mut tasks = Vec::new();
+    for number in 0..50 {
+        tasks.push(world.submit(&format!("k{number}"), eager(100)).await.id);
+    }
+    world.clock.sleep(secs(29)).await;
+    let (firsts, retries): (Vec<_>, Vec<_>) = sends(&world).into_iter().partition(|(_, is_retry)| !is_retry);
+    assert_eq!((firsts.len(), retries.len()), (50, 20), "10 and a fifth of 50");
+    let mut counted = 0;
+    for id in tasks {
+        let task = world.task(id).await;
+        assert_eq!(task.status, Status::Pending);
+        counted += task.attempt_number;
+    }
+    assert_eq!(counted, 50 + 20, "waiting costs no attempt");
+    let begun = world.clock.elapsed();
+    let late = world.submit("late", attempts(1)).await;
+    world.ended(late.id).await;
+    assert!(world.clock.elapsed() - begun < Duration::from_millis(100), "a first attempt does not wait");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_for_the_budget_ends_with_its_deadline() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    let mut tasks = Vec::new();
+    for number in 0..30 {
+        let spec = Spec { total_budget_ms: Some(20_000), ..eager(100) };
+        tasks.push(world.submit(&format!("k{number}"), spec).await.id);
+    }
+    for id in tasks {
+        let task = world.ended(id).await.task;
+        assert_eq!((task.status, task.reason), (Status::Exhausted, Some(redrive_core::Reason::Deadline)));
+    }
+    assert_eq!(sends(&world).len(), 30 + 16);
+}
+
+/// Requests per second that a dependency sees which fails half of its calls: 1,000 new requests per second with three
+/// retries each, from the 31st second on.
+async fn amplified(options: Options) -> f64 {
+    const SECONDS: u64 = 50;
+    let world = World::with(options).await;
+    let draw = Draw(AtomicU64::new(7));
+    world.dependency.behave("dependency", move |_, _| Reply::Status(if draw.below(2) == 0 { 500 } else { 200 }));
+    for number in 0..SECONDS * 100 {
+        for part in 0..10 {
+            world.submit(&format!("k{number}-{part}"), eager(4)).await;
+        }
+        world.clock.sleep(Duration::from_millis(10)).await;
+    }
+    let steady = sends(&world).into_iter().filter(|(at, _)| (31_000..SECONDS * 1_000).contains(at)).count();
+    steady as f64 / (SECONDS - 31) as f64
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dependency_that_fails_half_of_its_calls_sees_a_fifth_more_with_a_budget() {
+    let without = amplified(world::unguarded()).await;
+    // 1,000 × (1 + 1/2 + 1/4 + 1/8). The standard has 2,500: it counts three retries for each of 500 that fail.
+    assert!((1_860.0..1_890.0).contains(&without), "{without} requests/s without a budget");
+    let with = amplified(without_breaker()).await;
+    assert!((1_190.0..1_201.0).contains(&with), "{with} requests/s with a budget");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dependency_that_dies_under_a_thousand_waiting_tasks_sees_floor_and_probes() {
+    for breaker in [None, Some(breaker::Settings::default())] {
+        let guards = guards::Settings { breaker, ..guards::Settings::default() };
+        let world = World::with(Options { guards, ..Options::default() }).await;
+        let is_dead = Arc::new(AtomicBool::new(false));
+        let dead = is_dead.clone();
+        let dies = move |_: &_, _| if dead.load(Ordering::Relaxed) { Reply::Status(503) } else { Reply::Status(200) };
+        world.dependency.behave("dependency", dies);
+        // A thousand tasks that failed once, and wait for their second attempt.
+        world.dependency.script("dependency", std::iter::repeat_n(Reply::Status(500), 1_000));
+        let unlimited = Options { guards: guards::Settings::off(), ..Options::default() };
+        let before = World::over(world.store.clone(), world.clock.clone(), unlimited).await;
+        before.dependency.behave("dependency", |_, _| Reply::Status(500));
+        world.engine.drain();
+        for number in 0..1_000 {
+            let spec = Spec { initial_delay_ms: Some(60_000), max_delay_ms: Some(60_000), ..attempts(50) };
+            before.submit(&format!("k{number}"), spec).await;
+        }
+        before.dependency.arrived(1_000).await;
+        before.engine.stop().await;
+        world.engine.stop().await;
+        is_dead.store(true, Ordering::Relaxed);
+        let world =
+            World::over(world.store.clone(), world.clock.clone(), Options { guards, ..Options::default() }).await;
+        world.dependency.behave("dependency", |_, _| Reply::Status(503));
+        world.clock.sleep(secs(600)).await;
+        let sends = sends(&world);
+        let most = most_beyond_a_fifth(&sends);
+        let probes = if breaker.is_some() { 3.0 } else { 0.0 };
+        assert!(sends.len() > 10, "it is tried again: {}", sends.len());
+        assert!(most <= 10.0 + probes, "{most} retries in 30 s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_stops_everything_and_probes_the_oldest_first() {
+    let world = World::new().await;
+    let is_down = Arc::new(AtomicBool::new(true));
+    let down = is_down.clone();
+    let replies = move |_: &_, _| if down.load(Ordering::Relaxed) { Reply::Status(500) } else { Reply::Status(200) };
+    world.dependency.behave("dependency", replies);
+    let mut tasks: Vec<TaskId> = Vec::new();
+    for number in 0..40 {
+        tasks.push(world.submit(&format!("k{number:02}"), eager(50)).await.id);
+        world.clock.sleep(Duration::from_millis(1)).await;
+    }
+    world.clock.sleep(secs(10)).await;
+    assert_eq!(sends(&world).len(), 10, "ten failures in a row");
+    let claims = world.store.calls("claim");
+    world.clock.sleep(secs(4)).await;
+    assert_eq!(world.store.calls("claim"), claims, "nothing is claimed while it is open");
+    is_down.store(false, Ordering::Relaxed);
+    for id in tasks {
+        assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+    }
+    let probes: Vec<String> =
+        world.dependency.sends()[10..13].iter().map(|send| send.outbound.idempotency_key.to_string()).collect();
+    assert_eq!(probes, ["k10", "k11", "k12"], "what has been due for longest");
+    let log = world.events.all();
+    let breaker: Vec<&String> = log.iter().filter(|line| line.starts_with("breaker")).collect();
+    assert_eq!(breaker.len(), 2, "{breaker:?}");
+    assert!(breaker[0].contains("FailuresInARow") && breaker[1].contains("Closed"), "{breaker:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn guards_survive_a_restart() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    for number in 0..20 {
+        world.submit(&format!("k{number}"), eager(100)).await;
+    }
+    world.clock.sleep(secs(5)).await;
+    assert_eq!(sends(&world).len(), 20 + 14);
+    // The process dies: nothing is stopped in an orderly way.
+    let after = world.restarted().await;
+    world.engine.drain();
+    after.dependency.behave("dependency", |_, _| Reply::Status(500));
+    after.clock.sleep(secs(20)).await;
+    assert_eq!(sends(&after), [], "the budget is still spent");
+    after.clock.sleep(secs(20)).await;
+    assert!(!sends(&after).is_empty(), "and is refilled when the window has passed");
+
+    let world = World::new().await;
+    world.dependency.behave("dependency", |_, _| Reply::Error(ErrorType::ConnectionRefused));
+    for number in 0..20 {
+        world.submit(&format!("k{number}"), eager(100)).await;
+    }
+    world.clock.sleep(secs(10)).await;
+    let after = world.restarted().await;
+    world.engine.drain();
+    after.clock.sleep(secs(1)).await;
+    assert_eq!(sends(&after), [], "the breaker is still open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn invented_names_do_not_multiply_the_floor() {
+    let world = World::with(without_breaker()).await;
+    for lane in 0..30 {
+        let name = format!("name-{lane}");
+        world.dependency.behave(&name, |_, _| Reply::Status(500));
+        for number in 0..10 {
+            world.submit_to(&name, &format!("{name}-{number}"), eager(100)).await;
+        }
+    }
+    world.clock.sleep(secs(29)).await;
+    let (firsts, retries): (Vec<_>, Vec<_>) = sends(&world).into_iter().partition(|(_, is_retry)| !is_retry);
+    assert_eq!((firsts.len(), retries.len()), (300, 60 + 10), "a fifth of each lane's, and one floor");
+}
+
+/// A dependency of some workers with a queue: each call takes a worker for a while.
+struct Workers {
+    /// When each worker is free again, in milliseconds.
+    free_at: Mutex<Vec<u64>>,
+    service: u64,
+    most_waiting: AtomicU64,
+}
+
+impl Workers {
+    fn new(workers: usize, service: u64) -> Self {
+        Workers { free_at: Mutex::new(vec![0; workers]), service, most_waiting: AtomicU64::new(0) }
+    }
+
+    /// How long a call that arrives at `now` takes.
+    fn serve(&self, now: u64) -> Duration {
+        let mut free_at = self.free_at.lock().unwrap();
+        let first = free_at.iter_mut().min().unwrap();
+        let begins = (*first).max(now);
+        *first = begins + self.service;
+        let ends = *first;
+        let waiting = free_at.iter().map(|free| free.saturating_sub(now).div_ceil(self.service)).sum::<u64>();
+        self.most_waiting.fetch_max(waiting.saturating_sub(free_at.len() as u64), Ordering::Relaxed);
+        Duration::from_millis(ends - now)
+    }
+}
+
+/// 10,000 tasks wait for a dependency of 10 workers and 500 calls/s, which is down for five minutes and returns with
+/// this percentage of failures. Returns the time from the breaker's closing to the last delivery, the longest queue at
+/// the dependency, and how many tasks ended as dead letters.
+async fn outage(options: Options, failing_percent: u64) -> (Duration, u64, usize) {
+    const DOWN_UNTIL: u64 = 300_000;
+    let world = World::with(options).await;
+    let workers = Arc::new(Workers::new(10, 20));
+    let (draw, queue) = (Draw(AtomicU64::new(3)), workers.clone());
+    world.dependency.behave("dependency", move |_, now| {
+        let now = now.since(world::START).as_millis() as u64;
+        if now < DOWN_UNTIL {
+            return Reply::Error(ErrorType::ConnectionRefused);
+        }
+        let status = if draw.below(100) < failing_percent { 503 } else { 200 };
+        Reply::After(queue.serve(now), Box::new(Reply::Status(status)))
+    });
+    let mut tasks = Vec::new();
+    for number in 0..10_000 {
+        tasks.push(world.submit(&format!("k{number}"), attempts(14)).await.id);
+    }
+    let mut dead = 0;
+    for id in tasks {
+        dead += usize::from(world.ended(id).await.task.status != Status::Succeeded);
+    }
+    let back = sends(&world).into_iter().find(|(at, _)| *at >= DOWN_UNTIL).unwrap().0;
+    let took = world.clock.elapsed().saturating_sub(Duration::from_millis(back));
+    (took, workers.most_waiting.load(Ordering::Relaxed), dead)
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_a_backlog_of_ten_thousand_drains_at_the_pace_of_the_dependency() {
+    for failing_percent in [0, 5] {
+        let (took, most_waiting, dead) = outage(Options::default(), failing_percent).await;
+        println!("{failing_percent} %: {took:?}, at most {most_waiting} in the queue, {dead} dead letters");
+        // 10,000 calls at 500/s, and a twentieth again for those that fail.
+        let capacity = Duration::from_millis(20_000 * (100 + failing_percent) / 100);
+        assert!(took <= 2 * capacity, "{took:?} with {failing_percent} % failures");
+        assert!(most_waiting <= 40, "{most_waiting} calls waited at the dependency");
+        assert_eq!(dead, 0);
+    }
+}
+
+#[test]
+fn the_defaults_are_on() {
+    let guards = Options::default().guards;
+    assert_eq!(guards.budget, Some(budget::Settings::default()));
+    assert_eq!(guards.breaker, Some(breaker::Settings::default()));
+}
