@@ -72,11 +72,11 @@ fn a_flag_wins_over_a_variable_a_variable_over_the_file_and_the_file_over_the_de
     let by_variable = config(directory.path(), &["--json"], &[("REDRIVE_CONFIG", "my.toml")]).with(0).json();
     assert_eq!(setting(&by_variable, "listen").0, "127.0.0.1:1");
     let by_accident = config(directory.path(), &["--json"], &[]).with(0).json();
-    assert_eq!(setting(&by_accident, "store").0, "sqlite", "no file is read that nobody named");
+    assert_eq!(setting(&by_accident, "store").0, "sqlite", "no file is read that was not named");
 }
 
 #[test]
-fn what_makes_no_sense_does_not_start_and_says_why() {
+fn an_invalid_configuration_does_not_start_and_is_explained() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a-file"), "x").unwrap();
     for (file, variable, flags, expected) in [

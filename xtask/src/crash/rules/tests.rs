@@ -92,7 +92,7 @@ fn lies() -> [(Rule, &'static str, Change); 25] {
             }
             kept(history, "b").task.attempt_number = 4;
         }),
-        (Rule::SameRequest, "nobody gave", |history| {
+        (Rule::SameRequest, "no caller gave", |history| {
             history.arrivals[0].key = "another".to_owned();
             history.arrivals.remove(1);
             kept(history, "a").attempts.pop();
