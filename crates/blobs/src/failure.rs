@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_no_keys_is_told_so_if_nobody_else_did() {
+    fn missing_keys_are_named_if_no_other_source_has_them() {
         let asked = StorageError::Unavailable("Error performing PUT http://169.254.169.254/latest/api/token".into());
         let text = asked.without_keys().to_string();
         assert!(text.starts_with("AWS_ACCESS_KEY_ID is not set") && text.ends_with("/latest/api/token"), "{text}");

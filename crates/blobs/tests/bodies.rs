@@ -262,7 +262,7 @@ async fn a_place_that_cannot_be_used_says_why() {
     let wrong = Credentials { secret_access_key: Some("wrong".into()), ..keys() };
     let refused = open(&s3.url(), &wrong, store.clone(), 1).mark().await.unwrap_err().to_string();
     assert!(refused.contains("403") || refused.contains("SignatureDoesNotMatch"), "{refused}");
-    // Nobody speaks TLS there.
+    // That port does not speak TLS.
     let secure = s3.url().replace("http://", "https://");
     let refused = open(&secure, &keys(), store.clone(), 1).mark().await.unwrap_err().to_string();
     assert!(!refused.is_empty() && !refused.contains("403"), "{refused}");
@@ -311,7 +311,7 @@ async fn files_and_directories_are_their_owners_alone() {
     let is_of = |body: &BodyRef| rights.iter().any(|(path, ..)| path.to_string_lossy().contains(&body.hash.hex()));
     assert!(is_of(&small) && is_of(&large), "{rights:?}");
     for (path, is_directory, mode) in rights {
-        // What is still coming in lies in a directory that nobody else can enter.
+        // Uploads in progress are in a directory that only its owner can enter.
         let is_unfinished = !is_directory && path.parent().unwrap().ends_with("incoming");
         match (is_directory, is_unfinished) {
             (true, _) => assert_eq!(mode, 0o700, "{}", path.display()),

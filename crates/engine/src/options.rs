@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_options_are_named() {
         let wrong = Options {
             lane_concurrency: 0,
             lease_margin: Duration::ZERO,

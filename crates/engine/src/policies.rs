@@ -110,7 +110,7 @@ impl Policies {
             Some(overrides) => pinned
                 .with_overrides(overrides)
                 .map(Arc::new)
-                .map_err(|invalid| Error::Corrupt(format!("its own rules make no sense: {invalid}"))),
+                .map_err(|invalid| Error::Corrupt(format!("its own policy is invalid: {invalid}"))),
         }
     }
 

@@ -49,7 +49,7 @@ async fn a_stop_is_no_death() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_policy_makes_no_sense_is_a_dead_letter_and_can_be_replayed() {
+async fn a_task_with_an_invalid_policy_is_a_dead_letter_and_can_be_replayed() {
     let world = World::new().await;
     world.store.damage("version", 1);
     let task = world.submit_in(SECOND, "k", attempts(1)).await;

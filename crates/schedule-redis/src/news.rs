@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_heard() {
+    fn invalid_messages_are_ignored() {
         let news = News::new();
         for message in [
             "",

@@ -122,7 +122,7 @@ async fn a_filling_that_was_disturbed_does_not_count() {
     schedule.begin(&all, &builder).await;
     let second = Builder::new();
     schedule.begin(&all, &second).await;
-    assert!(!schedule.finish(&of_a, &builder).await.remove(0).unwrap(), "somebody else began after it");
+    assert!(!schedule.finish(&of_a, &builder).await.remove(0).unwrap(), "another rebuild began after it");
     assert!(schedule.finish(&of_a, &second).await.remove(0).unwrap());
     assert!(schedule.is_complete(&of_a).await.remove(0).unwrap());
 
@@ -145,7 +145,7 @@ async fn a_server_without_the_scripts_is_sent_them_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_holds_nobody_up() {
+async fn a_server_that_stands_still_delays_no_call() {
     let redis = Redis::start();
     let schedule = with_tasks(&redis).await;
     redis.pause();

@@ -26,7 +26,7 @@ async fn claim_all(store: &Scheduled) -> usize {
 const NOTHING: InUse = InUse { complete: 0, incomplete: 0, failed: 256 };
 
 #[tokio::test]
-async fn the_index_is_rebuilt_after_a_flush_with_nobody_doing_anything() {
+async fn the_index_is_rebuilt_after_a_flush_without_any_call() {
     let redis = Redis::start();
     let pair = Pair::start(&redis.url()).await;
     keep(&pair.one, (1..=25).map(|n| task(n).due(at(n)))).await;

@@ -171,7 +171,7 @@ fn a_disk_that_ignores_syncs_is_found_out() {
         let report = disk::check(&lying, &PLAN, |crash| long_life::survives(crash, &expected).map(drop));
         let complaint = report.failures.first().map(ToString::to_string);
         println!("syncs of {ignored:?} ignored: {complaint:?}");
-        assert!(complaint.is_some(), "nobody noticed that syncs of {ignored:?} were ignored");
+        assert!(complaint.is_some(), "no check noticed that syncs of {ignored:?} were ignored");
     }
 }
 
@@ -204,7 +204,7 @@ fn a_disk_that_drops_a_synced_write_is_found_out() {
         }
         let lying = recording.retain(|place, _| place != dropped);
         let complaint = catch_unwind(AssertUnwindSafe(|| survives(&lying, call).is_err()));
-        assert!(complaint.unwrap_or(true), "nobody noticed that the last write of call {call} was dropped");
+        assert!(complaint.unwrap_or(true), "no check noticed that the last write of call {call} was dropped");
         found_out += 1;
     }
     assert!(found_out >= 1, "the database had everything already: no call could be tried");

@@ -294,7 +294,7 @@ mod tests {
         floors.note(&a.lane, Class::Retry, Timestamp::from_millis(7));
         assert_eq!(floor(&floors, &a), 70, "another class");
         note(&floors, &a, 0);
-        assert_eq!(floor(&floors, &a), BEGINNING, "a due time that makes no sense");
+        assert_eq!(floor(&floors, &a), BEGINNING, "an invalid due time");
     }
 
     #[tokio::test(start_paused = true)]
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_that_nobody_knows_the_outcome_of_has_all_forgotten() {
+    async fn a_write_of_unknown_outcome_resets_all_floors() {
         let (floors, a) = (Floors::new(LAST..=LAST), room("a"));
         let timed_out = || Err::<(), _>(PostgresError::TimedOut(LAST));
         // outcome, where the next claim starts

@@ -194,7 +194,7 @@ async fn a_token_that_was_set_back_does_not_keep_others_from_being_settled() {
 }
 
 #[tokio::test]
-async fn a_damaged_dead_letter_is_announced_by_nobody_and_the_next_one_is() {
+async fn a_damaged_dead_letter_is_not_announced_and_the_next_one_is() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     allow(&store, acme()).await;
@@ -246,7 +246,7 @@ async fn a_key_of_a_damaged_task_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
+async fn an_invalid_policy_version_affects_only_its_own_tasks() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     keep(&store, [task(1)]).await;
@@ -288,7 +288,7 @@ async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
 }
 
 #[tokio::test]
-async fn blobs_that_make_no_sense_do_not_stop_the_pass_over_the_others() {
+async fn invalid_blobs_do_not_stop_the_pass_over_the_others() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     allow(&store, acme()).await;

@@ -53,7 +53,7 @@ async fn the_log_stays_near_its_limit_under_sustained_load() {
 }
 
 #[tokio::test]
-async fn somebody_who_reads_for_long_delays_the_log_and_nobody_else() {
+async fn a_long_read_delays_the_log_and_no_other_call() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options {
         wal_limit_bytes: 64 * 1024,

@@ -98,7 +98,7 @@ async fn a_task_in_flight_has_an_expired_lease_after_a_restart_and_its_token_sti
 }
 
 #[tokio::test]
-async fn a_dead_letter_that_nobody_announced_is_still_to_be_announced_after_a_crash() {
+async fn an_unannounced_dead_letter_is_still_to_be_announced_after_a_crash() {
     let (directory, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = open(directory.path());
     allow(&store, acme()).await;

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_during_a_round_means_another_round_and_wakes_nobody() {
+    fn a_wake_during_a_round_means_another_round_and_no_further_wake() {
         let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let mut rounds = 0;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_while_nobody_waits_is_nothing() {
+    fn a_wake_without_a_waiter_has_no_effect() {
         let (turn, task) = (CoPoll::new(), Arc::new(Task::default()));
         let waker = Waker::from(task.clone());
         let done = turn.poll(&Context::from_waker(&waker), |cx| Poll::Ready(cx.waker().clone()));

@@ -105,7 +105,7 @@ impl BadRows {
         let row = format!("policy = '{SPARE_POLICY}'");
         let spec = Damaged { table: "policy_versions", column: "spec", bad: BAD_SPEC, row: row.clone(), was: None };
         if random.bool() && self.damage_one(url, spec, &row)? {
-            done.push(format!("the policy {SPARE_POLICY} makes no sense"));
+            done.push(format!("the policy {SPARE_POLICY} is made invalid"));
         }
         Ok(done)
     }

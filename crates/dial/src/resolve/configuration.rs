@@ -81,7 +81,7 @@ impl Source {
 }
 
 impl Configuration {
-    /// Reads it. A file that is not there or makes no sense is logged and done without.
+    /// Reads it. A file that is missing or invalid is logged and not used.
     pub(super) fn read(source: &Source) -> Self {
         let (hosts, config, options) = match source {
             Source::Servers(servers) => {

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// An authority that nobody trusts until told to.
+/// An authority that is not trusted until it is configured.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -21,7 +21,7 @@ pub enum Quality {
     OtherName,
     /// Valid until some years ago.
     Expired,
-    /// For `localhost`, but signed by nobody.
+    /// For `localhost`, self-signed.
     SelfSigned,
 }
 

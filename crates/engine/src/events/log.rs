@@ -34,7 +34,7 @@ impl Sink for Log {
             }
             Event::PolicyLost(task, error) => {
                 let (policy, version) = (task.policy.id.as_str(), task.policy.version);
-                tracing::error!(task = %task.id, policy, version, %error, "a task's policy makes no sense: it ends");
+                tracing::error!(task = %task.id, policy, version, %error, "a task's policy is invalid; the task ends");
             }
             Event::BodyUnavailable(task, times, error) => {
                 tracing::debug!(task = %task.id, dependency = %task.lane.dependency, "the stored body could not be read");

@@ -171,7 +171,7 @@ impl FailingStore {
     fn pass(&self, method: &'static str) -> Result<(), Error> {
         assert!(!count_down(&self.panics, method), "{method} was told to panic");
         if count_down(&self.damages, method) {
-            return Err(Error::Corrupt(format!("what {method} found makes no sense")));
+            return Err(Error::Corrupt(format!("{method} read an invalid value")));
         }
         match count_down(&self.failures, method) {
             true => Err(Error::Unavailable(format!("{method} was told to fail"))),

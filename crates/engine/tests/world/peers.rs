@@ -51,7 +51,7 @@ impl SharedStore for Peers {
 
     async fn may_have_missed(&self, _: Timestamp) -> Result<bool, Error> {
         if self.fails.load(Ordering::Relaxed) {
-            return Err(Error::Unavailable("nobody can be asked".into()));
+            return Err(Error::Unavailable("the other nodes cannot be read".into()));
         }
         Ok(self.missed.swap(false, Ordering::Relaxed))
     }

@@ -65,7 +65,7 @@ const RECORD: &str = "[[bug]]\nname = 'a'\nabout = ''\nbreaks = [1]\n\
                       [[bug.edit]]\nfile = 'f.rs'\nfind = 'x'\nreplace = 'y'\n";
 
 #[test]
-fn records_that_make_no_sense_are_refused_with_what_is_wrong() {
+fn invalid_records_are_refused_with_what_is_wrong() {
     let refused = |content: &str| read(&[("bugs.toml", content)]).expect_err("refused").to_string();
     assert_eq!(read(&[("bugs.toml", RECORD)]).expect("a record").len(), 1);
     assert_eq!(refused(&RECORD.repeat(2)), "two bugs are named a");

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_together_name_each_other() {
+    fn values_that_contradict_each_other_are_both_named() {
         let loaded =
             load(&flags(&["--lane-concurrency", "50"]), &environment(&[("REDRIVE_ENGINE_MAX_IN_FLIGHT", "10")]));
         let problems: Vec<_> = loaded.problems.iter().map(ToString::to_string).collect();

@@ -72,104 +72,98 @@ fn a_flag_wins_over_a_variable_a_variable_over_the_file_and_the_file_over_the_de
     let by_variable = config(directory.path(), &["--json"], &[("REDRIVE_CONFIG", "my.toml")]).with(0).json();
     assert_eq!(setting(&by_variable, "listen").0, "127.0.0.1:1");
     let by_accident = config(directory.path(), &["--json"], &[]).with(0).json();
-    assert_eq!(setting(&by_accident, "store").0, "sqlite", "no file is read that nobody named");
+    assert_eq!(setting(&by_accident, "store").0, "sqlite", "no file is read that was not named");
 }
 
 #[test]
-fn what_makes_no_sense_does_not_start_and_says_why() {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("a-file"), "x").unwrap();
-    for (file, variable, flags, expected) in [
-        ("listn = 1", ("", ""), &[][..], "c.toml:1: listn = 1: there is no such setting; did you mean listen?"),
-        ("\nlisten = 8620", ("", ""), &[], "c.toml:2: listen = 8620: must be a string, not a number"),
-        ("listen = ", ("", ""), &[], "c.toml:1: is not TOML: "),
+fn an_invalid_configuration_file_does_not_start_and_is_explained() {
+    for (file, variable, expected) in [
+        ("listn = 1", ("", ""), "c.toml:1: listn = 1: there is no such setting; did you mean listen?"),
+        ("\nlisten = 8620", ("", ""), "c.toml:2: listen = 8620: must be a string, not a number"),
+        ("listen = ", ("", ""), "c.toml:1: is not TOML: "),
         (
             "[engine]\nlane_concurrency = 0",
             ("", ""),
-            &[],
             "c.toml:2: engine.lane_concurrency = 0: must be a whole number from 1 to 100000",
         ),
         (
-            "",
+            "[limits]\nmax_body_bytes = 10000000",
+            ("REDRIVE_API_MAX_MEMORY_BYTES", "67108864"),
+            "limits.max_body_bytes = 10000000: must be at most 8388608, an eighth of api.max_memory_bytes",
+        ),
+        ("[api]\nmax_connections = 0", ("", ""), "api.max_connections = 0: must be a whole number from 1 to "),
+        ("[api]\nwrite_timeout = \"0s\"", ("", ""), "api.write_timeout = \"0s\": must be from 1s to 1h"),
+        ("[engine]\nlane_concurrency = \"5\"", ("", ""), "without quotes"),
+        ("[engine]\nlease_margin = 5000", ("", ""), "must be a duration with its unit, in quotes: \"5000ms\""),
+        ("[engine]\nlease_margin = \"500ms\"", ("", ""), "engine.lease_margin = \"500ms\": must be from 1s to 1h"),
+        ("[engine]\nmax_in_flight = 5", ("", ""), "engine.max_in_flight = 5: must be at least lane_concurrency (128)"),
+        (
+            "[transport]\ndns_server = [\"10.0.0.53\", \"dns.test\"]",
             ("", ""),
-            &["--max-body-memory", "16777215"],
+            "c.toml:2: transport.dns_server = [\"10.0.0.53\", \"dns.test\"]: must be IP addresses, each with or without a port",
+        ),
+    ] {
+        assert_refused(file, variable, &[], expected);
+    }
+}
+
+#[test]
+fn invalid_variables_and_flags_do_not_start_and_are_explained() {
+    for (variable, flags, expected) in [
+        (
+            ("", ""),
+            &["--max-body-memory", "16777215"][..],
             "--max-body-memory: engine.max_body_bytes = \"16777215\": must be a whole number from 16777216 to ",
         ),
         (
-            "",
             ("", ""),
             &["--max-api-memory", "67108863"],
             "--max-api-memory: api.max_memory_bytes = \"67108863\": must be a whole number from 67108864 to ",
         ),
         (
-            "[limits]\nmax_body_bytes = 10000000",
-            ("REDRIVE_API_MAX_MEMORY_BYTES", "67108864"),
-            &[],
-            "limits.max_body_bytes = 10000000: must be at most 8388608, an eighth of api.max_memory_bytes",
-        ),
-        ("[api]\nmax_connections = 0", ("", ""), &[], "api.max_connections = 0: must be a whole number from 1 to "),
-        ("[api]\nwrite_timeout = \"0s\"", ("", ""), &[], "api.write_timeout = \"0s\": must be from 1s to 1h"),
-        ("[engine]\nlane_concurrency = \"5\"", ("", ""), &[], "without quotes"),
-        ("[engine]\nlease_margin = 5000", ("", ""), &[], "must be a duration with its unit, in quotes: \"5000ms\""),
-        ("[engine]\nlease_margin = \"500ms\"", ("", ""), &[], "engine.lease_margin = \"500ms\": must be from 1s to 1h"),
-        (
-            "[engine]\nmax_in_flight = 5",
-            ("", ""),
-            &[],
-            "engine.max_in_flight = 5: must be at least lane_concurrency (128)",
-        ),
-        (
-            "[transport]\ndns_server = [\"10.0.0.53\", \"dns.test\"]",
-            ("", ""),
-            &[],
-            "c.toml:2: transport.dns_server = [\"10.0.0.53\", \"dns.test\"]: must be IP addresses, each with or without a port",
-        ),
-        (
-            "",
             ("REDRIVE_TRANSPORT_DNS_SERVER", "10.0.0.53:x"),
             &[],
             "transport.dns_server = \"10.0.0.53:x\": must be IP addresses",
         ),
         (
-            "",
             ("", ""),
             &["--dns-server", "10.0.0.53", "--dns-server", "::1:0:x"],
             "--dns-server: transport.dns_server = [\"10.0.0.53\", \"::1:0:x\"]: must be IP addresses",
         ),
+        (("REDRIVE_STORE", "mongodb"), &[], "REDRIVE_STORE: store = \"mongodb\": must be sqlite, memory or postgres:"),
+        (("REDRIVE_LOG_LEVEL", "loud"), &[], "REDRIVE_LOG_LEVEL: log.level = \"loud\": must be error, warn"),
         (
-            "",
-            ("REDRIVE_STORE", "mongodb"),
-            &[],
-            "REDRIVE_STORE: store = \"mongodb\": must be sqlite, memory or postgres:",
-        ),
-        ("", ("REDRIVE_LOG_LEVEL", "loud"), &[], "REDRIVE_LOG_LEVEL: log.level = \"loud\": must be error, warn"),
-        (
-            "",
             ("REDRIVE_CONFIG", "missing.toml"),
             &[],
             "missing.toml: the file that REDRIVE_CONFIG names cannot be read: No such file",
         ),
-        ("", ("", ""), &["--listen", "localhost"], "--listen: listen = \"localhost\": must be HOST:PORT"),
-        ("", ("", ""), &["--worker-threads", "0"], "must be a whole number from 1 to 1024, or auto"),
-        ("", ("", ""), &["--data-dir", "a-file"], "--data-dir: data_dir = \"a-file\": must be a directory"),
-        ("", ("", ""), &["--extra-ca", "a-file"], "could not use the certificates in a-file"),
+        (("", ""), &["--listen", "localhost"][..], "--listen: listen = \"localhost\": must be HOST:PORT"),
+        (("", ""), &["--worker-threads", "0"], "must be a whole number from 1 to 1024, or auto"),
+        (("", ""), &["--data-dir", "a-file"], "--data-dir: data_dir = \"a-file\": must be a directory"),
+        (("", ""), &["--extra-ca", "a-file"], "could not use the certificates in a-file"),
         (
-            "",
             ("", ""),
             &["--extra-ca", "no.pem"],
             "transport.extra_ca = [\"no.pem\"]: could not read the certificates in no.pem: No such file",
         ),
     ] {
-        fs::write(directory.path().join("c.toml"), file).unwrap();
-        let with_file: &[&str] = if file.is_empty() { &[] } else { &["--config", "c.toml"] };
-        for command in ["config", "serve"] {
-            let mut command = redrive(directory.path(), &[&[command], with_file, flags].concat());
-            if !variable.0.is_empty() {
-                command.env(variable.0, variable.1);
-            }
-            let ended = Program::start(command).end().with(78).says(&[expected]);
-            assert!(!ended.stderr.contains("panicked") && !ended.stderr.contains("RUST_BACKTRACE"), "{ended:?}");
+        assert_refused("", variable, flags, expected);
+    }
+}
+
+/// Neither `config` nor `serve` accepts this file, variable and flags; an empty text is none.
+fn assert_refused(file: &str, (variable, value): (&str, &str), flags: &[&str], expected: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a-file"), "x").unwrap();
+    fs::write(directory.path().join("c.toml"), file).unwrap();
+    let with_file: &[&str] = if file.is_empty() { &[] } else { &["--config", "c.toml"] };
+    for command in ["config", "serve"] {
+        let mut command = redrive(directory.path(), &[&[command], with_file, flags].concat());
+        if !variable.is_empty() {
+            command.env(variable, value);
         }
+        let ended = Program::start(command).end().with(78).says(&[expected]);
+        assert!(!ended.stderr.contains("panicked") && !ended.stderr.contains("RUST_BACKTRACE"), "{ended:?}");
     }
 }
 

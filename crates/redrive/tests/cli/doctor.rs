@@ -1,4 +1,4 @@
-//! `redrive doctor`, and a service whose database somebody has changed by hand.
+//! `redrive doctor`, and a service whose database was changed by hand.
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::world::{Service, Target};
 
 #[test]
-fn one_row_that_makes_no_sense_is_shown_and_everything_else_goes_on() {
+fn one_invalid_row_is_shown_and_everything_else_goes_on() {
     let (directory, target) = (tempfile::tempdir().unwrap(), Target::answering(&[200]));
     let service = Service::start_in(directory.path(), &[]);
     service.run(&["doctor"]).with(0).says(&["ready"]);

@@ -104,9 +104,9 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
         "the policy conforms to the retry standard",
     ];
     service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["the server has no policy"]);
-    let nobody = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
-    service.run(&nobody).with(0).says(&timetable).says(&["the server was not asked"]);
-    service.run(&["policies", "show", "nobodys", "--server", "http://127.0.0.1:1"]).with(6);
+    let without_server = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
+    service.run(&without_server).with(0).says(&timetable).says(&["the server was not asked"]);
+    service.run(&["policies", "show", "unknown", "--server", "http://127.0.0.1:1"]).with(6);
 
     // A policy of the server's own comes first.
     service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);

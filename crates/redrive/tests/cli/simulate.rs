@@ -31,7 +31,7 @@ fn without_any_words_it_shows_what_jitter_and_guards_are_worth() {
     ]);
     let too_wide: Vec<_> = shown.stdout.lines().filter(|line| line.chars().count() > 110).collect();
     assert!(too_wide.is_empty() && !shown.stdout.contains('\x1b'), "{too_wide:?}");
-    assert_eq!(shown.stderr, "", "no bar where nobody watches");
+    assert_eq!(shown.stderr, "", "no progress bar without a terminal");
 }
 
 #[test]

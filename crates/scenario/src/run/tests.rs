@@ -351,7 +351,7 @@ fn naive_retries_keep_a_dependency_down_and_guards_let_it_recover() {
 }
 
 #[test]
-fn a_call_that_somebody_waits_for_gets_its_error_at_once_when_the_budget_is_spent() {
+fn an_interactive_call_gets_its_error_at_once_when_the_budget_is_spent() {
     let world = World { clients: 2_000, over: 20 * SECOND, ..World::default() };
     let budget = Guards { budget: Some(budget::Settings::default()), ..Guards::default() };
     let contenders =

@@ -1,5 +1,5 @@
--- ARGV[1] has filled the partition of the book KEYS[1]: it is complete if the note from the beginning is still there,
--- that is, if nothing was lost meanwhile and nobody else has begun again. Answers whether it is.
+-- ARGV[1] has filled the partition of the book KEYS[1]. The partition is complete if the note of `begin` is still there:
+-- then nothing was lost meanwhile, and no other process has begun to fill it. Returns whether it is complete.
 local here = run()
 if redis.call('HGET', KEYS[1], 'building') ~= ARGV[1] .. ':' .. here then
   return 0

@@ -1,5 +1,5 @@
--- Holds lanes back. KEYS[1] is the sorted set of them; ARGV are how many milliseconds a hold that is over is kept, and
--- then pairs of until when and lane. The latest time that anybody said stands. Answers what stands for each.
+-- Holds lanes back. KEYS[1] is the sorted set of them; ARGV are how many milliseconds an expired hold is kept, and
+-- then pairs of expiry and lane. The latest expiry of a lane wins. Returns it for each lane.
 local held, kept = KEYS[1], tonumber(ARGV[1])
 local answers = {}
 for at = 2, #ARGV, 2 do

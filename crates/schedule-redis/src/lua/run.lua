@@ -1,5 +1,5 @@
--- The server process that runs this. One that was started again, or a replica that was promoted, has another id even
--- if it has the data: it may be that of a while ago. Where INFO is forbidden, all processes look the same.
+-- The id of the server process that runs this. A restarted server and a promoted replica have another id even if they
+-- have the data, because that data may be out of date. Where INFO is forbidden, all processes have the same id.
 local function run()
   local info = redis.pcall('INFO', 'server')
   return type(info) == 'string' and string.match(info, 'run_id:(%x+)') or 'unknown'

@@ -1,5 +1,5 @@
--- Takes up to ARGV[3] tasks that are due by ARGV[2], earliest first. Answers false if the partition is not complete,
--- and else when the next one is due (false if there is none), and the tasks, each followed by its due time.
+-- Takes up to ARGV[3] tasks that are due by ARGV[2], earliest first. Returns false if the partition is not complete;
+-- otherwise when the next task is due (false if there is none), then the tasks, each followed by its due time.
 if not is_complete(book) then
   return false
 end

@@ -1,5 +1,5 @@
 -- Counts for a lane. KEYS[1] is its tally: second -> 'first retries failures'. ARGV: the second from which to add up,
--- how many seconds are kept, and then for each count its second and its three numbers. Answers the three sums.
+-- how many seconds are kept, and then for each count its second and its three numbers. Returns the three sums.
 local tally, since, kept = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local function split(counted)

@@ -1,4 +1,4 @@
--- Gives the lock KEYS[1] back, if it is ARGV[1] who has it.
+-- Releases the lock KEYS[1], if its owner is ARGV[1].
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_idlest_goes_first_then_the_slowest_and_nobody_who_is_worked_on() {
+    async fn the_idlest_is_closed_first_then_the_slowest_and_none_that_is_being_served() {
         let (mut connections, [first, second, third]) = three().await;
         let slow = Exchange::begin(first.clone());
         slow.answered();

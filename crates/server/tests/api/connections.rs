@@ -20,7 +20,7 @@ async fn say(world: &World, said: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn thousands_of_idle_connections_lock_nobody_out() {
+async fn thousands_of_idle_connections_do_not_lock_out_new_ones() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let world = World::start().await;
@@ -39,7 +39,7 @@ async fn thousands_of_idle_connections_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn slow_connections_lock_nobody_out() {
+async fn slow_connections_do_not_lock_out_new_ones() {
     for said in [
         "",
         "GET /livez HTTP/1.1\r\nhost",
@@ -78,7 +78,7 @@ async fn health_checks_are_answered_while_every_place_is_worked_on() {
     tokio::pin!(waiting);
     tokio::select! {
         answer = &mut waiting => panic!("{answer:?}"),
-        () = world.clock.somebody_sleeps(Duration::from_secs(30)) => {}
+        () = world.clock.until_a_sleep_of(Duration::from_secs(30)) => {}
     }
     for path in ["/livez", "/readyz"] {
         assert_eq!(world.get(path).await.status, 200);

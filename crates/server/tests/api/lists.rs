@@ -100,7 +100,7 @@ async fn a_list_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn parameters_that_make_no_sense_are_named() {
+async fn invalid_parameters_are_named() {
     let world = World::start().await;
     for (query, field) in [
         ("status=DONE", "status"),

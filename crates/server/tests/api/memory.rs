@@ -58,7 +58,7 @@ async fn small_requests_are_served(world: &World) {
 }
 
 #[tokio::test]
-async fn pages_that_nobody_reads_stay_within_the_budget() {
+async fn pages_that_are_not_read_stay_within_the_budget() {
     let world = with_large_tasks(Duration::from_secs(3_600)).await;
     let mut callers = Vec::new();
     let mut refused = 0;
@@ -134,7 +134,7 @@ async fn a_page_has_its_room_before_it_is_read() {
         callers.push(stream);
         world.until_memory(|memory| memory.held() >= held * (length - 1)).await;
     }
-    // Nobody knows yet that there is nothing to show.
+    // It is not known yet that there is nothing to show.
     world.get("/retry-tasks?limit=500").await.problem(503, "unavailable");
     assert_eq!(world.get("/retry-tasks?limit=1").await.status, 200, "what can only be small has room");
     drop(callers);

@@ -60,12 +60,9 @@ async fn what_cannot_be_understood_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_422_and_named() {
+async fn an_invalid_target_method_or_header_is_422_and_named() {
     let value = "invalid-value";
     let long_url = format!(r#"{{"targetUrl":"https://example.com/{}"}}"#, "x".repeat(8 * 1024));
-    let long_key = format!(r#"{{"targetUrl":"https://example.com/","idempotencyKey":"{}"}}"#, "k".repeat(65));
-    let many_labels: Vec<String> = (0..21).map(|at| format!(r#""l{at}":"v""#)).collect();
-    let many_labels = format!(r#"{{"targetUrl":"https://example.com/","labels":{{{}}}}}"#, many_labels.join(","));
     let many_headers =
         format!(r#"{{"targetUrl":"https://example.com/","headers":{{"a":[{}"x"]}}}}"#, r#""x","#.repeat(100));
     let big_headers =
@@ -107,6 +104,17 @@ async fn what_cannot_be_is_422_and_named() {
         ),
         (&many_headers, 422, value, Some("headers")),
         (&big_headers, 422, value, Some("headers")),
+    ];
+    refused(&World::start().await, "/retry-tasks", cases).await;
+}
+
+#[tokio::test]
+async fn an_invalid_body_policy_key_time_or_label_is_422_and_named() {
+    let value = "invalid-value";
+    let long_key = format!(r#"{{"targetUrl":"https://example.com/","idempotencyKey":"{}"}}"#, "k".repeat(65));
+    let many_labels: Vec<String> = (0..21).map(|at| format!(r#""l{at}":"v""#)).collect();
+    let many_labels = format!(r#"{{"targetUrl":"https://example.com/","labels":{{{}}}}}"#, many_labels.join(","));
+    let cases: &[Case<'_>] = &[
         (r#"{"targetUrl":"https://example.com/","body":"a","bodyBase64":"YQ=="}"#, 422, value, Some("body")),
         (r#"{"targetUrl":"https://example.com/","bodyBase64":"?"}"#, 422, value, Some("bodyBase64")),
         (r#"{"targetUrl":"https://example.com/","policyId":"no such"}"#, 422, value, Some("policyId")),

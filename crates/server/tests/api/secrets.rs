@@ -1,4 +1,4 @@
-//! What of a task is kept and sent, and shown to nobody.
+//! The parts of a task that are stored and sent, but never shown.
 
 use redrive_core::Answer;
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ async fn whoever_waits_is_answered_with_the_task_as_it_is() {
     tokio::pin!(waiting);
     tokio::select! {
         answer = &mut waiting => panic!("{answer:?}"),
-        () = world.clock.somebody_sleeps(Duration::from_secs(30)) => {}
+        () = world.clock.until_a_sleep_of(Duration::from_secs(30)) => {}
     }
     world.begin_shutdown();
     let answer = waiting.await;
@@ -42,7 +42,7 @@ async fn a_request_that_does_not_finish_in_time_is_ended() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_do_not_start() {
+async fn invalid_settings_do_not_start() {
     let options = rest::Options { max_connections: 0, ..rest::Options::default() };
     let world = World::with(Limits::default(), options).await;
     assert!(matches!(world.stopped().await, Err(rest::Error::Option(_))));

@@ -174,7 +174,7 @@ async fn a_batch_refuses_the_item_and_names_where() {
 }
 
 #[tokio::test]
-async fn nobody_approves_their_own_task() {
+async fn a_submission_cannot_approve_its_own_policy() {
     let world = World::with_standard(Standard::Enforce).await;
     let own = r#"{"maxAttempts":100,"approval":{"by":"me","until":"9999-12-31","maxAttempts":100}}"#;
     let refused = world.post(TASKS, &task(own)).await;

@@ -57,7 +57,7 @@ async fn a_stored_body_can_be_read_back() {
         assert_eq!((head.status, head.body.len()), (200, 0));
         assert_eq!(head.header("content-length"), Some(bytes.len().to_string().as_str()));
     }
-    for nothing in [BodyHash::of(b"nobody brought this").to_string(), "x".into()] {
+    for nothing in [BodyHash::of(b"never uploaded").to_string(), "x".into()] {
         world.get(&format!("/blobs/{nothing}")).await.problem(404, "body-not-found");
     }
 }
@@ -81,7 +81,7 @@ async fn an_upload_without_a_body_is_refused() {
 #[tokio::test]
 async fn a_reference_to_nothing_is_422_and_says_so() {
     let world = World::start().await;
-    let unknown = BodyHash::of(b"nobody brought this").to_string();
+    let unknown = BodyHash::of(b"never uploaded").to_string();
     let problem = world.post("/retry-tasks", &submission("k", &unknown)).await.problem(422, "unknown-body");
     assert_eq!(problem["field"], "bodyRef");
     assert!(problem["detail"].as_str().unwrap().contains(&unknown));
@@ -234,7 +234,7 @@ async fn a_body_that_no_task_refers_to_is_deleted_after_its_grace() {
     world.submit(&submission("k", &used)).await;
     let clean_every = redrive_engine::Options::default().clean_every;
     for _ in 0..2 {
-        world.clock.somebody_sleeps(clean_every).await;
+        world.clock.until_a_sleep_of(clean_every).await;
         world.clock.advance(Duration::from_secs(13 * 3_600));
     }
     let path = format!("/blobs/{unused}");

@@ -104,6 +104,6 @@ async fn an_attempt_that_is_held_until_it_is_due_can_be_cancelled() {
 async fn held(world: &World) -> String {
     let id = world.submit(r#"{"targetUrl":"https://example.com/","delayMs":1000}"#).await;
     world.clock.advance(Duration::from_millis(999));
-    world.clock.somebody_sleeps(Duration::from_millis(1)).await;
+    world.clock.until_a_sleep_of(Duration::from_millis(1)).await;
     id
 }

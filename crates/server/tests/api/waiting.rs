@@ -31,7 +31,7 @@ async fn a_wait_that_is_over_is_answered_with_the_task_as_it_is() {
     let _held = world.target.hold();
     let waiting = world.ask(submit("wait=7"));
     let time_passes = async {
-        world.clock.somebody_sleeps(Duration::from_secs(7)).await;
+        world.clock.until_a_sleep_of(Duration::from_secs(7)).await;
         world.clock.advance(Duration::from_secs(7));
     };
     let (answer, ()) = tokio::join!(waiting, time_passes);
@@ -62,7 +62,7 @@ async fn looking_at_a_task_can_wait_too() {
     let look = || Ask::get(&format!("/retry-tasks/{id}")).header("prefer", "wait=20");
 
     let time_passes = async {
-        world.clock.somebody_sleeps(Duration::from_secs(20)).await;
+        world.clock.until_a_sleep_of(Duration::from_secs(20)).await;
         world.clock.advance(Duration::from_secs(20));
     };
     let (answer, ()) = tokio::join!(world.ask(look()), time_passes);
@@ -70,7 +70,7 @@ async fn looking_at_a_task_can_wait_too() {
     assert_eq!(answer.header("preference-applied"), Some("wait=20"));
 
     let it_ends = async {
-        world.clock.somebody_sleeps(Duration::from_secs(20)).await;
+        world.clock.until_a_sleep_of(Duration::from_secs(20)).await;
         release.send(()).unwrap();
     };
     let (answer, ()) = tokio::join!(world.ask(look()), it_ends);

@@ -29,7 +29,7 @@ SELECT 'stored body that is not noted', task FROM requests
     WHERE typeof(body) = 'text' AND NOT EXISTS (SELECT 1 FROM body_uses WHERE body_uses.task = requests.task);
 SELECT 'answer without its task', task FROM answers WHERE task NOT IN (SELECT id FROM tasks);
 SELECT 'attempt without its task', task FROM attempts WHERE task NOT IN (SELECT id FROM tasks);
-SELECT 'task of nobody', id FROM tasks WHERE tenant NOT IN (SELECT id FROM tenants);
+SELECT 'task without a tenant', id FROM tasks WHERE tenant NOT IN (SELECT id FROM tenants);
 SELECT 'task without its lane', id FROM tasks WHERE lane NOT IN (SELECT id FROM lanes);
 SELECT 'task without its policy', id FROM tasks WHERE policy NOT IN (SELECT id FROM policy_versions);
 

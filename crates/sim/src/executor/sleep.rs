@@ -8,7 +8,7 @@ use super::{Executor, MOST_STEPS};
 use crate::moment::Moment;
 
 /// Waits until its moment; dropping it cancels the timer.
-#[must_use = "a wait that nobody awaits does not wait"]
+#[must_use = "a wait that is not awaited does not wait"]
 pub struct Sleep {
     executor: Executor,
     at: Moment,

@@ -19,7 +19,7 @@ impl Model {
         let (id, attempt, at) = (outbound.task, outbound.attempt, self.now);
         let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, inline(&outbound.request.body)) else {
             let body = String::from_utf8_lossy(inline(&outbound.request.body)).into_owned();
-            return self.broken(3, Some(id), format!("a body that nobody submitted was sent: {body:?}"));
+            return self.broken(3, Some(id), format!("a body that was not submitted was sent: {body:?}"));
         };
         self.meet(id, &name, is_other, outbound.idempotency_key.as_str());
         let Some(item) = self.wanted.get(&name).map(|wanted| wanted.item.clone()) else { return };

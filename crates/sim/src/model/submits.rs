@@ -114,7 +114,7 @@ impl Model {
                 format!("{name} was submitted {was_asked} times and is {tasks} tasks")
             });
         }
-        self.must(was_asked > 0, 1, id, || format!("{name} is a task, and nobody asked for it"));
+        self.must(was_asked > 0, 1, id, || format!("{name} is a task that was not submitted"));
         let facts = Facts { name: name.to_owned(), is_other, key: key.to_owned(), ..Facts::default() };
         self.tasks.insert(id, facts);
         self.by_name.entry(name.to_owned()).or_default().push(id);

@@ -14,7 +14,7 @@ impl Model {
         let (task, id) = (&detail.task, detail.task.id);
         self.must(task.lane.tenant == *tenant, 12, id, || format!("{tenant} was shown a task of {}", task.lane.tenant));
         let Some((name, is_other)) = self.recognise(&task.lane.tenant, inline(&detail.request.body)) else {
-            return self.broken(3, Some(id), "a task is shown whose body nobody submitted".to_owned());
+            return self.broken(3, Some(id), "a task is shown with a body that was not submitted".to_owned());
         };
         self.meet(id, &name, is_other, task.idempotency_key.as_str());
         self.shows_state(task, asked);

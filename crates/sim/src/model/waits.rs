@@ -102,7 +102,7 @@ impl Model {
         let name = self.item(task.id).unwrap_or("a task").to_owned();
         let (now, slack, deadline) = (self.now, self.rules.slack, Moment::of_wall(task.deadline_at));
         self.must(now.after(slack) >= deadline, 6, task.id, || format!("{name} ended before its deadline, {deadline}"));
-        self.nobody_waits_past_the_deadline();
+        self.no_task_waits_past_its_deadline();
         self.ended_unsent(task);
     }
 
@@ -188,7 +188,7 @@ impl Model {
             return;
         }
         self.looked = self.now;
-        self.nobody_waits_past_the_deadline();
+        self.no_task_waits_past_its_deadline();
         if self.rules.fairness.is_some() {
             self.quick_lanes = self.queues.values().filter(|queue| queue.is_quick()).count();
             let unserved = |queue: &Queue| queue.unserved_since(self.now).is_some();
@@ -198,7 +198,7 @@ impl Model {
         }
     }
 
-    fn nobody_waits_past_the_deadline(&mut self) {
+    fn no_task_waits_past_its_deadline(&mut self) {
         if !self.rules.is_undisturbed {
             return;
         }

@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn each_deviation_is_found_where_it_is() {
-        for (json, check, at) in [
+    fn each_deviation_of_waits_and_attempts_is_found_where_it_is() {
+        each_is_found(&[
             (r#"{ "backoff": "fixed" }"#, "fixed-interval", "backoff"),
             (r#"{ "backoff": "fixed", "maxAttempts": 2 }"#, "fixed-interval", "backoff"),
             (r#"{ "multiplier": 1 }"#, "fixed-interval", "multiplier"),
@@ -244,6 +244,12 @@ mod tests {
             ),
             (r#"{ "context": "webhook", "maxAttempts": 3 }"#, "retries-out-of-range", "maxAttempts"),
             (r#"{ "context": "sync", "maxAttempts": 7, "initialDelayMs": 99 }"#, "retries-out-of-range", "maxAttempts"),
+        ]);
+    }
+
+    #[test]
+    fn each_deviation_of_durations_and_status_codes_is_found_where_it_is() {
+        each_is_found(&[
             (r#"{ "totalBudgetMs": 86400001 }"#, "duration-over-cap", "totalBudgetMs"),
             (r#"{ "context": "sync", "totalBudgetMs": 30001 }"#, "duration-over-cap", "totalBudgetMs"),
             (
@@ -271,8 +277,13 @@ mod tests {
                 "unlisted-status",
                 "retryableStatusCodes[=501]",
             ),
-        ] {
-            assert_eq!(found(json), [(check, at.to_owned())], "{json}");
+        ]);
+    }
+
+    /// Each policy breaks this check at this field, and no other.
+    fn each_is_found(cases: &[(&str, &str, &str)]) {
+        for (json, check, at) in cases {
+            assert_eq!(found(json), [(*check, (*at).to_owned())], "{json}");
         }
     }
 

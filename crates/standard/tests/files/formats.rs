@@ -52,7 +52,7 @@ fn programs_read_one_document() {
 }
 
 #[test]
-fn github_reads_a_command_for_each_finding_that_nobody_approved() {
+fn github_reads_a_command_for_each_finding_without_an_approval() {
     let text = report::github(&verdict());
     is_as_blessed(&formats().join("github.txt"), &text);
     assert_eq!(text.lines().count(), 9, "{text}");
@@ -60,7 +60,7 @@ fn github_reads_a_command_for_each_finding_that_nobody_approved() {
 }
 
 #[test]
-fn names_stay_as_they_are_and_obey_nobody() {
+fn names_are_printed_without_control_characters() {
     let text =
         r#"services: [{name: ünï, context: sync, dependencies: [{name: "a\u202Eb\e[2J\u2028", policy: "\e]0;x"}]}]"#;
     let verdict = judge(vec![Source::try_new("a.yaml", text.into())], TODAY.parse().unwrap());

@@ -1,4 +1,4 @@
-//! What was printed when somebody last looked, and said that it is right.
+//! The output that was last reviewed and accepted.
 
 use std::fs;
 use std::path::Path;

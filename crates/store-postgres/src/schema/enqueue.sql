@@ -3,7 +3,7 @@
 --
 -- The same rules as the API's, as far as SQL can check them, and the same fingerprint: a key that was used here and is
 -- used again over the API (or the other way round) is recognised, with the same request and with another one.
--- SQLSTATE 22023: an argument makes no sense. RD001: the key belongs to another request. RD002: there is no such policy.
+-- SQLSTATE 22023: an argument is invalid. RD001: the key belongs to another request. RD002: there is no such policy.
 
 CREATE SEQUENCE redrive.enqueue_order MINVALUE 0 MAXVALUE 32767 CYCLE;
 
@@ -187,8 +187,8 @@ BEGIN
 END
 $$;
 
--- With the rights of the schema's owner: whoever may USE the schema may enqueue, and needs no right to the tables. Without
--- scans of whole tables, whatever the caller's session thinks of how full they are.
+-- With the rights of the schema's owner: a role with USAGE on the schema may enqueue, and needs no right to the tables. Without
+-- scans of whole tables, whatever statistics the caller's session has.
 CREATE FUNCTION redrive.enqueue_bytes(
     given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
     given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb

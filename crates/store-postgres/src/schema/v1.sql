@@ -39,7 +39,7 @@ ALTER TABLE redrive.tasks SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum
 -- Most bodies are JSON or compressed already; trying to compress each one costs more than it saves.
 ALTER TABLE redrive.tasks ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- `lease_until` is nothing while the task waits. `token` is that of the last claim.
+-- `lease_until` is NULL while the task waits. `token` is that of the last claim.
 CREATE TABLE redrive.live (
     tenant             text COLLATE "C" NOT NULL,
     id                 uuid NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE redrive.live (
 );
 CREATE INDEX live_due ON redrive.live (tenant, dependency, due_at, id) WHERE lease_until IS NULL;
 CREATE INDEX live_leased ON redrive.live (lease_until, id) WHERE lease_until IS NOT NULL;
--- It churns: every row dies soon. Vacuumed early, often, and without resting.
+-- Every row is deleted or updated soon. Vacuumed early, often, and without a cost delay.
 ALTER TABLE redrive.live SET (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_analyze_scale_factor = 0.2, autovacuum_analyze_threshold = 10000
@@ -131,7 +131,7 @@ CREATE TABLE redrive.dead_letters (
 CREATE INDEX dead_letters_unannounced ON redrive.dead_letters (ended_at, tenant, id) WHERE NOT announced;
 
 -- How many tasks there are, by what they pin and where they stand: the sum of its rows. Every change adds rows, so that
--- nobody waits for anybody; now and then the rows are added up.
+-- no transaction waits for another; now and then the rows are added up.
 CREATE TABLE redrive.task_counts (
     tenant         text COLLATE "C" NOT NULL,
     policy         text COLLATE "C" NOT NULL,
@@ -150,7 +150,7 @@ CREATE TABLE redrive.policies (
 );
 
 -- A deleted version stays, marked, for as long as an ended task refers to it. The numbers that a new task takes from its
--- policy stand beside the spec, for `enqueue`; they are nothing if the spec makes no sense.
+-- policy stand beside the spec, for `enqueue`; they are NULL if the spec is invalid.
 CREATE TABLE redrive.policy_versions (
     tenant             text COLLATE "C" NOT NULL,
     policy             text COLLATE "C" NOT NULL,
@@ -165,7 +165,8 @@ CREATE TABLE redrive.policy_versions (
 );
 
 -- The objects that hold large bodies: those that are kept, one for each content, and those that are to be deleted. `body`
--- is the whole reference, as tasks have it. Whoever makes a task refer to one locks its row against being condemned.
+-- is the whole reference, as tasks have it. A transaction that makes a task refer to an object locks the
+-- object's row, so that it is not marked for deletion.
 CREATE TABLE redrive.blobs (
     tenant     text COLLATE "C" NOT NULL,
     body       text COLLATE "C" NOT NULL,
@@ -182,7 +183,7 @@ CREATE TABLE redrive.meta (
     value text NOT NULL
 );
 
--- Processes that have been heard of and have not left.
+-- Processes that have sent a heartbeat and have not stopped.
 CREATE TABLE redrive.nodes (
     node        text COLLATE "C" PRIMARY KEY,
     started_at  bigint NOT NULL,

@@ -6,14 +6,14 @@
 SET LOCAL lock_timeout = '2s';
 LOCK TABLE redrive.live, redrive.log IN ACCESS EXCLUSIVE MODE;
 
--- `class`: 0 first attempts, 1 retries; others may come. `max_attempts` is that of the task; where it is nothing (written
+-- `class`: 0 first attempts, 1 retries; others may come. `max_attempts` is that of the task; where it is NULL (written
 -- by `enqueue`, or by a process of the version before), it is looked up in `tasks`. Columns come last, and each has a
 -- default: processes of the version before insert rows without them.
 ALTER TABLE redrive.live
     ADD COLUMN class        smallint NOT NULL DEFAULT 0,
     ADD COLUMN dns_failures bigint NOT NULL DEFAULT 0,
     ADD COLUMN max_attempts bigint;
--- `dns_failures`: those of the run that ended; nothing means none. `number_in_run`: nothing means the same as `number`, in
+-- `dns_failures`: those of the run that ended; NULL means none. `number_in_run`: NULL means the same as `number`, in
 -- lines of the version before. A line with a `number` below zero is an end that no claim led to.
 ALTER TABLE redrive.log
     ADD COLUMN dns_failures  bigint,

@@ -1,4 +1,4 @@
--- Version 4: a node says how far its machine's clock is off and whether it claims, rows that a program cannot understand are
+-- Version 4: a node says how far its machine's clock is off and whether it claims, rows that a program cannot read are
 -- set aside, and `redrive.enqueue` checks headers as the API does and works before PREPARE TRANSACTION.
 --
 -- As in version 2, the lock is asked for again and again, so that heartbeats do not queue up behind a long transaction.
@@ -7,7 +7,7 @@ ALTER TABLE redrive.nodes
     ADD COLUMN clock_ahead_ms bigint NOT NULL DEFAULT 0,
     ADD COLUMN claims         boolean NOT NULL DEFAULT true;
 
--- Rows that a program could not understand, or that PostgreSQL refused to change. `kind` says what `name` is: the id of a
+-- Rows that a program could not read, or that PostgreSQL refused to change. `kind` says what `name` is: the id of a
 -- 'task', the number and the name of a 'policy version', the record of a 'blob'.
 --
 -- A task that has not ended is hidden: in `live` it has a lease without a beginning that never ends, so neither claims nor
@@ -64,8 +64,8 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS ended ON true;
 
--- Lanes with tasks that `redrive.enqueue` made without notifying. Every process asks every few seconds, and whoever is first takes the
--- notes away. Without a key: nobody waits for anybody.
+-- Lanes with tasks that `redrive.enqueue` made without notifying. Every process reads them every few seconds; the first
+-- one deletes them. Without a key, so that no transaction waits for another.
 CREATE TABLE redrive.untold (
     tenant     text COLLATE "C" NOT NULL,
     dependency text COLLATE "C" NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE redrive.untold (
 ALTER TABLE redrive.untold SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- As in version 3, with the API's limit on their size, and with the same rules for a content type that is implied: it may come
--- from whoever calls `enqueue_bytes`.
+-- from a caller of `enqueue_bytes`.
 CREATE OR REPLACE FUNCTION redrive.header_fields(given jsonb, implied_type text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     fields jsonb;
@@ -137,9 +137,9 @@ BEGIN
 END
 $$;
 
--- As in version 1, but it notifies only where that does no harm. With the rights of the schema's owner: whoever may USE the
--- schema may enqueue, and needs no right to the tables. Without scans of whole tables, whatever the caller's session thinks
--- of how full they are.
+-- As in version 1, but it notifies only where that does no harm. With the rights of the schema's owner: a role with USAGE on
+-- the schema may enqueue, and needs no right to the tables. Without scans of whole tables, whatever statistics the caller's
+-- session has.
 CREATE OR REPLACE FUNCTION redrive.enqueue_bytes(
     given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
     given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb

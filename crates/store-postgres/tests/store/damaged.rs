@@ -160,7 +160,7 @@ async fn known_tasks_are_claimed_around_one_that_fails() {
 }
 
 #[tokio::test]
-async fn an_overdue_task_that_makes_no_sense_does_not_end_and_the_others_do() {
+async fn an_invalid_overdue_task_does_not_end_and_the_others_do() {
     for damage in
         ["live SET error_kind = 'martian'", "live SET token = 9223372036854775807", "live SET deadline_at = -7"]
     {
@@ -212,7 +212,7 @@ async fn tasks_that_can_be_neither_ended_nor_set_aside_do_not_keep_the_others() 
 }
 
 #[tokio::test]
-async fn no_overdue_task_ends_that_makes_no_sense_however_many_there_are() {
+async fn no_invalid_overdue_task_ends_however_many_there_are() {
     let opened = open("one").await;
     let (store, client) = (&*opened.store, plain(opened.database.url()).await);
     keep(store, (1..=41).map(task)).await;
@@ -258,7 +258,7 @@ async fn the_view_for_people_shows_what_is_set_aside() {
 }
 
 #[tokio::test]
-async fn a_damaged_dead_letter_is_announced_by_nobody_until_it_is_mended() {
+async fn a_damaged_dead_letter_is_not_announced_until_it_is_repaired() {
     let opened = open("one").await;
     let (store, client) = (&*opened.store, plain(opened.database.url()).await);
     allow(store, acme()).await;
@@ -289,7 +289,7 @@ async fn a_key_of_a_damaged_task_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
+async fn an_invalid_policy_version_affects_only_its_own_tasks() {
     let (_opened, store, client) = world().await;
     let put = |n| {
         let spec = redrive_core::policy::Spec { max_attempts: Some(n), ..Default::default() };
@@ -328,7 +328,7 @@ async fn a_policy_version_that_makes_no_sense_harms_nobody_but_its_own_tasks() {
 }
 
 #[tokio::test]
-async fn blobs_that_make_no_sense_do_not_stop_the_pass_over_the_others() {
+async fn invalid_blobs_do_not_stop_the_pass_over_the_others() {
     let (_opened, store, client) = world().await;
     store.blobs().adopt(acme(), stored("whole", 1), at(0)).await.unwrap();
     for n in 0..5 {

@@ -93,7 +93,7 @@ async fn what_was_enqueued_without_notifying_is_heard_by_one_process() {
 }
 
 #[tokio::test]
-async fn a_note_that_makes_no_sense_makes_a_process_look_at_everything() {
+async fn an_invalid_record_makes_a_process_read_all_lanes() {
     let (opened, client) = silent_session().await;
     until_nothing_is_missed(&opened.store, at(0)).await;
     client.batch_execute("INSERT INTO redrive.untold VALUES ('default', 'bad dep', 7)").await.unwrap();
@@ -147,7 +147,7 @@ async fn who_leaves_or_falls_silent_or_claims_nothing_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_process_that_says_what_makes_no_sense_keeps_nobody_from_looking() {
+async fn an_invalid_heartbeat_does_not_stop_the_scan() {
     let opened = open("one").await;
     let other = neighbour(&opened, "two").await;
     other.shared().unwrap().heartbeat(beat(), at(0)).await.unwrap();

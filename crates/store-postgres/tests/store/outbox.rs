@@ -31,7 +31,7 @@ async fn the_task_exists_if_and_only_if_the_transaction_commits() {
         transaction.execute("INSERT INTO orders VALUES ($1)", &[&order]).await.unwrap();
         let enqueue = "SELECT redrive.enqueue(target_url => 'https://example.com/orders', body => '{\"a\": 1}'::jsonb)";
         transaction.query_one(enqueue, &[]).await.unwrap();
-        assert_eq!(pending(&opened).await, u64::from(order == 2), "nobody sees it before the commit");
+        assert_eq!(pending(&opened).await, u64::from(order == 2), "it is not visible before the commit");
         if commits { transaction.commit().await.unwrap() } else { transaction.rollback().await.unwrap() }
     }
     assert_eq!(pending(&opened).await, 1);
@@ -86,7 +86,7 @@ async fn the_same_key_and_request_is_the_same_task_and_another_request_is_refuse
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_in_words() {
+async fn invalid_arguments_are_refused_with_a_message() {
     let (opened, client) = world().await;
     for (arguments, told) in [
         ("target_url => 'ftp://x/'", "target_url must be an absolute http or https URL"),
@@ -219,7 +219,7 @@ async fn other_processes_are_told_when_it_commits() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_wants_to_tell_nobody_does_not() {
+async fn a_transaction_that_turns_notifications_off_sends_none() {
     let (opened, client) = world().await;
     until_listening(&opened, 1).await;
     let heard = tokio::spawn({

@@ -16,7 +16,7 @@ async fn patient() -> Opened {
 }
 
 /// Waits until a session waits for a lock in this database.
-async fn until_somebody_waits(opened: &Opened) {
+async fn until_a_session_waits(opened: &Opened) {
     let client: Client = plain(opened.database.url()).await;
     let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while client.query(waiting, &[]).await.unwrap().is_empty() {
@@ -44,7 +44,7 @@ async fn a_policy_that_is_changed_while_it_is_deleted_is_not_what_was_expected()
         tokio::spawn(
             async move { store.policies().delete(acme(), PolicyId::default_policy(), Expected::Version(1)).await },
         );
-    until_somebody_waits(&opened).await;
+    until_a_session_waits(&opened).await;
     changing.commit().await.unwrap();
     assert_eq!(deleting.await.unwrap().unwrap(), DeletePolicy::Conflict(2));
     assert_eq!(opened.store.policies().versions(acme(), id).await.unwrap().len(), 2);
@@ -59,7 +59,7 @@ async fn a_dead_letter_that_ended_again_while_it_was_to_be_cleaned_away_stays() 
     replaying.execute("SELECT FROM redrive.dead_letters FOR UPDATE", &[]).await.unwrap();
     let store = opened.store.clone();
     let cleaning = tokio::spawn(async move { store.upkeep().clean(at(50), CleanFrom::Start, 10).await });
-    until_somebody_waits(&opened).await;
+    until_a_session_waits(&opened).await;
     // The rows after a replay and a second end.
     replaying
         .batch_execute(
@@ -88,7 +88,7 @@ async fn a_task_that_is_being_replayed_is_cancelled_all_the_same() {
     holding.batch_execute("LOCK TABLE redrive.log IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let (store, id) = (opened.store.clone(), dead.id);
     let cancelling = tokio::spawn(async move { store.tasks().cancel_one(acme(), id, at(30)).await });
-    until_somebody_waits(&opened).await;
+    until_a_session_waits(&opened).await;
     // The rows after a replay, except the log.
     plain(opened.database.url())
         .await

@@ -91,7 +91,10 @@ fn claimed(n: u64) -> ClaimedTask {
 }
 
 fn calls() -> Vec<Call> {
-    let in_flight = IN_FLIGHT.cast_signed();
+    submits_and_claims().into_iter().chain(other_calls()).collect()
+}
+
+fn submits_and_claims() -> Vec<Call> {
     vec![
         call!("submit", 20, |store, round| {
             // Tasks of a tenant without policies are not stored, so the database stays empty until it is filled.
@@ -134,6 +137,12 @@ fn calls() -> Vec<Call> {
             let claimed = store.shared().unwrap().claim_known(request).await.unwrap();
             assert_eq!(claimed.len(), if round == Round::First { 16 } else { 0 });
         }),
+    ]
+}
+
+fn other_calls() -> Vec<Call> {
+    let in_flight = IN_FLIGHT.cast_signed();
+    vec![
         call!("settle", 16, |store, _| {
             let ends = (0..16).map(|n| (n, claimed(FIRST_IN_FLIGHT + n))).map(|(n, claimed)| match n % 3 {
                 0 => succeed(&claimed, at(9)),

@@ -134,7 +134,7 @@ async fn what_a_program_of_version_1_writes_beside_this_one_has_its_class() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_waits_for_a_transaction_that_is_open_and_holds_up_nobody_behind_it() {
+async fn a_migration_waits_for_an_open_transaction_and_delays_no_other_call() {
     let database = Postgres::shared().fresh_database();
     let mut client = plain(database.url()).await;
     client.batch_execute(VERSION_1).await.unwrap();
@@ -327,7 +327,7 @@ async fn a_task_that_only_a_newer_program_understands_holds_up_none_of_the_other
 }
 
 #[tokio::test]
-async fn a_schema_of_the_same_name_that_is_somebody_elses_is_left_alone() {
+async fn a_schema_of_the_same_name_from_another_program_is_left_unchanged() {
     let database = Postgres::shared().fresh_database();
     let client = plain(database.url()).await;
     client.batch_execute("CREATE SCHEMA redrive; CREATE TABLE redrive.orders (id int)").await.unwrap();
@@ -336,7 +336,7 @@ async fn a_schema_of_the_same_name_that_is_somebody_elses_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_key_whose_task_only_a_newer_program_understands_is_nobody_elses_trouble() {
+async fn a_key_whose_task_only_a_newer_program_can_read_affects_no_other_key() {
     let opened = open("old").await;
     let store = &*opened.store;
     keep(store, [task(1), task(2)]).await;

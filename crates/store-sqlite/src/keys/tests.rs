@@ -184,7 +184,7 @@ fn a_filter_is_made_of_the_table_and_of_what_came_meanwhile() {
         commit(connection, &mut keys);
     }
     keys = database.load(10);
-    assert!(keys.filter.is_none(), "the table has rows that nobody has read yet");
+    assert!(keys.filter.is_none(), "the table has rows that were not read yet");
     for n in 1_000.. {
         connection.execute_batch("BEGIN").unwrap();
         insert_task(connection, n as i64, n);

@@ -1,13 +1,13 @@
 -- Version 2: dead letters can be replayed, and are noted until their alert has been raised.
 
 -- A replay starts a new run. New rows take these defaults, so that only a replay ever writes them. `run_started_at` is
--- nothing in the first run, which began when the task was accepted (`created_at`).
+-- NULL in the first run, which began when the task was accepted (`created_at`).
 ALTER TABLE tasks ADD COLUMN run INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE tasks ADD COLUMN attempts_before INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN run_started_at INTEGER;
 
--- Dead letters whose alert nobody has confirmed, the one that ended first coming first. Written only when a task ends as
--- a dead letter, and soon empty again. The dead letters of version 1 had their alerts, as well as that version knew how.
+-- Dead letters whose alert is not confirmed yet, ordered by the time of their end. Written only when a task ends as a dead
+-- letter, and soon empty again. Version 1 has already raised the alerts of its dead letters.
 CREATE TABLE unannounced (
     ended_at INTEGER NOT NULL,
     task     INTEGER NOT NULL,

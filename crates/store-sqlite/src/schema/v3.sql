@@ -1,9 +1,9 @@
 -- Version 3: large bodies are objects of their own.
 
 -- A body that is stored elsewhere is a text in place of the bytes (`requests.body`, `answers.body`): its hash, its length
--- and which copy of that content it is, as in `sha256:… 1048576 9c0f…`. No row of before has one.
+-- and which copy of that content it is, as in `sha256:… 1048576 9c0f…`. Rows of older versions have none.
 
--- The objects that are kept, and those that are to be deleted.
+-- The stored objects, and those that are to be deleted.
 CREATE TABLE blobs (
     tenant     INTEGER NOT NULL,
     body       TEXT NOT NULL,

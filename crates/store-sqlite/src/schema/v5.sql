@@ -1,7 +1,7 @@
--- Version 5: what a program cannot understand is set aside instead of holding up everything else.
+-- Version 5: a row that a program cannot read is set aside, so that it does not block other rows.
 
 -- `kind` and `row` say which row: 'task' and its id, 'policy version' and its id, 'blob' and its record. A task that is set
--- aside has status 1, so that it is in no index; `was` is its own status, for the program that understands it.
+-- aside has status 1, so that it is in no index; `was` is its own status, for a program that can read it.
 CREATE TABLE set_aside (
     kind    TEXT NOT NULL,
     row     TEXT NOT NULL,

@@ -192,13 +192,13 @@ macro_rules! __for_each_fact {
                 a_task_that_is_not_in_flight_cannot_be_settled
                 a_task_ends_exactly_once
                 of_two_settlements_in_one_call_the_first_wins
-                nobody_settles_another_tenants_task_or_one_that_is_not_there
+                a_settlement_of_another_tenants_task_or_of_none_changes_nothing
                 settlements_are_answered_in_order
                 an_attempt_that_was_never_sent_is_taken_back
                 a_task_can_end_without_its_attempt_having_been_sent
                 the_last_error_stays_until_another_one_comes
                 a_settlement_replaces_the_drawn_backoff
-                a_lease_that_ran_out_still_counts_if_nobody_took_over
+                an_expired_lease_still_counts_if_it_was_not_taken_over
                 the_attempt_log_keeps_every_field
                 attempts_are_read_page_by_page
                 only_its_tenant_reads_a_tasks_attempts
@@ -218,7 +218,7 @@ macro_rules! __for_each_fact {
                 a_later_due_task_is_brought_forward_to_now
                 a_task_that_is_due_earlier_keeps_its_place
                 a_task_in_flight_or_ended_is_not_brought_forward
-                nobody_cancels_or_brings_forward_what_is_not_theirs
+                a_tenant_cannot_cancel_or_bring_forward_tasks_of_another
                 many_tasks_are_cancelled_in_one_call_and_answered_in_order
                 many_tasks_are_brought_forward_in_one_call_and_answered_in_order
             }
@@ -231,7 +231,7 @@ macro_rules! __for_each_fact {
                 a_replayed_task_that_ends_without_an_answer_has_none
                 what_is_no_dead_letter_is_not_replayed
                 a_dead_letter_is_replayed_once_until_it_is_one_again
-                nobody_replays_what_is_not_theirs
+                a_tenant_cannot_replay_tasks_of_another
                 a_worker_of_an_earlier_run_settles_nothing
                 a_replayed_task_keeps_its_key
                 a_replayed_task_is_not_cleaned_away
@@ -274,11 +274,11 @@ macro_rules! __for_each_fact {
                 an_overdue_task_is_cleaned_away_with_its_note
             }
             alerts {
-                a_dead_letter_is_unannounced_until_somebody_says_otherwise
+                a_dead_letter_is_unannounced_until_its_alert_is_confirmed
                 only_dead_letters_are_to_be_announced
                 a_settle_that_changes_nothing_announces_nothing
                 what_ended_first_is_announced_first_up_to_the_limit
-                nobody_announces_what_is_not_theirs
+                a_tenant_cannot_confirm_alerts_of_another
                 a_replay_makes_an_alert_needless_and_the_next_end_needs_one_of_its_own
                 a_replay_of_what_was_announced_is_announced_again
                 a_task_that_is_cleaned_away_is_not_announced
@@ -303,7 +303,7 @@ macro_rules! __for_each_fact {
                 a_list_is_narrowed_by_acceptance_from_inclusive_to_exclusive
                 filters_narrow_together
                 a_rare_match_is_found_however_many_tasks_are_in_between
-                nobody_lists_or_reads_another_tenants_tasks
+                a_tenant_cannot_list_or_read_tasks_of_another
                 an_id_that_differs_only_in_its_random_part_is_no_task
                 counts_follow_every_step_of_a_life
             }

@@ -163,7 +163,7 @@ async fn jobs_run_in_the_order_they_were_queued() {
 }
 
 #[tokio::test]
-async fn nobody_is_answered_before_the_commit() {
+async fn no_call_is_answered_before_the_commit() {
     let (handle, mut control) = gated(Options::default());
     let job = spawn_note(&handle, "job");
     control.began.recv().await.unwrap();

@@ -22,5 +22,5 @@ mod visitor;
 
 pub use dns::{DnsServer, Question, Reply};
 pub use request::Request;
-pub use server::{Counts, Full, Server, nobody};
+pub use server::{Counts, Full, Server, unused_address};
 pub use visitor::Visitor;

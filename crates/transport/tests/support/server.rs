@@ -112,8 +112,8 @@ impl Drop for Server {
     }
 }
 
-/// An address of this machine where nobody listens.
-pub async fn nobody() -> SocketAddr {
+/// An address of this machine without a listener.
+pub async fn unused_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 

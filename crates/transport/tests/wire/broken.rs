@@ -143,7 +143,7 @@ impl Slow {
 }
 
 #[tokio::test]
-async fn a_large_request_that_nobody_reads_is_a_read_timeout() {
+async fn a_large_request_that_the_peer_does_not_read_is_a_read_timeout() {
     let server = Server::start(behaviours::ignore).await;
     let call = call(server.url("/")).body(vec![0; 64 * 1024 * 1024]).attempt_timeout(SHORT);
     assert_eq!(call.fails_over(&transport(Options::default())).await.0, ErrorType::ReadTimeout);

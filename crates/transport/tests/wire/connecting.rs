@@ -5,11 +5,11 @@ use redrive_transport::{HttpTransport, Options, Roots};
 
 use crate::call::{SHORT, call, transport};
 use crate::support::tls::{Authority, Quality};
-use crate::support::{Full, Server, behaviours, nobody};
+use crate::support::{Full, Server, behaviours, unused_address};
 
 #[tokio::test]
-async fn nobody_listening_is_a_refused_connection() {
-    let address = nobody().await;
+async fn a_port_without_a_listener_is_a_refused_connection() {
+    let address = unused_address().await;
     let url = format!("http://user:secret@{address}/path?token=secret");
     let (kind, message) = call(url).fails_over(&transport(Options::default())).await;
     assert_eq!(kind, ErrorType::ConnectionRefused);

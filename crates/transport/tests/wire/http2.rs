@@ -180,7 +180,7 @@ async fn what_ends_a_stream_or_connection_is_told_apart() {
         ("the server goes away", go_away(0, NO_ERROR), ErrorType::ConnectionReset),
         ("the server complains", go_away(0, PROTOCOL_ERROR), ErrorType::ConnectionReset),
         ("data before the head", vec![0, 0, 1, 0, 0, 0, 0, 0, 1, b'x'], ErrorType::MalformedAnswer),
-        ("a frame on a stream that nobody opened", vec![0, 0, 1, 0, 0, 0, 0, 0, 9, b'x'], ErrorType::MalformedAnswer),
+        ("a frame on a stream that was not opened", vec![0, 0, 1, 0, 0, 0, 0, 0, 9, b'x'], ErrorType::MalformedAnswer),
         ("another protocol", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), ErrorType::MalformedAnswer),
     ] {
         let server = Server::start(move |visitor| {

@@ -157,7 +157,7 @@ async fn a_server_that_says_that_it_closes_is_believed() {
 }
 
 #[tokio::test]
-async fn bytes_that_nobody_asked_for_never_become_an_answer() {
+async fn unrequested_bytes_never_become_an_answer() {
     let two = format!("{OK}HTTP/1.1 500 Not Asked For\r\ncontent-length: 0\r\n\r\n");
     let server = Server::start(move |visitor| behaviours::answer(visitor, two.clone())).await;
     let transport = transport(Options::default());
@@ -185,7 +185,7 @@ async fn an_answer_before_the_request_was_read_leaves_no_connection_behind() {
 }
 
 #[tokio::test]
-async fn an_unused_connection_is_closed_after_its_time_though_nobody_calls() {
+async fn an_unused_connection_is_closed_after_its_time_without_further_calls() {
     let server = Server::start(|visitor| behaviours::answer(visitor, OK)).await;
     let transport = transport(Options { idle_timeout: Duration::from_millis(50), ..Options::default() });
     call(server.url("/")).over(&transport).await.unwrap();

@@ -111,7 +111,7 @@ async fn the_gate_is_asked_only_when_the_connection_stands() {
         }
     }
     let asked = Arc::new(AtomicUsize::new(0));
-    let refusing = crate::support::nobody().await;
+    let refusing = crate::support::unused_address().await;
     let transport = speaking(PlainProtocol::Http1);
     call(format!("http://{refusing}/")).gate(CountingGate(asked.clone())).fails_over(&transport).await;
     assert_eq!(asked.load(Ordering::SeqCst), 0);

@@ -52,7 +52,7 @@ fn same_request(
     };
     let mut complain = |what: String| found.about(Invariant::SameRequest, &arrival.task, what);
     if requested.is_empty() {
-        complain(format!("attempt {attempt} carried the key {key:?}, which nobody gave"));
+        complain(format!("attempt {attempt} carried the key {key:?}, which no caller gave"));
     } else if !requested.iter().any(|requested| requested.target == arrival.target) {
         complain(format!(
             "attempt {attempt} of {key} went to {:?} instead of {:?}",

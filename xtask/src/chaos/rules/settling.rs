@@ -14,7 +14,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
         // In flight: its lease was not taken over. Pending and due: it is in the store and in no node's schedule.
         let is_due = kept.task.next_attempt_at.is_some_and(|due| due * 1_000 < history.end.at);
         if status == "PENDING" && is_due {
-            found.about(Invariant::ScheduleIsAnIndex, id, "it is due, and nobody sends it");
+            found.about(Invariant::ScheduleIsAnIndex, id, "it is due, and no node sends it");
         }
     }
     for death in &history.deaths {

@@ -134,7 +134,7 @@ const LIES: &[(Invariant, &str, Change)] = &[
             sent_again(history, number, 4 * SECOND);
         }
     }),
-    (Invariant::SameRequest, "which nobody gave", |history| history.arrivals[0].key = "another".to_owned()),
+    (Invariant::SameRequest, "which no caller gave", |history| history.arrivals[0].key = "another".to_owned()),
     (Invariant::SameRequest, "instead of", |history| history.arrivals[1].target = "PUT /a".to_owned()),
     (Invariant::SameRequest, "another body", |history| history.arrivals[1].body_hash = 9),
     (Invariant::SameRequest, "another body", |history| history.arrivals[1].body_hash = 8),
@@ -223,7 +223,7 @@ const LIES: &[(Invariant, &str, Change)] = &[
     (Invariant::OneTaskPerKey, "3 keys became 4 tasks", |history| {
         history.end.counts.get_mut("node 1").unwrap().insert("PENDING".to_owned(), 1);
     }),
-    (Invariant::ScheduleIsAnIndex, "it is due, and nobody sends it", |history| {
+    (Invariant::ScheduleIsAnIndex, "it is due, and no node sends it", |history| {
         let task = &mut kept(history, "c").task;
         (task.status, task.next_attempt_at) = ("PENDING".to_owned(), Some(59_000));
     }),

@@ -54,7 +54,7 @@ fn same_request(history: &History, arrival: &Arrival, found: &mut Found) {
     let Some(requested) = history.requested.get(key) else {
         found.add(
             Rule::SameRequest,
-            format!("attempt {attempt} of task {id} carried the key {key:?}, which nobody gave"),
+            format!("attempt {attempt} of task {id} carried the key {key:?}, which no caller gave"),
         );
         return;
     };

@@ -96,8 +96,8 @@ fn text(verdict: &Verdict, format: Format) -> anyhow::Result<String> {
     })
 }
 
-/// Prints what there is to say. A verdict that nobody could read must not end as one with findings would; whoever has
-/// read enough of it (`| head`) still gets the exit code.
+/// Prints the report. If it cannot be written, the exit code must not be that of findings. A reader that closes the pipe
+/// early (`| head`) still gets the exit code of the verdict.
 fn print(text: &str) -> anyhow::Result<()> {
     match Output::standard().text(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

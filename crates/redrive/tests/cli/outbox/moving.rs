@@ -43,7 +43,7 @@ fn everything_that_a_row_says_is_sent() {
     assert_eq!(arrival.body, [0, 255]);
     assert_eq!(arrival.headers["x-two"], ["1", "3"]);
     assert_eq!((arrival.header("x-a"), arrival.header("idempotency-key")), (Some("2"), Some("mine")));
-    assert_eq!(arrival.header("content-type"), None, "nobody guesses what bytes are");
+    assert_eq!(arrival.header("content-type"), None, "no content type is guessed from the bytes");
     let task = service.task(arrival.header("redrive-task-id").unwrap());
     let said = ["policyId", "dependency", "idempotencyKey"].map(|name| task[name].as_str().unwrap().to_owned());
     assert_eq!(said, ["patient", "billing", "mine"]);

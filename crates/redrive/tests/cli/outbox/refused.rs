@@ -53,7 +53,7 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
         ]
     );
 
-    // Left alone until somebody says otherwise.
+    // Skipped until the row is corrected.
     business.relay(&service, &["--once"]).end().with(0).says(&["moved 0 rows, refused 0 rows"]);
     business.run(&format!("UPDATE {TABLE} SET target_url = '{url}/2', refused = NULL WHERE id = 2"));
     business.relay(&service, &["--once"]).end().with(0).says(&["moved 1 row, refused 0 rows"]);

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::super::world::{Business, Service, Target, post};
 
-/// A service over PostgreSQL, and somebody with a connection to the same database.
+/// A service over PostgreSQL, and an application with a connection to the same database.
 struct World {
     service: Service,
     own: Business,

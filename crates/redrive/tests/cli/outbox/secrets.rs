@@ -1,4 +1,4 @@
-//! A password is seen by nobody.
+//! A password is never shown.
 
 use std::path::Path;
 

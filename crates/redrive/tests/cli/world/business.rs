@@ -1,4 +1,4 @@
-//! Somebody's PostgreSQL database with an outbox table, and a connection to it.
+//! An application's PostgreSQL database with an outbox table, and a connection to it.
 
 use std::path::Path;
 

@@ -82,7 +82,7 @@ impl Target {
         self.arrivals.recv_timeout(PATIENCE).expect("no request arrived")
     }
 
-    /// The requests that have arrived and that nobody has looked at.
+    /// The requests that have arrived and were not read yet.
     pub(crate) fn arrived(&self) -> Vec<Arrival> {
         self.arrivals.try_iter().collect()
     }

@@ -40,8 +40,8 @@ impl ManualClock {
         }
     }
 
-    /// Ends once somebody sleeps for exactly `wait`.
-    pub(crate) async fn somebody_sleeps(&self, wait: Duration) {
+    /// Ends once a task sleeps for exactly `wait`.
+    pub(crate) async fn until_a_sleep_of(&self, wait: Duration) {
         loop {
             let fell_asleep = self.fell_asleep.notified();
             let is_asleep = |sleeper: &Sleeper| sleeper.wait == wait && !sleeper.wake.is_closed();

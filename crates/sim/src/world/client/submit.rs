@@ -121,7 +121,7 @@ pub(super) fn note<T>(caller: &Caller, item: &Item, is_other: bool, does: &str, 
         let answer = match answer {
             Answer::Given(Ok(_), whose) => format!("node {} says yes", whose.node),
             Answer::Given(Err(failure), whose) => format!("node {} says no: {failure}", whose.node),
-            Answer::NotAsked => "nobody is there".to_owned(),
+            Answer::NotAsked => "no node is running".to_owned(),
             Answer::Unknown => "no answer".to_owned(),
         };
         format!("a client {does} {name}{other}: {answer}")

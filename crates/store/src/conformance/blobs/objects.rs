@@ -57,7 +57,7 @@ pub(crate) async fn a_task_with_a_stored_body_is_kept_as_it_was_given(store: &dy
 pub(crate) async fn a_task_refers_only_to_a_blob_that_is_kept(store: &dyn Store) {
     allow(store, acme()).await;
     let gone = [Submitted::BodyGone];
-    assert_eq!(submit(store, [task(1).stored(blob(1).body)]).await, gone, "nobody adopted it");
+    assert_eq!(submit(store, [task(1).stored(blob(1).body)]).await, gone, "it was not adopted");
     adopt(store, 1, at(0)).await;
     assert_eq!(submit(store, [task(1).stored(blob(2).body)]).await, gone, "it is another copy that is kept");
     assert_eq!(condemn(store, at(1)).await, [blob(1)]);

@@ -185,7 +185,7 @@ pub(crate) async fn a_rare_match_is_found_however_many_tasks_are_in_between(stor
     assert_eq!(ids(store, query).await, newest_first([0, 6_000, 11_999]));
 }
 
-pub(crate) async fn nobody_lists_or_reads_another_tenants_tasks(store: &dyn Store) {
+pub(crate) async fn a_tenant_cannot_list_or_read_tasks_of_another(store: &dyn Store) {
     keep(store, [task(1), task(2).of("other"), task(3)]).await;
     assert_eq!(ids(store, everything(acme())).await, newest_first([1, 3]));
     assert_eq!(ids(store, everything(tenant("other"))).await, newest_first([2]));

@@ -127,7 +127,7 @@ pub(crate) async fn a_task_in_flight_or_ended_is_not_brought_forward(store: &dyn
     assert_eq!(now_of(store, &in_flight).await, in_flight);
 }
 
-pub(crate) async fn nobody_cancels_or_brings_forward_what_is_not_theirs(store: &dyn Store) {
+pub(crate) async fn a_tenant_cannot_cancel_or_bring_forward_tasks_of_another(store: &dyn Store) {
     let sample = task(1).due(at(5_000));
     keep(store, [sample.clone(), task(2).of("other")]).await;
     for (tenant, task) in [(tenant("other"), id(1)), (tenant("nobody"), id(1)), (acme(), id(77)), (acme(), id(2))] {

@@ -148,7 +148,7 @@ pub(crate) async fn a_dead_letter_is_replayed_once_until_it_is_one_again(store: 
     assert_eq!((third.run, third.attempts_before), (3, 3));
 }
 
-pub(crate) async fn nobody_replays_what_is_not_theirs(store: &dyn Store) {
+pub(crate) async fn a_tenant_cannot_replay_tasks_of_another(store: &dyn Store) {
     let (dead, _) = dead_letter(store, task(1)).await;
     keep_and_end(store, task(2).of("other"), Status::Failed, at(10)).await;
     for (tenant, task) in [(tenant("other"), id(1)), (tenant("nobody"), id(1)), (acme(), id(77)), (acme(), id(2))] {

@@ -104,13 +104,13 @@ pub(crate) async fn of_two_settlements_in_one_call_the_first_wins(store: &dyn St
     assert_eq!(attempts(store, &claimed.task).await.len(), 1);
 }
 
-pub(crate) async fn nobody_settles_another_tenants_task_or_one_that_is_not_there(store: &dyn Store) {
+pub(crate) async fn a_settlement_of_another_tenants_task_or_of_none_changes_nothing(store: &dyn Store) {
     let claimed = keep_and_claim(store, task(1)).await;
     keep(store, [task(2).of("other")]).await;
-    let stranger = Settlement { tenant: tenant("other"), ..succeed(&claimed, at(5)) };
-    let nobody = Settlement { tenant: TenantId::default_tenant(), ..succeed(&claimed, at(5)) };
+    let other_tenant = Settlement { tenant: tenant("other"), ..succeed(&claimed, at(5)) };
+    let default_tenant = Settlement { tenant: TenantId::default_tenant(), ..succeed(&claimed, at(5)) };
     let nothing = Settlement { id: id(77), ..succeed(&claimed, at(5)) };
-    for settlement in [stranger, nobody, nothing] {
+    for settlement in [other_tenant, default_tenant, nothing] {
         assert_eq!(settle(store, settlement).await, Settled::LeaseLost);
     }
     assert_eq!(now_of(store, &claimed.task).await, claimed.task);
@@ -192,7 +192,7 @@ pub(crate) async fn a_settlement_replaces_the_drawn_backoff(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn a_lease_that_ran_out_still_counts_if_nobody_took_over(store: &dyn Store) {
+pub(crate) async fn an_expired_lease_still_counts_if_it_was_not_taken_over(store: &dyn Store) {
     let claimed = keep_and_claim(store, task(1)).await;
     let late = at(9_000_000);
     assert!(late > claimed.lease.until);

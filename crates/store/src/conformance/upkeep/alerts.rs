@@ -13,7 +13,7 @@ fn said(task: &Task, run: u32) -> RaisedAlert {
     RaisedAlert { tenant: task.lane.tenant.clone(), id: task.id, run }
 }
 
-pub(crate) async fn a_dead_letter_is_unannounced_until_somebody_says_otherwise(store: &dyn Store) {
+pub(crate) async fn a_dead_letter_is_unannounced_until_its_alert_is_confirmed(store: &dyn Store) {
     for (n, status) in [(1, Status::Failed), (2, Status::Exhausted)] {
         let dead = keep_and_end(store, task(n), status, at(10)).await.task;
         assert_eq!(store.upkeep().pending_alerts(at(11), 10).await.unwrap(), [now_of(store, &dead).await]);
@@ -68,7 +68,7 @@ pub(crate) async fn what_ended_first_is_announced_first_up_to_the_limit(store: &
     }
 }
 
-pub(crate) async fn nobody_announces_what_is_not_theirs(store: &dyn Store) {
+pub(crate) async fn a_tenant_cannot_confirm_alerts_of_another(store: &dyn Store) {
     let dead = keep_and_end(store, task(1), Status::Failed, at(10)).await.task;
     keep_and_end(store, task(2).of("other"), Status::Failed, at(10)).await;
     for (tenant, id) in [(tenant("other"), id(1)), (tenant("nobody"), id(1)), (acme(), id(2)), (acme(), id(77))] {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// below what it takes in one request.
 pub(super) const LARGEST_BODY: i64 = 16 * 1024 * 1024;
 
-/// How much of what makes no sense is shown.
+/// How much of an invalid value is shown.
 const SHOWN: usize = 100;
 
 /// A row as it was read.
