@@ -5,7 +5,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_core::guards::Controls;
+use redrive_core::{Dependency, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::{
     BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
 };
@@ -19,7 +20,7 @@ use crate::entropy::Entropy;
 use crate::events::{EndedBy, Events, Report, Sink};
 use crate::in_flight::InFlight;
 use crate::lane_scan::MissedWork;
-use crate::lanes::Lanes;
+use crate::lanes::{LaneReport, Lanes, Waiting};
 use crate::loops::Loops;
 use crate::options::{InvalidOption, Options};
 use crate::overdue::{self, Deadlines};
@@ -104,6 +105,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         abandoned_leases: Arc::default(),
         alerts,
         unread: ThrottledReport::default(),
+        changing_controls: tokio::sync::Mutex::new(()),
         store_outage: StoreOutage::default(),
         slow_settles: SlowSettles::new(),
         events,
@@ -248,6 +250,53 @@ impl Handle {
             }
         }
         self.shared.store.reads().task(tenant, id).await
+    }
+
+    /// The states of a tenant's lanes as this process sees them, by dependency after `after`, at most `limit`.
+    pub fn lane_reports(&self, tenant: &TenantId, after: Option<&Dependency>, limit: usize) -> Vec<LaneReport> {
+        self.shared.lanes.reports(tenant, after, limit)
+    }
+
+    /// The state of a lane; `None` if this process knows nothing of it.
+    pub fn lane_report(&self, lane: &Lane) -> Option<LaneReport> {
+        self.shared.lanes.report(lane)
+    }
+
+    /// What a pending task waits for; `None` if it is about to be sent.
+    pub fn waiting_for(&self, task: &Task) -> Option<Waiting> {
+        match task.status {
+            Status::Pending => self.shared.lanes.waiting_for(task),
+            _ => None,
+        }
+    }
+
+    /// Changes what operators have set for a lane. Durable once this returns. Returns what is set now.
+    pub async fn change_controls(
+        &self,
+        lane: Lane,
+        change: impl FnOnce(&mut Controls) + Send + 'static,
+    ) -> Result<Controls, Error> {
+        let shared = self.shared.clone();
+        self.run_to_completion(async move {
+            let _one_at_a_time = shared.changing_controls.lock().await;
+            guard_upkeep::read_controls(&shared).await?;
+            let mut controls = shared.lanes.controls(&lane);
+            change(&mut controls);
+            shared.store.controls().put(lane.clone(), controls.clone()).await?;
+            guard_upkeep::read_controls(&shared).await?;
+            Ok(controls)
+        })
+        .await
+    }
+
+    /// Closes the breaker of a lane, in this process.
+    pub fn close_breaker(&self, lane: &Lane) {
+        self.shared.lanes.close_breaker(lane);
+    }
+
+    /// Forgets what the guards of a lane have counted, in this process, and closes its breaker.
+    pub fn reset_guards(&self, lane: &Lane) {
+        self.shared.lanes.reset_guards(lane);
     }
 
     /// The policies, through their cache.

@@ -377,7 +377,7 @@ async fn what_is_no_dead_letter_is_not_replayed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lane_sends_no_more_at_once_than_its_limit() {
-    let world = World::with(redrive_engine::Options { lane_concurrency: 3, ..Default::default() }).await;
+    let world = World::with(redrive_engine::Options { lane_concurrency: 3, ..world::unguarded() }).await;
     world.dependency.script("dependency", [Reply::Status(200)]);
     let known = world.submit("known", Spec::default()).await;
     world.ended(known.id).await;

@@ -305,7 +305,6 @@ async fn outage(options: Options, failing_percent: u64) -> (Duration, u64, usize
 async fn after_an_outage_a_backlog_of_ten_thousand_drains_at_the_pace_of_the_dependency() {
     for failing_percent in [0, 5] {
         let (took, most_waiting, dead) = outage(Options::default(), failing_percent).await;
-        println!("{failing_percent} %: {took:?}, at most {most_waiting} in the queue, {dead} dead letters");
         // 10,000 calls at 500/s, and a twentieth again for those that fail.
         let capacity = Duration::from_millis(20_000 * (100 + failing_percent) / 100);
         assert!(took <= 2 * capacity, "{took:?} with {failing_percent} % failures");

@@ -17,7 +17,7 @@
 //! scheduler. A lane that does not use its limit shows nothing about it, and the limit stays.
 //!
 //! Overload reduces the limit at once, and makes it grow slowly for the next rounds. A 429 says that the dependency has
-//! too much to do. A timeout or a 503 may have another reason: one in eight of the latest calls counts as overload. So a
+//! too much to do. A timeout or a 503 may have another reason: one in five of the latest calls counts as overload. So a
 //! dependency that fails here and there, whatever its load, is not called less and less.
 //!
 //! A value, not a task: callers pass time and outcomes in. It does not reject or queue calls: the engine asks for
@@ -63,9 +63,9 @@ const CAREFUL_GROWTH: f64 = 0.01;
 const GROWTH_RECOVERY: f64 = 1.1;
 
 /// From this part of the latest calls on, a timeout or a 503 is an overload.
-const UNAVAILABLE_SHARE: f32 = 0.125;
+const UNAVAILABLE_SHARE: f32 = 0.2;
 /// The weight of one call in that part.
-const UNAVAILABLE_WEIGHT: f32 = 1.0 / 32.0;
+const UNAVAILABLE_WEIGHT: f32 = 1.0 / 64.0;
 
 /// The limit grows by at least this in a round, so that it does not stay at 1 after an overload.
 const SMALLEST_STEP: f64 = 0.25;

@@ -279,6 +279,16 @@ impl LaneGuards {
         Some(change)
     }
 
+    /// Forgets everything that was counted, and closes the breaker. Attempts on the wire stay counted as in flight.
+    pub fn reset(&mut self) -> Option<Change> {
+        let (reserved, in_flight, is_paused) = (self.reserved, self.in_flight, self.is_paused);
+        // The breaker itself stays: it tells the outcomes of calls that began before from later ones.
+        let mut breaker = self.breaker.take();
+        let change = breaker.as_mut().and_then(Breaker::close_by_hand);
+        *self = LaneGuards { breaker, reserved, in_flight, is_paused, ..LaneGuards::new(self.settings) };
+        change
+    }
+
     /// Applies other limits of attempts in flight.
     pub fn set_concurrency(&mut self, settings: concurrency::Settings) {
         self.settings.concurrency = settings;

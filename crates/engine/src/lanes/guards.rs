@@ -96,6 +96,11 @@ impl GuardStates {
         guards
     }
 
+    /// What operators have set for this lane.
+    pub(super) fn controls(&self, lane: &Lane) -> Controls {
+        self.controls.get(lane).cloned().unwrap_or_default()
+    }
+
     /// Whether guards changed since their states were last taken.
     pub(super) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
@@ -303,6 +308,23 @@ impl State {
             self.guards.changed.insert(lane);
             self.place(lane, now);
         }
+    }
+
+    /// Forgets what the lane's guards have counted; what operators have set stays.
+    pub(super) fn reset_guards(&mut self, lane: LaneId, now: Now) {
+        if let Some(change) = self.lanes[lane].guarded.guards.as_mut().and_then(|guards| guards.reset()) {
+            self.breaker_changed(lane, change);
+        }
+        self.guards.changed.insert(lane);
+        self.place(lane, now);
+    }
+
+    /// Closes the lane's breaker.
+    pub(super) fn close_breaker(&mut self, lane: LaneId, now: Now) {
+        if let Some(change) = self.lanes[lane].guarded.guards.as_mut().and_then(|guards| guards.close_breaker()) {
+            self.breaker_changed(lane, change);
+        }
+        self.place(lane, now);
     }
 
     /// Why due work of the lane is held back by its guards, if it is.

@@ -10,10 +10,13 @@
 //! | `state` | the lanes under the lock, and the placement of each after a change |
 //! | `guards` | budget, breaker, concurrency limit and pause of each lane |
 //! | `names` | numbers for lanes and tenants; forgets the lanes that were idle for longest |
+//! | `report`, `quantiles` | what operators see of a lane |
 //! | `reservation` | what a claimed task holds of its lane's capacity until it is settled |
 
 mod guards;
 mod names;
+mod quantiles;
+mod report;
 mod reservation;
 mod state;
 #[cfg(test)]
@@ -24,11 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redrive_core::guards::{Controls, Snapshot};
-use redrive_core::{Body, Class, Lane, Request, Timestamp};
+use redrive_core::{Body, Class, Dependency, Lane, Request, Task, TenantId, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
 
 pub(crate) use guards::{KeptState, Origin};
+pub use quantiles::Latencies;
+pub use report::{LaneReport, Waiting, WaitingFor};
 pub(crate) use reservation::Reservation;
 pub(crate) use state::Turns;
 
@@ -235,6 +240,45 @@ impl Lanes {
     /// Applies what operators have set: for these lanes, and for no other.
     pub(crate) fn set_controls(&self, all: Vec<(Lane, Controls)>) {
         self.with(|state, now| state.set_controls(all.into_iter().collect(), now));
+    }
+
+    /// What operators have set for a lane.
+    pub(crate) fn controls(&self, lane: &Lane) -> Controls {
+        self.lock().guards.controls(lane)
+    }
+
+    /// The states of a tenant's lanes, by dependency after `after`, at most `limit`.
+    pub(crate) fn reports(&self, tenant: &TenantId, after: Option<&Dependency>, limit: usize) -> Vec<LaneReport> {
+        self.with(|state, now| state.reports(tenant, after, limit, now))
+    }
+
+    /// The state of a lane; `None` if this process knows nothing of it.
+    pub(crate) fn report(&self, lane: &Lane) -> Option<LaneReport> {
+        self.with(|state, now| {
+            let id = state.names.find(lane)?;
+            state.report(id, now)
+        })
+    }
+
+    /// What a pending task waits for; `None` if it is about to be sent.
+    pub(crate) fn waiting_for(&self, task: &Task) -> Option<Waiting> {
+        self.with(|state, now| state.task_waits(task, now))
+    }
+
+    /// Closes the breaker of a lane and forgets what its guards have counted.
+    pub(crate) fn reset_guards(&self, lane: &Lane) {
+        self.with(|state, now| {
+            let id = state.id(lane);
+            state.reset_guards(id, now);
+        });
+    }
+
+    /// Closes the breaker of a lane.
+    pub(crate) fn close_breaker(&self, lane: &Lane) {
+        self.with(|state, now| {
+            let id = state.id(lane);
+            state.close_breaker(id, now);
+        });
     }
 
     /// Changes the lanes, and wakes the claimer if it has to look sooner than before.

@@ -11,6 +11,7 @@ use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
 use super::NextLook;
 use super::guards::{GuardStates, GuardedLane};
 use super::names::Names;
+use super::quantiles::Quantiles;
 use crate::admission::horizon::Horizon;
 use crate::entropy::Entropy;
 use crate::events::HoldReason;
@@ -55,10 +56,19 @@ pub(super) struct LaneState {
     /// The latency of its calls, to decide whether one more fits before a deadline.
     calls: Latency,
     called_at: Duration,
+    /// The latency of its calls, to be shown.
+    pub(super) latencies: Quantiles,
     /// How many tasks the lane requests in its next turn.
     ask: usize,
     /// The next task may be claimed only into a slot: a claim without one found no task that it may take.
     needs_slot: bool,
+}
+
+impl LaneState {
+    /// Why the lane got no slot when it was last placed, if it got none.
+    pub(super) fn held_back(&self) -> Option<HoldReason> {
+        self.held_back
+    }
 }
 
 /// A claim in progress: what is requested, and by which lanes.
@@ -108,6 +118,7 @@ impl State {
             held_back: None,
             calls: Latency::default(),
             called_at: Duration::ZERO,
+            latencies: Quantiles::default(),
             ask: FIRST_ASK,
             needs_slot: false,
         };
@@ -284,12 +295,13 @@ impl State {
 
     /// Records the latency of a call.
     pub(super) fn record_call(&mut self, lane: LaneId, took: Duration, elapsed: Duration) {
-        let LaneState { calls, called_at, .. } = &mut self.lanes[lane];
+        let LaneState { calls, called_at, latencies, .. } = &mut self.lanes[lane];
         if elapsed.saturating_sub(*called_at) > ESTIMATE_FOR {
             *calls = Latency::default();
         }
         calls.record(took);
         *called_at = elapsed;
+        latencies.record(took, elapsed);
     }
 
     fn room(&mut self, lane: LaneId, now: Now) -> (Room, Option<NoSlot>) {

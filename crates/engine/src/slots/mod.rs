@@ -386,6 +386,11 @@ impl Slots {
         entry.held == 0 && entry.unsent == 0 && entry.bytes == 0
     }
 
+    /// How many attempts of the lane are on the wire.
+    pub(crate) fn on_wire(&self, lane: LaneId) -> usize {
+        self.lanes[lane].on_wire.len()
+    }
+
     /// Slots that are held in all.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {

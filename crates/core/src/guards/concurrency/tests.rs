@@ -411,7 +411,7 @@ fn a_limit_is_small() {
 #[test]
 fn timeouts_and_503s_are_an_overload_only_if_there_are_many() {
     // one in so many calls is unavailable, whether the limit goes down
-    for (one_in, is_reduced) in [(20, false), (12, false), (4, true), (1, true)] {
+    for (one_in, is_reduced) in [(20, false), (10, false), (4, true), (1, true)] {
         let mut concurrency = Concurrency::new(Settings { start: 100, ..Settings::default() });
         for call in 0..2_000_u32 {
             let signal = if call.is_multiple_of(one_in) { Signal::Unavailable } else { Signal::Answered };

@@ -303,3 +303,16 @@ fn no_grant_breaks_the_promise_over_the_window_that_ends_with_it() {
     }
     assert!(retries > 20_000 && refunded > 5_000 && retries > refunded + 5_000, "{retries} {refunded}");
 }
+
+#[test]
+fn a_reset_forgets_what_was_counted_and_closes_the_breaker() {
+    let mut guards = LaneGuards::new(Settings::default());
+    let before = guards.begin(Class::Retry, None, at(0)).unwrap();
+    (0..10).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
+    assert_eq!((guards.reset(), guards.reset()), (Some(Change::Closed), None));
+    assert_eq!((guards.breaker_state(at(0)), guards.room(None, at(0)).retries), (State::Closed, 10));
+    let ended = guards.end(before, outcome(Health::Failing), None, at(0), Duration::ZERO, 0.5);
+    assert_eq!(ended, None);
+    (0..9).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
+    assert_eq!(guards.breaker_state(at(0)), State::Closed, "what began before does not count");
+}
