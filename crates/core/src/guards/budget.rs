@@ -182,6 +182,13 @@ impl Budget {
         u64::try_from(hundredths / 100).unwrap_or(u64::MAX)
     }
 
+    /// How many of the window's unrefunded retries the percentage alone does not allow, rounded up.
+    pub(super) fn beyond_earned(&mut self, is_healthy: bool, now: Timestamp) -> u64 {
+        self.window.advance(now);
+        let beyond = (100 * u128::from(self.charged())).saturating_sub(self.earned(is_healthy));
+        u64::try_from(beyond.div_ceil(100)).unwrap_or(u64::MAX)
+    }
+
     /// Whether the next retry would need the floor, because the percentage alone does not allow it.
     pub fn needs_floor(&mut self, is_healthy: bool, now: Timestamp) -> bool {
         self.window.advance(now);

@@ -68,6 +68,8 @@ pub struct LaneGuards {
     /// Since when retries have waited for the budget while the lane was not healthy.
     spent_since: Option<Timestamp>,
     is_paused: bool,
+    /// What it has taken of the floor that it shares.
+    of_floor: Vec<Entry>,
 }
 
 /// Why a guard holds a lane, or its retries, back.
@@ -100,7 +102,6 @@ pub struct Room {
 pub struct Permit {
     ticket: Option<Ticket>,
     charge: Option<Charge>,
-    floor: Option<Entry>,
 }
 
 /// What an attempt showed.
@@ -129,6 +130,7 @@ impl LaneGuards {
             in_flight: 0,
             spent_since: None,
             is_paused: false,
+            of_floor: Vec::new(),
         }
     }
 
@@ -177,15 +179,15 @@ impl LaneGuards {
             Some(Admission::Wait { until }) => return Err(Held::Breaker(until)),
             None => (None, false),
         };
-        let (charge, floor) = match self.charge(class, is_probe, floor, now) {
-            Ok(charged) => charged,
+        let charge = match self.charge(class, is_probe, floor, now) {
+            Ok(charge) => charge,
             Err(held) => {
                 self.give_back(ticket);
                 return Err(held);
             }
         };
         self.in_flight += 1;
-        Ok(Permit { ticket, charge, floor })
+        Ok(Permit { ticket, charge })
     }
 
     /// Records the outcome of an attempt; a pause of the breaker is drawn with `unit` in [0, 1). `elapsed` is time since
@@ -194,7 +196,6 @@ impl LaneGuards {
         &mut self,
         permit: Permit,
         outcome: Outcome,
-        floor: Option<&mut SharedFloor>,
         now: Timestamp,
         elapsed: Duration,
         unit: f64,
@@ -212,11 +213,6 @@ impl LaneGuards {
             self.spent_since = None;
             if let (Some(budget), Some(charge)) = (&mut self.budget, permit.charge) {
                 budget.refund(charge);
-                if let (Some(floor), Some(entry)) = (floor, permit.floor)
-                    && budget.settings().drain == budget::Drain::Earned
-                {
-                    floor.give_back(entry);
-                }
             }
         }
         let (breaker, ticket) = (self.breaker.as_mut()?, permit.ticket?);
@@ -226,15 +222,17 @@ impl LaneGuards {
     }
 
     /// Returns the permit of an attempt of which nothing was sent.
-    pub fn withdraw(&mut self, permit: Permit, floor: Option<&mut SharedFloor>) {
+    pub fn withdraw(&mut self, permit: Permit) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.give_back(permit.ticket);
         if let (Some(budget), Some(charge)) = (&mut self.budget, permit.charge) {
             budget.take_back(charge);
         }
-        if let (Some(floor), Some(entry)) = (floor, permit.floor) {
-            floor.give_back(entry);
-        }
+    }
+
+    /// Forgets what it has taken of a floor, because it goes to another origin now. It is missing there for a window.
+    pub fn leave_floor(&mut self) {
+        self.of_floor.clear();
     }
 
     /// Notes whether due retries wait for the budget. If they have waited for too long while the lane is not healthy, the
@@ -336,6 +334,7 @@ impl LaneGuards {
 
     fn retries_left(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> (u32, Option<Timestamp>) {
         let is_healthy = self.recent.is_healthy();
+        let floor = self.settle_floor(floor, now);
         let Some(budget) = &mut self.budget else { return (u32::MAX, None) };
         let mut left = budget.left(is_healthy, now);
         if let (false, Some(floor)) = (is_healthy, floor) {
@@ -354,18 +353,33 @@ impl LaneGuards {
         is_probe: bool,
         floor: Option<&mut SharedFloor>,
         now: Timestamp,
-    ) -> Result<(Option<Charge>, Option<Entry>), Held> {
+    ) -> Result<Option<Charge>, Held> {
         let is_healthy = self.recent.is_healthy();
-        let Some(budget) = &mut self.budget else { return Ok((None, None)) };
+        let floor = self.settle_floor(floor, now);
+        let Some(budget) = &mut self.budget else { return Ok(None) };
         if class == Class::First {
-            return Ok((Some(budget.first(now)), None));
+            return Ok(Some(budget.first(now)));
         }
         let mut floor = floor.filter(|_| !is_healthy && budget.needs_floor(is_healthy, now));
         let is_floor_spent = floor.as_mut().is_some_and(|floor| floor.left(now) == 0);
         if !is_probe && (is_floor_spent || budget.left(is_healthy, now) == 0) {
             return Err(Held::Budget(budget.next_edge(now)));
         }
-        Ok((Some(budget.charge(now)), floor.map(|floor| floor.take(now))))
+        self.of_floor.extend(floor.map(|floor| floor.take(now)));
+        Ok(Some(budget.charge(now)))
+    }
+
+    /// Gives back what it does not need any more of the shared floor: first attempts have earned its retries since, or they
+    /// were refunded or forgotten.
+    fn settle_floor<'a>(&mut self, floor: Option<&'a mut SharedFloor>, now: Timestamp) -> Option<&'a mut SharedFloor> {
+        let is_healthy = self.recent.is_healthy();
+        let (floor, budget) = (floor?, self.budget.as_mut()?);
+        let needed = if is_healthy { 0 } else { budget.beyond_earned(is_healthy, now) };
+        let needed = usize::try_from(needed).unwrap_or(usize::MAX);
+        while self.of_floor.len() > needed {
+            self.of_floor.pop().into_iter().for_each(|entry| floor.give_back(entry));
+        }
+        Some(floor)
     }
 
     fn changed(&mut self, change: Change) {

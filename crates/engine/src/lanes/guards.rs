@@ -166,6 +166,7 @@ impl State {
         let guards = guarded.guards.get_or_insert_with(fresh);
         if origin.is_some() && guarded.origin.as_ref() != origin {
             guarded.origin = origin.cloned();
+            guards.leave_floor();
         }
         let floor = self.guards.floor(origin, now.wall);
         let permit = guards.begin(class, floor, now.wall);
@@ -179,18 +180,10 @@ impl State {
     }
 
     /// Records the outcome of an attempt.
-    pub(super) fn end_guarded(
-        &mut self,
-        lane: LaneId,
-        permit: Permit,
-        outcome: Outcome,
-        origin: Option<&Origin>,
-        now: Now,
-    ) {
+    pub(super) fn end_guarded(&mut self, lane: LaneId, permit: Permit, outcome: Outcome, now: Now) {
         let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
-        let floor = self.guards.floor(origin, now.wall);
-        let change = guards.end(permit, outcome, floor, now.wall, now.elapsed, self.entropy.unit());
-        let is_news = origin.is_some() || outcome.health != Some(guards::Health::Well);
+        let change = guards.end(permit, outcome, now.wall, now.elapsed, self.entropy.unit());
+        let is_news = outcome.health != Some(guards::Health::Well);
         if is_news || self.lanes[lane].guarded.is_kept {
             self.guards.changed.insert(lane);
         }
@@ -201,9 +194,9 @@ impl State {
     }
 
     /// Returns the permit of an attempt of which nothing was sent.
-    pub(super) fn withdraw_guarded(&mut self, lane: LaneId, permit: Permit, origin: Option<&Origin>, now: Now) {
+    pub(super) fn withdraw_guarded(&mut self, lane: LaneId, permit: Permit, now: Now) {
         let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
-        guards.withdraw(permit, self.guards.floor(origin, now.wall));
+        guards.withdraw(permit);
         self.apply_guards(lane, now);
     }
 

@@ -23,8 +23,6 @@ pub(crate) struct Reservation {
     has_reserved_retry: bool,
     /// What the lane's guards permitted: an attempt on the wire.
     permit: Option<Permit>,
-    /// Where a retry goes.
-    origin: Option<Origin>,
 }
 
 /// What a reservation holds.
@@ -47,7 +45,7 @@ impl Reservation {
     /// lane's budget holds a retry for it.
     pub(super) fn new(lanes: &Arc<Lanes>, lane: LaneId, room: Room, bytes: usize, has_reserved_retry: bool) -> Self {
         let hold = if room.slots > 0 { Hold::Slot } else { Hold::Ahead };
-        Reservation { lanes: lanes.clone(), lane, hold, bytes, has_reserved_retry, permit: None, origin: None }
+        Reservation { lanes: lanes.clone(), lane, hold, bytes, has_reserved_retry, permit: None }
     }
 
     /// Whether the task holds a slot: its attempt may be sent.
@@ -103,7 +101,7 @@ impl Reservation {
             Ok((permit, state.slots.begin(lane, now.elapsed)))
         })?;
         self.hold = Hold::Wire(number);
-        (self.permit, self.origin) = (Some(permit), origin);
+        self.permit = Some(permit);
         Ok(())
     }
 
@@ -118,7 +116,7 @@ impl Reservation {
                 state.record_call(self.lane, took, now.elapsed);
             }
             if let Some(permit) = permit {
-                state.end_guarded(self.lane, permit, outcome, self.origin.as_ref(), now);
+                state.end_guarded(self.lane, permit, outcome, now);
             }
             state.slots.end(self.lane, number, end, now.elapsed);
             state.ended();
@@ -137,7 +135,7 @@ impl Reservation {
         self.lanes.with(|state, now| {
             state.ended();
             if let Some(permit) = permit {
-                state.withdraw_guarded(lane, permit, self.origin.as_ref(), now);
+                state.withdraw_guarded(lane, permit, now);
             }
             if has_reserved_retry {
                 state.release_retries(lane, 1);
@@ -163,7 +161,7 @@ impl Drop for Reservation {
             // The attempt broke off: what was sent is not known, so it stays charged.
             let nothing = Outcome { health: None, signal: Signal::Neutral, took: Duration::ZERO, retry_after: None };
             self.lanes.with(|state, now| {
-                state.end_guarded(self.lane, permit, nothing, self.origin.as_ref(), now);
+                state.end_guarded(self.lane, permit, nothing, now);
             });
         }
         if !matches!(self.hold, Hold::Ended) {

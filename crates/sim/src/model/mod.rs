@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `submits` | answers to submissions: one task per key (10), nothing acknowledged is lost (1) |
 //! | `sends` | what goes on the wire: how often (2), what (3), when (4, 6), how much at once (7, 8) |
+//! | `guards` | what the retry budget and the breaker let through (8) |
 //! | `views` | what reads return: ends are final (1), tenants are isolated (12) |
 //! | `leases` | calls to the store: fencing (5), the length of leases (7) |
 //! | `waits` | tasks that wait to be sent: fairness and last attempts (8), deadlines (13) |
@@ -18,6 +19,7 @@
 
 mod facts;
 mod finish;
+mod guards;
 mod leases;
 mod rules;
 mod sends;
@@ -37,6 +39,7 @@ use redrive_store::Token;
 use crate::moment::Moment;
 use crate::plan::Item;
 use facts::{Facts, Wanted};
+use guards::GuardedLane;
 use waits::{PendingTask, Queue};
 
 /// An invariant that was broken.
@@ -86,6 +89,8 @@ pub struct Model {
     waiting: BTreeMap<TaskId, PendingTask>,
     deadlines: BTreeSet<(Moment, TaskId)>,
     queues: BTreeMap<Lane, Queue>,
+    /// What the guards of each lane have let through.
+    guarded: BTreeMap<Lane, GuardedLane>,
     /// How many lanes each tenant has.
     lanes_of: BTreeMap<TenantId, usize>,
     /// How many lanes are quick.
@@ -119,6 +124,7 @@ impl Model {
             waiting: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             queues: BTreeMap::new(),
+            guarded: BTreeMap::new(),
             lanes_of: BTreeMap::new(),
             quick_lanes: 0,
             last_claims: BTreeMap::new(),
@@ -145,6 +151,7 @@ impl Model {
     /// A process was suspended or died: its attempts may have been taken over.
     pub fn disturbed(&mut self, whose: Whose) {
         self.disturbed.insert(whose, self.now);
+        self.guards_restart();
     }
 
     /// A process panicked.

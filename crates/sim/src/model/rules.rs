@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redrive_core::guards;
+
 use crate::plan::{Family, Mood, Shape};
 
 /// The limits that the model checks against.
@@ -26,6 +28,8 @@ pub struct Rules {
     pub alerts_within: Duration,
     /// Whether nothing in this world can leave the outcome of an attempt unknown.
     pub is_undisturbed: bool,
+    /// The guards of every lane; `None` where a fault may explain what they let through.
+    pub guards: Option<guards::Settings>,
     /// How long a lane may wait; `None` where a fault may explain a longer wait.
     pub fairness: Option<Fairness>,
 }
@@ -113,10 +117,28 @@ impl Rules {
                 + 3 * engine.rescue_every
                 + 3 * engine.look_around_every
                 + 2 * clock_bound
-                + Duration::from_secs(120),
+                + Duration::from_secs(120)
+                + held_within(&engine.guards),
             alerts_within: Duration::from_secs(600),
             is_undisturbed,
+            guards: are_guards_judged(shape).then_some(engine.guards),
             fairness: is_judged.then_some(fairness),
         }
     }
+}
+
+/// Whether what the guards let through is judged: one process counts alone, on a clock that shows the right time.
+fn are_guards_judged(shape: &Shape) -> bool {
+    let unsettling = [Family::Clock, Family::Pause];
+    shape.exclusive && !unsettling.iter().any(|family| shape.families.has(*family))
+}
+
+/// How long guards may hold due work back once all faults are over. The breaker: its longest pause, and a few rounds of
+/// probes. The budget: five retries of the floor of each lane show that its dependency is healthy.
+fn held_within(guards: &guards::Settings) -> Duration {
+    let breaker = guards.breaker.map_or(Duration::ZERO, |breaker| {
+        breaker.longest_open.max(breaker.longest_retry_after).mul_f64(1.0 + breaker.spread) * 2
+    });
+    let budget = guards.budget.map_or(Duration::ZERO, |budget| budget.window * 16);
+    breaker + budget
 }

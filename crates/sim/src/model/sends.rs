@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::backoff::Backoff;
+use redrive_core::guards::Health;
 use redrive_core::jitter::Jitter;
 use redrive_core::{Attempt, Lane, Outcome, Policy, TaskId};
 use redrive_engine::transport::Outbound;
@@ -27,6 +28,7 @@ impl Model {
         self.sends_no_more_than_allowed(&item, id, attempt);
         self.sends_one_at_a_time(id, attempt);
         self.begins(whose, &outbound.lane, id);
+        self.lets_through(outbound);
         let Some(facts) = self.tasks.get_mut(&id) else { return };
         facts.sends.push(Departure { whose, attempt, at, left: None, over: None, said: None, logged: None });
         let of_lane = self.on_wire.entry((whose, outbound.lane.clone())).or_default();
@@ -60,11 +62,21 @@ impl Model {
 
     /// An attempt is withdrawn before its first byte: it does not count.
     pub fn withdrawn(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32) {
-        self.over(whose, lane, id, attempt, None);
+        self.counts_not(lane, id, attempt);
+        self.over(whose, lane, id, attempt, None, None);
     }
 
     /// A process is done with an attempt: it received the dependency's answer, or stopped waiting.
-    pub fn over(&mut self, whose: Whose, lane: &Lane, id: TaskId, attempt: u32, said: Option<Said>) {
+    pub fn over(
+        &mut self,
+        whose: Whose,
+        lane: &Lane,
+        id: TaskId,
+        attempt: u32,
+        said: Option<Said>,
+        health: Option<Health>,
+    ) {
+        self.guards_hear(lane, id, attempt, health);
         if let Some(count) = self.on_wire.get_mut(&(whose, lane.clone())) {
             *count = count.saturating_sub(1);
         }

@@ -69,6 +69,39 @@ pub(super) fn small_steps(random: &mut Random) -> Steps {
     }
 }
 
+/// Guards so small that a short world reaches their limits: none, a budget, or a breaker that opens on failures in a row.
+fn draw_guards(random: &mut Random) -> guards::Settings {
+    let off = guards::Settings::off();
+    let second = Duration::from_secs(1);
+    match random.within(0..=3) {
+        0 => {
+            let budget = guards::budget::Settings {
+                window: *random.pick(&[10 * second, 30 * second]),
+                floor: *random.pick(&[2, 2, 5, 10]),
+                percent: *random.pick(&[0, 20, 50]),
+                ..Default::default()
+            };
+            guards::Settings { budget: Some(budget), ..off }
+        }
+        1 => {
+            let breaker = guards::breaker::Settings {
+                failures_in_a_row: *random.pick(&[2, 3, 5]),
+                // Only failures in a row open it, so that the model knows when it must be open.
+                failure_percent: 101,
+                slow_percent: 101,
+                open: random.duration(2 * second, 20 * second),
+                longest_open: 40 * second,
+                longest_retry_after: 60 * second,
+                probes: *random.pick(&[1, 2, 3]),
+                ..Default::default()
+            };
+            guards::Settings { breaker: Some(breaker), ..off }
+        }
+        2 => guards::Settings { breaker: None, ..guards::Settings::default() },
+        _ => off,
+    }
+}
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -113,7 +146,7 @@ impl Shape {
             |random: &mut Random, low, high| random.duration(Duration::from_secs(low), Duration::from_secs(high));
         let lane_concurrency = *random.pick(&[1, 2, 4, 16, 128]);
         let engine = Options {
-            guards: guards::Settings::off(),
+            guards: draw_guards(random),
             lane_concurrency,
             max_in_flight: lane_concurrency * *random.pick(&[1, 2, 16]),
             max_body_bytes: Options::MIN_BODY_BYTES,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::hash::Hash;
 
+use redrive_core::guards::Health;
 use redrive_core::{Body, IdempotencyKey, Outcome, Status, Task, TaskId, TenantId};
 use redrive_engine::transport::Outbound;
 use redrive_store::{ClaimedTask, NewTask, Settled, Settlement};
@@ -90,7 +91,14 @@ impl Observer {
         self.model.departed(whose, outbound);
     }
 
-    pub(super) fn over(&mut self, at: Moment, whose: Whose, outbound: &Outbound, said: Option<Said>) {
+    pub(super) fn over(
+        &mut self,
+        at: Moment,
+        whose: Whose,
+        outbound: &Outbound,
+        said: Option<Said>,
+        health: Option<Health>,
+    ) {
         let (task, attempt) = (outbound.task, outbound.attempt);
         let item = item_of(outbound);
         self.trace.note(at, (2, whose, task, attempt, said), item.as_deref(), |line| {
@@ -100,7 +108,7 @@ impl Observer {
             }
             .ok();
         });
-        self.model.over(whose, &outbound.lane, task, attempt, said);
+        self.model.over(whose, &outbound.lane, task, attempt, said, health);
     }
 
     pub(super) fn created(&mut self, at: Moment, whose: Whose, new: &NewTask) {

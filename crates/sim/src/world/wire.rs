@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
+use redrive_core::guards::Health;
 use redrive_core::{Answer, ErrorType};
 use redrive_engine::transport::{Outbound, SendError, Sending, Transport};
 
@@ -66,7 +67,7 @@ impl OnWire {
         let (world, whose, begun) = (self.world.clone(), self.whose, self.world.now());
         let connection = reaction.connection;
         if world.lacks_a_socket() {
-            self.end(None);
+            self.end(None, None);
             return Err(failed(ErrorType::NotSent));
         }
         let result = match self.connect(connection).await {
@@ -125,7 +126,11 @@ impl OnWire {
             Err(ErrorType::Dns) => Said::NoSuchName,
             Err(_) => Said::Later(now),
         };
-        self.end(Some(said));
+        let health = match result {
+            Ok((status, _)) => Some(Health::of_status(*status)),
+            Err(kind) => Health::of_error(*kind),
+        };
+        self.end(Some(said), health);
     }
 
     /// Withdraws the send before its first byte.
@@ -134,9 +139,9 @@ impl OnWire {
         self.world.observer().withdrawn(self.world.now(), self.whose, &self.outbound);
     }
 
-    fn end(&mut self, said: Option<Said>) {
+    fn end(&mut self, said: Option<Said>, health: Option<Health>) {
         if !std::mem::replace(&mut self.is_over, true) {
-            self.world.observer().over(self.world.now(), self.whose, &self.outbound, said);
+            self.world.observer().over(self.world.now(), self.whose, &self.outbound, said, health);
         }
     }
 }
@@ -155,6 +160,6 @@ impl World {
 
 impl Drop for OnWire {
     fn drop(&mut self) {
-        self.end(None);
+        self.end(None, None);
     }
 }

@@ -19,7 +19,7 @@ fn outcome(health: Health) -> Outcome {
 fn attempt(guards: &mut LaneGuards, class: Class, health: Health, now: u64) -> bool {
     match guards.begin(class, None, at(now)) {
         Ok(permit) => {
-            guards.end(permit, outcome(health), None, at(now), Duration::from_millis(now), 0.5);
+            guards.end(permit, outcome(health), at(now), Duration::from_millis(now), 0.5);
             true
         }
         Err(_) => false,
@@ -76,9 +76,22 @@ fn what_was_not_sent_costs_nothing() {
     let mut floor = SharedFloor::new(&budget::Settings::default());
     for _ in 0..100 {
         let permit = guards.begin(Class::Retry, Some(&mut floor), at(0)).unwrap();
-        guards.withdraw(permit, Some(&mut floor));
+        guards.withdraw(permit);
     }
     assert_eq!((guards.room(Some(&mut floor), at(0)).retries, floor.left(at(0))), (10, 10));
+}
+
+#[test]
+fn first_attempts_earn_back_what_was_taken_of_the_shared_floor() {
+    let mut floor = SharedFloor::new(&budget::Settings::default());
+    let mut guards = without_breaker();
+    for _ in 0..10 {
+        let _permit = guards.begin(Class::Retry, Some(&mut floor), at(0)).unwrap();
+    }
+    assert_eq!((guards.room(Some(&mut floor), at(0)).retries, floor.left(at(0))), (0, 0));
+    (0..50).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
+    assert_eq!((guards.room(Some(&mut floor), at(0)).retries, floor.left(at(0))), (10, 10));
+    assert_eq!(floor.left(at(40_000)), 10);
 }
 
 #[test]
@@ -88,7 +101,7 @@ fn lanes_of_one_origin_share_a_floor_while_they_fail() {
     for _ in 0..50 {
         let mut guards = without_breaker();
         while let Ok(permit) = guards.begin(Class::Retry, Some(&mut floor), at(0)) {
-            let _ended = guards.end(permit, outcome(Health::Failing), Some(&mut floor), at(0), Duration::ZERO, 0.5);
+            let _ended = guards.end(permit, outcome(Health::Failing), at(0), Duration::ZERO, 0.5);
             sent += 1;
         }
         assert_eq!(guards.room(Some(&mut floor), at(0)).retries, 0);
@@ -135,7 +148,7 @@ fn probes_are_charged_and_never_held_and_the_lane_begins_again_with_few() {
     let probes = [(); 3].map(|()| guards.begin(Class::Retry, None, at(15_000)).unwrap());
     assert!(guards.begin(Class::Retry, None, at(15_000)).is_err(), "three probes are on their way");
     let changes =
-        probes.map(|probe| guards.end(probe, outcome(Health::Well), None, at(15_000), Duration::from_secs(15), 0.5));
+        probes.map(|probe| guards.end(probe, outcome(Health::Well), at(15_000), Duration::from_secs(15), 0.5));
     assert_eq!(changes, [None, None, Some(Change::Closed)]);
     assert_eq!(guards.budget_state(at(15_000)).unwrap().counts.charged, 13);
     assert_eq!(guards.room(None, at(15_000)).most_in_flight, 3);
@@ -266,7 +279,7 @@ fn live(seed: u64, settings: Settings) -> (usize, usize) {
                 let health = if draw.below(100) < failing { Health::Failing } else { Health::Well };
                 let unit = draw.below(1_000) as f64 / 1_000.0;
                 let before = guards.budget_state(at(now)).unwrap().counts.refunded;
-                let _change = guards.end(permit, outcome(health), None, at(now), Duration::from_millis(now), unit);
+                let _change = guards.end(permit, outcome(health), at(now), Duration::from_millis(now), unit);
                 if let Some(retry) = retry {
                     model.retries[retry].1 = guards.budget_state(at(now)).unwrap().counts.refunded > before;
                 }
@@ -311,7 +324,7 @@ fn a_reset_forgets_what_was_counted_and_closes_the_breaker() {
     (0..10).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
     assert_eq!((guards.reset(), guards.reset()), (Some(Change::Closed), None));
     assert_eq!((guards.breaker_state(at(0)), guards.room(None, at(0)).retries), (State::Closed, 10));
-    let ended = guards.end(before, outcome(Health::Failing), None, at(0), Duration::ZERO, 0.5);
+    let ended = guards.end(before, outcome(Health::Failing), at(0), Duration::ZERO, 0.5);
     assert_eq!(ended, None);
     (0..9).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
     assert_eq!(guards.breaker_state(at(0)), State::Closed, "what began before does not count");
