@@ -23,6 +23,7 @@ mod elementary;
 mod lane;
 mod latency;
 pub mod occ;
+mod permits;
 mod play;
 mod remark;
 pub mod report;
@@ -32,7 +33,7 @@ mod tally;
 mod timeline;
 mod world;
 
-pub use contender::{Contender, Guards};
+pub use contender::{Contender, Guards, fixed_concurrency};
 pub use latency::Latencies;
 pub use run::{Progress, run};
 pub use story::{Bucket, Comparison, Completion, Peak, Story, Totals};
