@@ -209,9 +209,9 @@ fn many_contenders_with_long_names_are_shown_in_several_tables() {
 
 #[test]
 fn who_takes_far_longer_than_the_others_is_cut_off_and_it_says_so() {
-    let words = ["default", "default+budget"];
+    let words = ["default", "default+budget=strict"];
     simulate(&words).with(0).says(&[
-        "default+budget: its retries wait for the budget",
+        "default+budget=strict: its retries wait for the budget",
         "calls more, until 8h 37m",
         "  0s                  23s   ━",
     ]);
