@@ -2,8 +2,7 @@
 //!
 //! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a
 //! latency and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`: nothing of
-//! them is implemented twice. The service runs the same code, except for budget and breaker, which its lanes do not use
-//! yet.
+//! them is implemented twice. The service runs the same code.
 //!
 //! [`run()`] plays a [`World`] once for each [`Contender`] and records their [`Story`]; [`occ`] is the classic model of
 //! clients that contend for one row; [`report`] makes a page of either.
