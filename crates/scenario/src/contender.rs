@@ -1,6 +1,8 @@
 //! A contender: one way of retrying, compared with others.
 
-use redrive_core::guards::{breaker, budget};
+use std::time::Duration;
+
+use redrive_core::guards::{self, breaker, budget, concurrency};
 use redrive_core::policy::{Context, Policy};
 
 /// One way of retrying.
@@ -21,8 +23,8 @@ pub struct Guards {
     pub budget: Option<budget::Settings>,
     /// Stops calls to a dependency that keeps failing.
     pub breaker: Option<breaker::Settings>,
-    /// The most attempts at once.
-    pub concurrency: Option<u32>,
+    /// Bounds the attempts at once.
+    pub concurrency: Option<concurrency::Settings>,
 }
 
 impl Guards {
@@ -30,6 +32,31 @@ impl Guards {
     pub const fn any(&self) -> bool {
         self.budget.is_some() || self.breaker.is_some() || self.concurrency.is_some()
     }
+
+    /// The most attempts at once if that is a fixed number.
+    pub fn fixed_limit(&self) -> Option<u32> {
+        self.concurrency.filter(|limit| !limit.is_adaptive).map(|limit| limit.most)
+    }
+
+    /// How long retries wait for the budget before the breaker opens.
+    pub(crate) fn spent_opens_after(&self) -> Duration {
+        self.settings().spent_opens_after
+    }
+
+    /// The settings of a lane with these guards. A guard that is absent holds nothing back.
+    pub(crate) fn settings(&self) -> guards::Settings {
+        guards::Settings {
+            budget: self.budget,
+            breaker: self.breaker,
+            concurrency: self.concurrency.unwrap_or_else(|| fixed_concurrency(u32::MAX)),
+            ..guards::Settings::default()
+        }
+    }
+}
+
+/// A fixed limit of attempts at once.
+pub fn fixed_concurrency(attempts: u32) -> concurrency::Settings {
+    concurrency::Settings { is_adaptive: false, most: attempts, ..concurrency::Settings::default() }
 }
 
 impl Contender {

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use redrive_core::guards::Health;
-use redrive_core::guards::breaker::{Admission, Breaker, Ticket};
-use redrive_core::guards::budget::{Budget, Spent};
+use redrive_core::guards::breaker::State;
+use redrive_core::guards::{Held, LaneGuards, Outcome, Permit, Room, SharedFloor};
 use redrive_core::latency::ESTIMATE_FOR;
+use redrive_core::task::Class;
 use redrive_core::{Latency, Timestamp};
 
 use crate::contender::Contender;
@@ -19,7 +19,7 @@ use crate::contender::Contender;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneDecision {
     /// This client's attempt is sent.
-    Send(u32, Option<Ticket>),
+    Send(u32, Permit),
     /// There is no budget for this client's retry, and a caller waits for the answer: it fails.
     Suppress(u32),
     /// The breaker is open for this client's attempt, and a caller waits for the answer: it fails.
@@ -33,9 +33,9 @@ pub(crate) enum LaneDecision {
 /// The guards, and the requests that wait for them.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    budget: Option<Budget>,
-    breaker: Option<Breaker>,
-    concurrency: u32,
+    guards: LaneGuards,
+    /// The lane is the only one of its origin; the service has this floor all the same.
+    floor: Option<SharedFloor>,
     gives_up: bool,
     /// First attempts that wait: when they were due, and the client.
     firsts: VecDeque<(u32, u32)>,
@@ -47,9 +47,8 @@ pub(crate) struct Lane {
 impl Lane {
     pub(crate) fn new(contender: &Contender) -> Self {
         Lane {
-            budget: contender.guards.budget.map(Budget::new),
-            breaker: contender.guards.breaker.map(Breaker::new),
-            concurrency: contender.guards.concurrency.unwrap_or(u32::MAX),
+            guards: LaneGuards::new(contender.guards.settings()),
+            floor: contender.guards.budget.as_ref().map(SharedFloor::new),
             gives_up: contender.gives_up_when_held(),
             firsts: VecDeque::new(),
             retries: VecDeque::new(),
@@ -59,39 +58,30 @@ impl Lane {
     }
 
     /// Adds a client's attempt to the queue.
-    pub(crate) fn enqueue(&mut self, client: u32, due: u32, is_retry: bool) {
-        if is_retry { &mut self.retries } else { &mut self.firsts }.push_back((due, client));
+    pub(crate) fn enqueue(&mut self, client: u32, due: u32, class: Class) {
+        self.queue(class).push_back((due, client));
     }
 
-    /// The next decision while `in_flight` attempts are under way; clients that no longer wait are skipped.
-    pub(crate) fn next(&mut self, now: Timestamp, in_flight: u32, waits: impl Fn(u32) -> bool) -> LaneDecision {
+    /// The next decision while `in_flight` attempts are under way; clients that no longer wait are skipped. If retries
+    /// have waited for the budget for too long, the breaker opens, and its pause is drawn with `unit`.
+    pub(crate) fn next(
+        &mut self,
+        now: Timestamp,
+        in_flight: u32,
+        unit: f64,
+        waits: impl Fn(u32) -> bool,
+    ) -> LaneDecision {
         drop_gone(&mut self.firsts, &waits);
         drop_gone(&mut self.retries, &waits);
-        if self.firsts.is_empty() && self.retries.is_empty() {
-            return LaneDecision::Idle;
+        let decision = self.decide(now, in_flight);
+        if !matches!(decision, LaneDecision::Wait(_) | LaneDecision::Idle) {
+            return decision;
         }
-        if in_flight >= self.concurrency {
-            return LaneDecision::Wait(None);
-        }
-        let spent = if self.retries.is_empty() { None } else { self.spent(now) };
-        if spent.is_some() && self.gives_up {
-            return self.retries.pop_front().map_or(LaneDecision::Idle, |(_, client)| LaneDecision::Suppress(client));
-        }
-        let is_retry = match (self.firsts.front(), self.retries.front()) {
-            (Some((first, _)), Some((retry, _))) => spent.is_none() && retry < first,
-            (Some(_), None) => false,
-            (None, _) => true,
-        };
-        if let (true, Some(Spent { ask_again_at })) = (is_retry, spent) {
-            return LaneDecision::Wait(Some(ask_again_at));
-        }
-        match self.breaker.as_mut().map(|breaker| breaker.admit(now)) {
-            Some(Admission::Wait { .. }) if self.gives_up => {
-                self.pop(is_retry).map_or(LaneDecision::Idle, LaneDecision::TurnAway)
-            }
-            Some(Admission::Wait { until }) => LaneDecision::Wait(Some(until)),
-            Some(Admission::Pass(ticket) | Admission::Probe(ticket)) => self.go(is_retry, Some(ticket), now),
-            None => self.go(is_retry, None, now),
+        // Everything that may be sent has been: first attempts let a retry through now and then, and others still wait.
+        let is_spent = !self.retries.is_empty() && self.spent(now).is_some();
+        match self.guards.retries_wait(is_spent, now, unit) {
+            Some(_opened) => self.decide(now, in_flight),
+            None => decision,
         }
     }
 
@@ -100,25 +90,16 @@ impl Lane {
         self.gives_up && self.spent(now).is_some()
     }
 
-    /// Records the outcome of an attempt.
-    pub(crate) fn ended(
-        &mut self,
-        ticket: Ticket,
-        health: Health,
-        retry_after: Option<Duration>,
-        now: Timestamp,
-        unit: f64,
-    ) {
-        if let Some(breaker) = &mut self.breaker {
-            breaker.record(ticket, health, retry_after, now, unit);
-        }
+    /// Records the outcome of an attempt; a pause of the breaker is drawn with `unit`.
+    pub(crate) fn ended(&mut self, permit: Permit, outcome: Outcome, now: Timestamp, unit: f64) {
+        // A scenario's clock never jumps: it is both the time and the time since the beginning.
+        let elapsed = Duration::from_millis(now.as_millis());
+        self.guards.end(permit, outcome, self.floor.as_mut(), now, elapsed, unit);
     }
 
-    /// Returns the breaker's ticket of an attempt that says nothing about the dependency.
-    pub(crate) fn not_sent(&mut self, ticket: Option<Ticket>) {
-        if let (Some(breaker), Some(ticket)) = (&mut self.breaker, ticket) {
-            breaker.give_back(ticket);
-        }
+    /// Returns the permit of an attempt of which nothing was sent.
+    pub(crate) fn not_sent(&mut self, permit: Permit) {
+        self.guards.withdraw(permit, self.floor.as_mut());
     }
 
     /// Records the duration of a call.
@@ -135,25 +116,92 @@ impl Lane {
         if now.since(self.called_at) > ESTIMATE_FOR { Duration::ZERO } else { self.latency.estimate() }
     }
 
-    fn spent(&mut self, now: Timestamp) -> Option<Spent> {
-        self.budget.as_mut().and_then(|budget| budget.spent(now))
+    /// Whether the guards know of no attempt in flight and of nothing else that they would have to remember.
+    #[cfg(test)]
+    pub(crate) fn is_forgettable(&mut self, now: Timestamp) -> bool {
+        self.guards.is_forgettable(now)
     }
 
-    fn go(&mut self, is_retry: bool, ticket: Option<Ticket>, now: Timestamp) -> LaneDecision {
-        match &mut self.budget {
-            Some(budget) if is_retry => {
-                if let Err(Spent { ask_again_at }) = budget.try_retry(now) {
-                    return LaneDecision::Wait(Some(ask_again_at));
-                }
-            }
-            Some(budget) => budget.first(now),
-            None => {}
+    fn decide(&mut self, now: Timestamp, in_flight: u32) -> LaneDecision {
+        let room = self.room(now);
+        let spent = if self.retries.is_empty() { None } else { spent(&room) };
+        if spent.is_some() && self.gives_up {
+            return self.pop(Class::Retry).map_or(LaneDecision::Idle, LaneDecision::Suppress);
         }
-        self.pop(is_retry).map_or(LaneDecision::Idle, |client| LaneDecision::Send(client, ticket))
+        let Some(class) = self.class_of_next(spent.is_some()) else { return LaneDecision::Idle };
+        if let Some(held) = room.held {
+            return self.held(class, held);
+        }
+        if in_flight >= room.most_in_flight {
+            return self.full(class, spent, now);
+        }
+        if let (Class::Retry, Some(until)) = (class, spent) {
+            return LaneDecision::Wait(Some(until));
+        }
+        match self.guards.begin(class, self.floor.as_mut(), now) {
+            Ok(permit) => self.pop(class).map_or(LaneDecision::Idle, |client| LaneDecision::Send(client, permit)),
+            Err(held) => self.held(class, held),
+        }
     }
 
-    fn pop(&mut self, is_retry: bool) -> Option<u32> {
-        if is_retry { &mut self.retries } else { &mut self.firsts }.pop_front().map(|(_, client)| client)
+    fn room(&mut self, now: Timestamp) -> Room {
+        self.guards.room(self.floor.as_mut(), now)
+    }
+
+    fn spent(&mut self, now: Timestamp) -> Option<Timestamp> {
+        spent(&self.room(now))
+    }
+
+    /// Which queue is served next: the oldest due first, but a first attempt before a retry that there is no budget for.
+    fn class_of_next(&self, is_spent: bool) -> Option<Class> {
+        match (self.firsts.front(), self.retries.front()) {
+            (Some((first, _)), Some((retry, _))) if !is_spent && retry < first => Some(Class::Retry),
+            (Some(_), _) => Some(Class::First),
+            (None, Some(_)) => Some(Class::Retry),
+            (None, None) => None,
+        }
+    }
+
+    /// As many attempts are in flight as may be; `spent` is until when due retries wait for the budget.
+    fn full(&mut self, class: Class, spent: Option<Timestamp>, now: Timestamp) -> LaneDecision {
+        if self.gives_up && self.guards.breaker_state(now) != State::Closed {
+            // The breaker's probes are under way.
+            return self.turn_away(class);
+        }
+        // The guards are asked again then even if no attempt ends: a budget that stays spent opens the breaker.
+        LaneDecision::Wait(spent)
+    }
+
+    fn held(&mut self, class: Class, held: Held) -> LaneDecision {
+        match held {
+            Held::Breaker(_) if self.gives_up => self.turn_away(class),
+            Held::Breaker(until) | Held::Budget(until) => LaneDecision::Wait(Some(until)),
+            // A scenario has no operator.
+            Held::Pause => LaneDecision::Wait(None),
+        }
+    }
+
+    fn turn_away(&mut self, class: Class) -> LaneDecision {
+        self.pop(class).map_or(LaneDecision::Idle, LaneDecision::TurnAway)
+    }
+
+    fn pop(&mut self, class: Class) -> Option<u32> {
+        self.queue(class).pop_front().map(|(_, client)| client)
+    }
+
+    fn queue(&mut self, class: Class) -> &mut VecDeque<(u32, u32)> {
+        match class {
+            Class::First => &mut self.firsts,
+            Class::Retry => &mut self.retries,
+        }
+    }
+}
+
+/// Until when the budget allows no retry, if so.
+fn spent(room: &Room) -> Option<Timestamp> {
+    match room.held_retries {
+        Some(Held::Budget(until)) => Some(until),
+        _ => None,
     }
 }
 
@@ -165,26 +213,28 @@ fn drop_gone(queue: &mut VecDeque<(u32, u32)>, waits: impl Fn(u32) -> bool) {
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::guards::{breaker, budget};
+    use redrive_core::guards::concurrency::Signal;
+    use redrive_core::guards::{Health, breaker, budget};
     use redrive_core::policy::{Context, Policy, Spec};
 
     use super::*;
-    use crate::contender::Guards;
-
-    const FIRST: bool = false;
-    const RETRY: bool = true;
+    use crate::contender::{Guards, fixed_concurrency};
 
     fn lane(guards: Guards, context: Option<Context>) -> Lane {
         let policy = Policy::resolve(&Spec { context, ..Spec::default() }).unwrap();
         Lane::new(&Contender { guards, ..Contender::new("lane", policy) })
     }
 
+    fn one_at_a_time() -> Lane {
+        lane(Guards { concurrency: Some(fixed_concurrency(1)), ..Guards::default() }, None)
+    }
+
     /// A budget of which nothing is left until the second after the next 30.
-    fn spent(context: Option<Context>) -> Lane {
+    fn spent(guards: Guards, context: Option<Context>) -> Lane {
         let settings = budget::Settings { floor: 1, ..budget::Settings::default() };
-        let mut lane = lane(Guards { budget: Some(settings), ..Guards::default() }, context);
-        lane.enqueue(99, 0, RETRY);
-        assert_eq!(lane.next(at(0), 0, |_| true), LaneDecision::Send(99, None));
+        let mut lane = lane(Guards { budget: Some(settings), ..guards }, context);
+        lane.enqueue(99, 0, Class::Retry);
+        assert_eq!(sent(&mut lane, 0).0, 99);
         lane
     }
 
@@ -192,53 +242,120 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
+    fn next(lane: &mut Lane, now: u64) -> LaneDecision {
+        lane.next(at(now), 0, 0.5, |_| true)
+    }
+
+    /// The client whose attempt is sent now, with its permit.
+    fn sent(lane: &mut Lane, now: u64) -> (u32, Permit) {
+        match next(lane, now) {
+            LaneDecision::Send(client, permit) => (client, permit),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn outcome(health: Health) -> Outcome {
+        Outcome { health: Some(health), signal: Signal::Neutral, took: Duration::ZERO, retry_after: None }
+    }
+
     #[test]
     fn the_oldest_due_goes_first_whichever_attempt_it_is() {
-        let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
-        for (client, due, is_retry) in [(1, 10, RETRY), (2, 20, FIRST), (3, 30, RETRY), (4, 40, FIRST)] {
-            lane.enqueue(client, due, is_retry);
+        let mut lane = one_at_a_time();
+        let waiting = [(1, 10, Class::Retry), (2, 20, Class::First), (3, 30, Class::Retry), (4, 40, Class::First)];
+        for (client, due, class) in waiting {
+            lane.enqueue(client, due, class);
         }
-        assert_eq!(lane.next(at(50), 1, |_| true), LaneDecision::Wait(None), "one at a time");
-        let order: Vec<_> = (0..4).map(|_| lane.next(at(50), 0, |_| true)).collect();
-        assert_eq!(order, [1, 2, 3, 4].map(|client| LaneDecision::Send(client, None)));
-        assert_eq!(lane.next(at(50), 0, |_| true), LaneDecision::Idle);
+        assert_eq!(lane.next(at(50), 1, 0.5, |_| true), LaneDecision::Wait(None), "one at a time");
+        let order: Vec<_> = (0..4).map(|_| sent(&mut lane, 50).0).collect();
+        assert_eq!(order, [1, 2, 3, 4]);
+        assert_eq!(next(&mut lane, 50), LaneDecision::Idle);
     }
 
     #[test]
     fn a_first_attempt_does_not_wait_behind_a_retry_that_the_budget_holds_back() {
-        let mut lane = spent(None);
-        lane.enqueue(1, 10, RETRY);
-        lane.enqueue(2, 20, FIRST);
-        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Send(2, None));
-        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Wait(Some(at(1_000))));
-        assert_eq!(lane.next(at(31_000), 0, |_| true), LaneDecision::Send(1, None), "when the window has moved on");
+        let mut lane = spent(Guards::default(), None);
+        lane.enqueue(1, 10, Class::Retry);
+        lane.enqueue(2, 20, Class::First);
+        assert_eq!(sent(&mut lane, 500).0, 2);
+        assert_eq!(next(&mut lane, 500), LaneDecision::Wait(Some(at(1_000))));
+        assert_eq!(sent(&mut lane, 31_000).0, 1, "when the window has moved on");
     }
 
     #[test]
     fn whoever_no_longer_waits_is_passed_over() {
-        let mut lane = lane(Guards { concurrency: Some(1), ..Guards::default() }, None);
-        (1..=3).for_each(|client| lane.enqueue(client, client, FIRST));
-        assert_eq!(lane.next(at(9), 0, |client| client == 3), LaneDecision::Send(3, None));
-        assert_eq!(lane.next(at(9), 0, |_| true), LaneDecision::Idle);
+        let mut lane = one_at_a_time();
+        (1..=3).for_each(|client| lane.enqueue(client, client, Class::First));
+        let decision = lane.next(at(9), 0, 0.5, |client| client == 3);
+        assert!(matches!(decision, LaneDecision::Send(3, _)), "{decision:?}");
+        assert_eq!(next(&mut lane, 9), LaneDecision::Idle);
     }
 
     #[test]
     fn a_request_that_a_caller_waits_for_is_not_held_back_by_budget_or_breaker() {
-        let mut lane = spent(Some(Context::Sync));
-        lane.enqueue(1, 10, RETRY);
+        let mut lane = spent(Guards::default(), Some(Context::Sync));
+        lane.enqueue(1, 10, Class::Retry);
         assert!(lane.would_suppress(at(500)));
-        assert_eq!(lane.next(at(500), 0, |_| true), LaneDecision::Suppress(1));
+        assert_eq!(next(&mut lane, 500), LaneDecision::Suppress(1));
 
         let settings = breaker::Settings { failures_in_a_row: 1, ..breaker::Settings::default() };
         for (context, expected) in
             [(Some(Context::Sync), LaneDecision::TurnAway(2)), (None, LaneDecision::Wait(Some(at(15_000))))]
         {
             let mut lane = self::lane(Guards { breaker: Some(settings), ..Guards::default() }, context);
-            lane.enqueue(1, 0, FIRST);
-            let LaneDecision::Send(1, Some(ticket)) = lane.next(at(0), 0, |_| true) else { panic!("{lane:?}") };
-            lane.ended(ticket, Health::Failing, None, at(0), 0.5);
-            lane.enqueue(2, 1, FIRST);
-            assert_eq!(lane.next(at(1), 0, |_| true), expected, "{context:?}");
+            lane.enqueue(1, 0, Class::First);
+            let (_, permit) = sent(&mut lane, 0);
+            lane.ended(permit, outcome(Health::Failing), at(0), 0.5);
+            lane.enqueue(2, 1, Class::First);
+            assert_eq!(next(&mut lane, 1), expected, "{context:?}");
+        }
+    }
+
+    #[test]
+    fn while_probes_are_under_way_a_caller_gets_its_error_and_others_wait() {
+        let settings = breaker::Settings { failures_in_a_row: 1, ..breaker::Settings::default() };
+        for (context, expected) in [(Some(Context::Sync), LaneDecision::TurnAway(5)), (None, LaneDecision::Wait(None))]
+        {
+            let mut lane = lane(Guards { breaker: Some(settings), ..Guards::default() }, context);
+            lane.enqueue(1, 0, Class::First);
+            let (_, permit) = sent(&mut lane, 0);
+            lane.ended(permit, outcome(Health::Failing), at(0), 0.5);
+            (2..=5).for_each(|client| lane.enqueue(client, 15_000, Class::First));
+            (2..=4).for_each(|client| assert_eq!(sent(&mut lane, 15_000).0, client));
+            assert_eq!(lane.next(at(15_000), 3, 0.5, |_| true), expected, "{context:?}");
+        }
+    }
+
+    #[test]
+    fn retries_that_wait_for_the_budget_for_ten_seconds_open_the_breaker() {
+        let breaker = Guards { breaker: Some(breaker::Settings::default()), ..Guards::default() };
+        // In flight or not: attempts that do not end must not keep the breaker closed.
+        for in_flight in [0, u32::MAX] {
+            let mut lane = spent(breaker, None);
+            lane.enqueue(1, 1_000, Class::Retry);
+            for (now, until) in [(1_500, 2_000), (6_000, 7_000), (11_499, 12_000), (11_500, 26_500), (12_000, 26_500)] {
+                let decision = lane.next(at(now), in_flight, 0.5, |_| true);
+                assert_eq!(decision, LaneDecision::Wait(Some(at(until))), "at {now}, {in_flight} in flight");
+            }
+            assert_eq!(sent(&mut lane, 26_500).0, 1, "a probe needs no budget");
+        }
+        // If no retry waits meanwhile, the ten seconds begin again.
+        let mut lane = spent(breaker, None);
+        lane.enqueue(1, 1_000, Class::Retry);
+        assert_eq!(next(&mut lane, 1_000), LaneDecision::Wait(Some(at(2_000))));
+        assert_eq!(lane.next(at(5_000), 0, 0.5, |_| false), LaneDecision::Idle);
+        lane.enqueue(2, 8_000, Class::Retry);
+        assert_eq!(next(&mut lane, 8_000), LaneDecision::Wait(Some(at(9_000))));
+        assert_eq!(next(&mut lane, 17_999), LaneDecision::Wait(Some(at(18_000))));
+        assert_eq!(next(&mut lane, 18_000), LaneDecision::Wait(Some(at(33_000))));
+    }
+
+    #[test]
+    fn an_attempt_that_was_not_sent_costs_no_budget() {
+        let mut lane = spent(Guards::default(), None);
+        for client in 0..20 {
+            lane.enqueue(client, 31_000, Class::Retry);
+            let (_, permit) = sent(&mut lane, 31_000);
+            lane.not_sent(permit);
         }
     }
 

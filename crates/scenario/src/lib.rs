@@ -2,8 +2,7 @@
 //!
 //! A seeded model of many clients that each make one request of one dependency, which has a capacity, a queue, a
 //! latency and outages. The policies, the verdicts, the decisions and the guards are those of `redrive-core`: nothing of
-//! them is implemented twice. The service runs the same code, except for budget and breaker, which its lanes do not use
-//! yet.
+//! them is implemented twice. The service runs the same code.
 //!
 //! [`run()`] plays a [`World`] once for each [`Contender`] and records their [`Story`]; [`occ`] is the classic model of
 //! clients that contend for one row; [`report`] makes a page of either.
@@ -23,6 +22,7 @@ mod elementary;
 mod lane;
 mod latency;
 pub mod occ;
+mod permits;
 mod play;
 mod remark;
 pub mod report;
@@ -32,7 +32,7 @@ mod tally;
 mod timeline;
 mod world;
 
-pub use contender::{Contender, Guards};
+pub use contender::{Contender, Guards, fixed_concurrency};
 pub use latency::Latencies;
 pub use run::{Progress, run};
 pub use story::{Bucket, Comparison, Completion, Peak, Story, Totals};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use redrive_core::attempt::{Answer, ErrorType};
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, Decision, RunState, SendCheck};
-use redrive_core::guards::Health;
-use redrive_core::guards::breaker::Ticket;
-use redrive_core::task::{Reason, Status};
+use redrive_core::guards::concurrency::Signal;
+use redrive_core::guards::{Health, Outcome, Permit};
+use redrive_core::task::{Class, Reason, Status};
 use redrive_core::{Body, Timestamp};
 
 use crate::calendar::Calendar;
@@ -19,6 +19,7 @@ use crate::contender::Contender;
 use crate::dependency::{CallEnd, CallOutcome, Dependency, millis};
 use crate::lane::{Lane, LaneDecision};
 use crate::latency::LatencyDistribution;
+use crate::permits::Permits;
 use crate::tally::{RequestEnd, Tally};
 use crate::timeline::Level;
 use crate::world::World;
@@ -42,6 +43,8 @@ struct Client {
 }
 
 const NO_WAIT: u32 = u32::MAX;
+/// Tells the draw for a breaker that a spent budget opens from that of the last outcome.
+const SPENT_BUDGET: u64 = 1;
 
 /// An event of the calendar: 8 bits for its kind, 24 bits for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,22 +94,24 @@ pub(crate) struct Play<'a> {
     chance: Chance,
     calendar: Calendar,
     clients: Vec<Client>,
-    /// The breaker's ticket of each client's attempt; empty without a breaker.
-    tickets: Vec<Option<Ticket>>,
+    permits: Permits,
     dependency: Dependency,
     lane: Lane,
     in_flight: u32,
     waiting: u32,
     /// When the guards are to be asked again.
     wake_at: Option<u32>,
-    /// How many pauses of the breaker have been drawn.
-    pauses: u64,
+    /// How many outcomes have been recorded, each with a draw for a pause of the breaker.
+    outcomes: u64,
     served: Answer,
     unavailable: Answer,
     tally: Tally,
     /// Every send, for tests.
     #[cfg(test)]
     pub(crate) sends: Vec<(u32, u32, u8)>,
+    /// The clients whose last attempt succeeded, for tests.
+    #[cfg(test)]
+    pub(crate) successes: std::collections::BTreeSet<u32>,
 }
 
 impl<'a> Play<'a> {
@@ -127,24 +132,26 @@ impl<'a> Play<'a> {
         for (number, client) in (0..).zip(&clients) {
             calendar.put(client.arrived, Event::Due(number).tag());
         }
-        let tickets = if contender.guards.breaker.is_some() { vec![None; clients.len()] } else { Vec::new() };
+        let permits = Permits::new(clients.len());
         Play {
             contender,
             chance,
             calendar,
             clients,
-            tickets,
+            permits,
             dependency: Dependency::new(world),
             lane: Lane::new(contender),
             in_flight: 0,
             waiting: 0,
             wake_at: None,
-            pauses: 0,
+            outcomes: 0,
             served: answer(200, None),
             unavailable: answer(503, world.retry_after),
             tally: Tally::new(world.clients, world.outages.last().map(|outage| millis(outage.to))),
             #[cfg(test)]
             sends: Vec::new(),
+            #[cfg(test)]
+            successes: std::collections::BTreeSet::new(),
         }
     }
 
@@ -180,6 +187,13 @@ impl<'a> Play<'a> {
         (self.tally, self.dependency.seen)
     }
 
+    /// Whether no attempt is in flight and no permit was lost, in here or in the guards.
+    #[cfg(test)]
+    pub(crate) fn has_all_permits_back(&mut self) -> bool {
+        // By then all windows are empty, and an open breaker could have probed.
+        self.in_flight == 0 && self.permits.count() == 0 && self.lane.is_forgettable(moment(u32::MAX))
+    }
+
     /// A client's attempt is due: it goes, or gets in line.
     fn due(&mut self, client: u32, now: u32) {
         let state = &mut self.clients[client as usize];
@@ -189,7 +203,8 @@ impl<'a> Play<'a> {
         if self.contender.guards.any() {
             state.waits = true;
             self.waiting += 1;
-            self.lane.enqueue(client, now, state.attempt > 0);
+            let class = if state.attempt == 0 { Class::First } else { Class::Retry };
+            self.lane.enqueue(client, now, class);
             self.let_go(now);
             self.note_held(client);
         } else {
@@ -201,11 +216,12 @@ impl<'a> Play<'a> {
     fn let_go(&mut self, now: u32) {
         loop {
             let clients = &self.clients;
-            let next = self.lane.next(moment(now), self.in_flight, |client| clients[client as usize].waits);
+            let unit = self.chance.unit(Purpose::Pause, self.outcomes, SPENT_BUDGET);
+            let next = self.lane.next(moment(now), self.in_flight, unit, |client| clients[client as usize].waits);
             match next {
-                LaneDecision::Send(client, ticket) => {
+                LaneDecision::Send(client, permit) => {
                     self.no_longer_waits(client);
-                    self.send(client, ticket, now);
+                    self.send(client, Some(permit), now);
                 }
                 LaneDecision::Suppress(client) => self.give_up(client, RequestEnd::Suppressed, now),
                 LaneDecision::TurnAway(client) => self.give_up(client, RequestEnd::TurnedAway, now),
@@ -239,6 +255,8 @@ impl<'a> Play<'a> {
     fn deadline(&mut self, client: u32, now: u32) {
         if self.clients[client as usize].waits {
             self.give_up(client, RequestEnd::Dead(Some(Reason::Deadline)), now);
+            // Perhaps no retry waits for the budget any more, which the guards have to know.
+            self.let_go(now);
         }
     }
 
@@ -252,20 +270,22 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn send(&mut self, client: u32, ticket: Option<Ticket>, now: u32) {
+    fn send(&mut self, client: u32, permit: Option<Permit>, now: u32) {
         let policy = &self.contender.policy;
         let state = &mut self.clients[client as usize];
         let deadline = moment(state.arrived).after(policy.total_budget);
         let fit = decide::before_send(deadline, self.lane.estimate(moment(now)), policy.attempt_timeout, moment(now));
         let SendCheck::SendNow { timeout } = fit else {
-            self.lane.not_sent(ticket);
+            if let Some(permit) = permit {
+                self.lane.not_sent(permit);
+            }
             return self.end(client, RequestEnd::Dead(Some(Reason::Deadline)), now);
         };
         state.attempt += 1;
         state.sent = now;
         let attempt = state.attempt;
-        if let Some(place) = self.tickets.get_mut(client as usize) {
-            *place = ticket;
+        if let Some(permit) = permit {
+            self.permits.put(client, permit);
         }
         #[cfg(test)]
         self.sends.push((now, client, attempt));
@@ -281,11 +301,17 @@ impl<'a> Play<'a> {
         self.in_flight -= 1;
         let (verdict, health) = self.meaning(how, moment(now));
         let state = self.clients[client as usize];
+        let took = Duration::from_millis(u64::from(now - state.sent));
         if matches!(how, CallOutcome::Served | CallOutcome::Unavailable | CallOutcome::TimedOut) {
-            self.lane.took(Duration::from_millis(u64::from(now - state.sent)), moment(now));
+            self.lane.took(took, moment(now));
         }
-        self.tell_breaker(client, health, &verdict, now);
+        let outcome = Outcome { health, signal: signal(how), took, retry_after: retry_after(&verdict) };
+        self.tell_guards(client, outcome, now);
         self.tally.answered(now, verdict == Verdict::Success);
+        #[cfg(test)]
+        if verdict == Verdict::Success {
+            self.successes.insert(client);
+        }
         let policy = &self.contender.policy;
         let run = RunState {
             attempt: u32::from(state.attempt),
@@ -331,24 +357,32 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn tell_breaker(&mut self, client: u32, health: Option<Health>, verdict: &Verdict, now: u32) {
-        let Some(ticket) = self.tickets.get_mut(client as usize).and_then(Option::take) else { return };
-        let after = match verdict {
-            Verdict::Retry { after, .. } | Verdict::Overloaded { after } => *after,
-            _ => None,
-        };
-        match health {
-            Some(health) => {
-                self.pauses += 1;
-                let unit = self.chance.unit(Purpose::Pause, self.pauses, 0);
-                self.lane.ended(ticket, health, after, moment(now), unit);
-            }
-            None => self.lane.not_sent(Some(ticket)),
-        }
+    fn tell_guards(&mut self, client: u32, outcome: Outcome, now: u32) {
+        let Some(permit) = self.permits.take(client) else { return };
+        self.outcomes += 1;
+        let unit = self.chance.unit(Purpose::Pause, self.outcomes, 0);
+        self.lane.ended(permit, outcome, moment(now), unit);
     }
 
     fn end(&mut self, client: u32, how: RequestEnd, now: u32) {
         self.tally.end(self.clients[client as usize].arrived, now, how);
+    }
+}
+
+/// What an ending says about the load that the dependency bears.
+fn signal(how: CallOutcome) -> Signal {
+    match how {
+        CallOutcome::Served => Signal::Answered,
+        CallOutcome::Unavailable | CallOutcome::TimedOut => Signal::Overloaded,
+        CallOutcome::Refused | CallOutcome::Reset => Signal::Neutral,
+    }
+}
+
+/// The wait that the dependency asked for.
+fn retry_after(verdict: &Verdict) -> Option<Duration> {
+    match verdict {
+        Verdict::Retry { after, .. } | Verdict::Overloaded { after } => *after,
+        _ => None,
     }
 }
 

@@ -18,11 +18,22 @@ fn contender<'a>(document: &'a Value, name: &str) -> &'a Value {
     contenders.iter().find(|contender| contender["name"] == name).unwrap()
 }
 
+/// The guards of a contender as programs get them.
+fn guards(drain: Option<&str>, breaker: bool, most: Option<u32>, adapts: bool) -> Value {
+    json!({
+        "budget": drain.is_some(),
+        "budgetDrain": drain,
+        "breaker": breaker,
+        "concurrency": most,
+        "concurrencyAdapts": adapts,
+    })
+}
+
 #[test]
 fn without_any_words_it_shows_what_jitter_and_guards_are_worth() {
     let shown = simulate(&[]).with(0).says(&[
         "10,000 requests at once; 500 calls/s, queue 500, latency 50ms (p99 400ms); down 0s..5s (refuse); seed 1",
-        "  with guards  default+budget+breaker+concurrency=128",
+        "  with guards  default+budget+breaker+concurrency",
         "peak after recovery          10,000 at 5s",
         "times: the contenders complete different numbers of requests",
         "dead letters",
@@ -84,11 +95,11 @@ fn programs_get_the_world_the_policies_and_every_number() {
     assert_eq!((&document["scenario"], &document["seed"], &document["world"]), (&json!("outage"), &json!(3), &world));
     let naive = contender(&document, "naive");
     assert_eq!(naive["policy"]["initialDelayMs"], 200);
-    assert_eq!(naive["guards"], json!({"budget": false, "breaker": false, "concurrency": null}));
+    assert_eq!(naive["guards"], guards(None, false, None, false));
     let sync = contender(&document, "sync+budget");
     assert_eq!((&sync["policy"]["context"], &sync["policy"]["maxAttempts"]), (&json!("sync"), &json!(4)));
     let guarded = contender(&document, "default,maxAttempts=9+breaker+concurrency=20");
-    assert_eq!(guarded["guards"], json!({"budget": false, "breaker": true, "concurrency": 20}));
+    assert_eq!(guarded["guards"], guards(None, true, Some(20), false));
     for story in document["contenders"].as_array().unwrap() {
         let totals = &story["totals"];
         let count = |name: &str| totals[name].as_u64().unwrap();
@@ -102,11 +113,21 @@ fn programs_get_the_world_the_policies_and_every_number() {
 
 #[test]
 fn guards_can_be_given_to_everybody() {
-    let words = ["default", "sync+concurrency=5", "--budget", "--breaker", "--concurrency", "9", "--json"];
+    let words = [
+        "default",
+        "sync+concurrency=5",
+        "default+budget=strict+concurrency",
+        "--budget",
+        "--breaker",
+        "--concurrency",
+        "9",
+        "--json",
+    ];
     let document = simulate(&words).with(0).json();
     let guards: Vec<_> = document["contenders"].as_array().unwrap().iter().map(|story| &story["guards"]).collect();
-    assert_eq!(guards[0], &json!({"budget": true, "breaker": true, "concurrency": 9}));
-    assert_eq!(guards[1], &json!({"budget": true, "breaker": true, "concurrency": 5}), "its own limit stays");
+    assert_eq!(guards[0], &self::guards(Some("earned"), true, Some(9), false));
+    assert_eq!(guards[1], &self::guards(Some("earned"), true, Some(5), false), "its own limit stays");
+    assert_eq!(guards[2], &self::guards(Some("strict"), true, Some(200), true), "its own limit and budget stay");
 }
 
 #[test]
@@ -188,9 +209,9 @@ fn many_contenders_with_long_names_are_shown_in_several_tables() {
 
 #[test]
 fn who_takes_far_longer_than_the_others_is_cut_off_and_it_says_so() {
-    let words = ["default", "default+budget"];
+    let words = ["default", "default+budget=strict"];
     simulate(&words).with(0).says(&[
-        "default+budget: its retries wait for the budget",
+        "default+budget=strict: its retries wait for the budget",
         "calls more, until 8h 37m",
         "  0s                  23s   ━",
     ]);

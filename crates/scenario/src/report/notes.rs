@@ -28,11 +28,10 @@ pub(super) fn section(comparison: &Comparison) -> String {
          <li>No network in between: nothing gets lost, and a refused connection or a 503 takes a millisecond.</li>\n\
          <li>Each client makes one request, and no new requests come because of old ones: no users who press reload, no \
          callers of callers that retry as well.</li>\n\
-         <li>A contender’s guards are shared by all of its clients, as a Redrive service shares its limit on concurrency. \
+         <li>A contender’s guards are shared by all of its clients, as the guards of a lane of a Redrive service are. \
          Clients that each have guards of their own know less, and protect less.</li>\n\
          <li>The dependency answers only 200 and 503. Every request is alike, and none is more urgent than another.</li>\n\
          <li>It is one random run: numbers that are close to each other may change places with another seed.</li>\n\
-         </ul>\n<p class=\"note\">Backoff, jitter and decisions are the very code that the service runs. Budget and \
-         breaker are those of its core, which its lanes do not use yet: a limit on concurrency is what they have.</p>\n</section>\n"
+         </ul>\n<p class=\"note\">Backoff, jitter, decisions and guards are the very code that the service runs.</p>\n</section>\n"
     )
 }

@@ -1,7 +1,11 @@
 //! The contenders: the policy, the timetable, the guards and the findings of the retry standard of each.
 
+use std::time::Duration;
+
 use redrive_core::Date;
 use redrive_core::backoff::Backoff;
+use redrive_core::guards::budget::Drain;
+use redrive_core::guards::{breaker, budget, concurrency};
 use redrive_core::jitter::Jitter;
 use redrive_core::policy::{Context, Policy};
 use redrive_core::timetable::{self, FitsBudget, Range, Row};
@@ -113,30 +117,13 @@ fn range(range: Range) -> String {
 }
 
 fn guards(guards: &Guards, gives_up: bool) -> String {
-    let budget = guards.budget.map(|budget| {
-        let (floor, percent) = (budget.floor, budget.percent);
-        format!(
-            "<b>Retry budget</b>: {floor} retries and {percent}\u{a0}% of the first attempts in {}",
-            duration(budget.window)
-        )
-    });
-    let breaker = guards.breaker.map(|breaker| {
-        format!(
-            "<b>Circuit breaker</b>: opens on {} failures in a row, or on {}\u{a0}% of at least {} calls in {}; for {}, doubling \
-             up to {}, ±{:.0}\u{a0}%; then {} probes",
-            breaker.failures_in_a_row,
-            breaker.failure_percent,
-            breaker.least_calls,
-            duration(breaker.window),
-            duration(breaker.open),
-            duration(breaker.longest_open),
-            100.0 * breaker.spread,
-            breaker.probes,
-        )
-    });
-    let concurrency = guards.concurrency.map(|most| format!("<b>Concurrency</b>: at most {most} attempts at once"));
-    let all: String =
-        [budget, breaker, concurrency].into_iter().flatten().map(|guard| format!("<li>{guard}</li>")).collect();
+    let spent_opens_after = guards.budget.map(|_| guards.spent_opens_after());
+    let all = [
+        guards.budget.map(budget),
+        guards.breaker.map(|settings| breaker(settings, spent_opens_after)),
+        guards.concurrency.map(concurrency),
+    ];
+    let all: String = all.into_iter().flatten().map(|guard| format!("<li>{guard}</li>")).collect();
     if all.is_empty() {
         return "<h4>Guards</h4>\n<p>None: every attempt is sent as soon as it is due.</p>\n".to_owned();
     }
@@ -145,6 +132,50 @@ fn guards(guards: &Guards, gives_up: bool) -> String {
         false => "A request that is held back waits, without losing an attempt.",
     };
     format!("<h4>Guards</h4>\n<ul>{all}</ul>\n<p class=\"note\">{held}</p>\n")
+}
+
+fn budget(budget: budget::Settings) -> String {
+    let drain = match budget.drain {
+        Drain::Earned => "a retry that succeeds while the dependency is healthy counts like a first attempt",
+        Drain::Strict => "every retry counts, even if it succeeds",
+    };
+    format!(
+        "<b>Retry budget</b>: {} retries and {}\u{a0}% of the first attempts in {}; {drain}",
+        budget.floor,
+        budget.percent,
+        duration(budget.window),
+    )
+}
+
+fn breaker(breaker: breaker::Settings, spent_opens_after: Option<Duration>) -> String {
+    let spent = spent_opens_after
+        .map(|after| format!(", or if retries wait {} for the budget while calls fail", duration(after)))
+        .unwrap_or_default();
+    format!(
+        "<b>Circuit breaker</b>: opens on {} failures in a row, on {}\u{a0}% of at least {least} calls in {window}, if \
+         {}\u{a0}% of at least {least} calls in {window} take {} or longer{spent}; for {}, doubling up to {}, ±{:.0}\u{a0}%; \
+         then {probes} probes; when it closes, the attempts at once grow from {probes}",
+        breaker.failures_in_a_row,
+        breaker.failure_percent,
+        breaker.slow_percent,
+        duration(breaker.slow_call),
+        duration(breaker.open),
+        duration(breaker.longest_open),
+        100.0 * breaker.spread,
+        least = breaker.least_calls,
+        window = duration(breaker.window),
+        probes = breaker.probes,
+    )
+}
+
+fn concurrency(limit: concurrency::Settings) -> String {
+    match limit.is_adaptive {
+        true => format!(
+            "<b>Concurrency</b>: {} attempts at once at first, then {} to {}, as the dependency’s latency allows",
+            limit.start, limit.least, limit.most
+        ),
+        false => format!("<b>Concurrency</b>: at most {} attempts at once", limit.most),
+    }
 }
 
 fn standard(findings: &[Finding], context: Context) -> String {

@@ -13,7 +13,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::picture::{NORMAL, SMALL};
 use super::text::width;
 use super::{occ_page, page};
-use crate::{Comparison, Contender, Guards, Latencies, Outage, OutageKind, World, occ, run};
+use crate::{Comparison, Contender, Guards, Latencies, Outage, OutageKind, World, fixed_concurrency, occ, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NASTY: &str = "<script>alert('x')</script> & \"co\" \u{0}\u{1b}[1m";
@@ -41,7 +41,7 @@ fn contenders(count: usize) -> Vec<Contender> {
         let guards = Guards {
             budget: (number % 3 == 2).then(budget::Settings::default),
             breaker: (number % 4 == 1).then(breaker::Settings::default),
-            concurrency: (number % 5 == 4).then_some(5),
+            concurrency: (number % 5 == 4).then(|| fixed_concurrency(5)),
         };
         Contender { guards, ..Contender::new(format!("contender number {number}, with a long name"), policy) }
     };
@@ -268,7 +268,7 @@ fn what_a_policy_breaks_is_on_the_page_and_what_holds_it_back_too() {
     let guards = Guards {
         budget: Some(budget::Settings::default()),
         breaker: Some(breaker::Settings::default()),
-        concurrency: Some(20),
+        concurrency: Some(fixed_concurrency(20)),
     };
     let bad = Policy { backoff: Backoff::Fixed { delay: SECOND }, jitter: Jitter::None, ..Policy::default() };
     let two = vec![Contender::new("bad", bad), Contender { guards, ..Contender::new("good", Policy::default()) }];
@@ -279,7 +279,10 @@ fn what_a_policy_breaks_is_on_the_page_and_what_holds_it_back_too() {
         "✓ Breaks no rule that a policy can break.",
         "None: every attempt is sent as soon as it is due.",
         "<b>Retry budget</b>: 10 retries and 20\u{a0}% of the first attempts in 30s",
-        "opens on 10 failures in a row, or on 50\u{a0}% of at least 20 calls in 30s; for 15s, doubling up to 5m",
+        "a retry that succeeds while the dependency is healthy counts like a first attempt",
+        "opens on 10 failures in a row, on 50\u{a0}% of at least 20 calls in 30s, if 100\u{a0}% of at least 20 calls in 30s \
+         take 1m or longer, or if retries wait 10s for the budget while calls fail; for 15s, doubling up to 1m, ±20\u{a0}%; then \
+         3 probes; when it closes, the attempts at once grow from 3",
         "<b>Concurrency</b>: at most 20 attempts at once",
         "Always 1s between attempts, no jitter.",
         "Exponential backoff from 1s, ×2 up to 30s, full jitter.",

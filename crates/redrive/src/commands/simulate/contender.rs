@@ -1,8 +1,9 @@
 //! Contenders as people write them: `[LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…`.
 
-use redrive_core::guards::{breaker, budget};
+use redrive_core::guards::budget::Drain;
+use redrive_core::guards::{breaker, budget, concurrency};
 use redrive_core::policy::{Context, Policy, Spec};
-use redrive_scenario::{Contender, Guards};
+use redrive_scenario::{Contender, Guards, fixed_concurrency};
 use redrive_standard::files::FilePolicy;
 use redrive_standard::nearest;
 use serde_json::{Map, Value};
@@ -11,12 +12,12 @@ use super::{Args, wrong};
 use crate::commands::pairs::override_field;
 use crate::commands::policies::document;
 
-/// The default contenders: each is better than the one before. The limit is the default of the service.
+/// The default contenders: each is better than the one before. The last one has the guards that a service has by default.
 const INSTRUCTIVE: [&str; 4] = [
     "fixed 1 s:backoff=fixed,initialDelayMs=1000,jitterType=NONE",
     "no jitter:default,jitterType=NONE",
     "full jitter:default",
-    "with guards:default+budget+breaker+concurrency=128",
+    "with guards:default+budget+breaker+concurrency",
 ];
 
 /// The contenders that were asked for.
@@ -33,7 +34,7 @@ pub(super) fn all(args: &Args) -> anyhow::Result<Vec<Contender>> {
         let guards = &mut contender.guards;
         guards.budget = guards.budget.or(args.budget.then(budget::Settings::default));
         guards.breaker = guards.breaker.or(args.breaker.then(breaker::Settings::default));
-        guards.concurrency = guards.concurrency.or(args.concurrency);
+        guards.concurrency = guards.concurrency.or(args.concurrency.map(fixed_concurrency));
     }
     for (at, contender) in contenders.iter().enumerate() {
         if contenders[..at].iter().any(|other| other.name == contender.name) {
@@ -139,15 +140,24 @@ fn by_name(name: &str, named: &[FilePolicy]) -> Result<Spec, String> {
 fn add(guards: &mut Guards, text: &str) -> Result<(), String> {
     let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     let twice = match (name, value) {
-        ("budget", None) => guards.budget.replace(budget::Settings::default()).is_some(),
-        ("breaker", None) => guards.breaker.replace(breaker::Settings::default()).is_some(),
-        ("budget" | "breaker", Some(_)) => return Err(format!("{name} takes no value: write +{name}")),
-        ("concurrency", number) => {
-            let limit = number.and_then(|number| number.parse().ok()).filter(|limit| *limit > 0);
-            let limit = limit.ok_or("concurrency must be a number above zero, as in +concurrency=20")?;
-            guards.concurrency.replace(limit).is_some()
+        ("budget", drain) => {
+            let drain = drain.map_or(Some(Drain::default()), Drain::from_name);
+            let drain = drain.ok_or("budget may be earned or strict, as in +budget=strict")?;
+            guards.budget.replace(budget::Settings { drain, ..budget::Settings::default() }).is_some()
         }
-        _ => return Err(format!("there is no guard {text:?}; there are budget, breaker and concurrency=N")),
+        ("breaker", None) => guards.breaker.replace(breaker::Settings::default()).is_some(),
+        ("breaker", Some(_)) => return Err("breaker takes no value: write +breaker".into()),
+        ("concurrency", None) => guards.concurrency.replace(concurrency::Settings::default()).is_some(),
+        ("concurrency", Some(number)) => {
+            let limit = number.parse().ok().filter(|limit| *limit > 0);
+            let limit = limit.ok_or("concurrency must be a number above zero, as in +concurrency=20")?;
+            guards.concurrency.replace(fixed_concurrency(limit)).is_some()
+        }
+        _ => {
+            return Err(format!(
+                "there is no guard {text:?}; there are budget, budget=strict, breaker, concurrency and concurrency=N"
+            ));
+        }
     };
     if twice { Err(format!("{name} is given twice")) } else { Ok(()) }
 }
@@ -190,9 +200,14 @@ mod tests {
         let sync = parsed("sync,maxAttempts=2+budget+breaker+concurrency=20");
         assert_eq!(sync.name, "sync,maxAttempts=2+budget+breaker+concurrency=20");
         assert_eq!((sync.policy.context, sync.policy.max_attempts), (Some(Context::Sync), 2));
-        assert_eq!(sync.guards.concurrency, Some(20));
+        assert_eq!(sync.guards.concurrency, Some(fixed_concurrency(20)));
         assert_eq!(sync.guards.budget, Some(budget::Settings::default()));
         assert_eq!(sync.guards.breaker, Some(breaker::Settings::default()));
+        assert_eq!(parsed("default+concurrency").guards.concurrency, Some(concurrency::Settings::default()));
+        for (text, drain) in [("", Drain::Earned), ("=earned", Drain::Earned), ("=strict", Drain::Strict)] {
+            let budget = parsed(&format!("default+budget{text}")).guards.budget;
+            assert_eq!(budget, Some(budget::Settings { drain, ..budget::Settings::default() }), "{text}");
+        }
         let schedule = parsed("backoff=schedule,scheduleMs=[1000,5000],maxAttempts=4");
         let delays = [1, 5].map(Duration::from_secs).to_vec();
         assert_eq!((schedule.policy.backoff, schedule.policy.max_attempts), (Backoff::Schedule { delays }, 4));
@@ -208,12 +223,14 @@ mod tests {
                 "there is no policy \"snyc\"; there are default, sync, event, webhook, webhook-patient, batch, grpc",
             ),
             ("dafault", "grpc; did you mean default?"),
-            ("default+budgte", "there is no guard \"budgte\"; there are budget, breaker and concurrency=N"),
+            ("default+budgte", "there is no guard \"budgte\"; there are budget, budget=strict, breaker, concurrency"),
             ("default+concurrency=0", "concurrency must be a number above zero"),
-            ("default+concurrency", "concurrency must be a number above zero, as in +concurrency=20"),
-            ("default+budget=3", "budget takes no value: write +budget"),
+            ("default+concurrency=", "concurrency must be a number above zero, as in +concurrency=20"),
+            ("default+budget=3", "budget may be earned or strict, as in +budget=strict"),
+            ("default+breaker=3", "breaker takes no value: write +breaker"),
+            ("default+budget+budget=strict", "budget is given twice"),
             ("default+breaker+breaker", "breaker is given twice"),
-            ("default+concurrency=1+concurrency=2", "concurrency is given twice"),
+            ("default+concurrency+concurrency=2", "concurrency is given twice"),
             ("default,maxAttemps=3", "there is no field \"maxAttemps\"; did you mean maxAttempts?"),
             ("default,maxAttempts=three", "maxAttempts: invalid type: string \"three\", expected a whole number"),
             ("default,multiplier=two", "multiplier: invalid type: string \"two\", expected a number"),
@@ -240,6 +257,10 @@ mod tests {
     #[test]
     fn the_instructive_ones_are_contenders() {
         let contenders = INSTRUCTIVE.map(parsed);
+        let Guards { budget, breaker, concurrency } = contenders[3].guards;
+        let service = redrive_core::guards::Settings::default();
+        assert_eq!((budget, breaker), (service.budget, service.breaker));
+        assert_eq!(concurrency, Some(service.concurrency));
         assert_eq!(
             contenders.map(|contender| contender.name),
             ["fixed 1 s", "no jitter", "full jitter", "with guards"]

@@ -74,7 +74,9 @@ fn story(story: &Story) -> Value {
         "guards": {
             "budget": guards.budget.is_some(),
             "breaker": guards.breaker.is_some(),
-            "concurrency": guards.concurrency,
+            "concurrency": guards.concurrency.map(|limit| limit.most),
+            "budgetDrain": guards.budget.map(|budget| budget.drain.as_str()),
+            "concurrencyAdapts": guards.concurrency.is_some_and(|limit| limit.is_adaptive),
         },
         "totals": totals(&story.totals),
         "completionPercentilesMs": story.completion.percentiles.iter().copied().map(millis).collect::<Vec<_>>(),

@@ -37,9 +37,14 @@ Examples:
 A CONTENDER is a policy and the guards that it has: [LABEL:]POLICY[,FIELD=VALUE]…[+GUARD]…
   POLICY  default, a preset (sync, event, webhook, webhook-patient, batch, grpc), a policy of
           --file, or nothing but fields, named as in the REST API
-  GUARD   budget         retries at most 10 and 20 % of first attempts in 30 s
-          breaker        no calls for 15 s and longer after 10 failures in a row, or half of 20
+  GUARD   budget         retries at most 10 and 20 % of first attempts in 30 s; a retry that
+                         succeeds while the dependency is healthy counts like a first attempt
+          budget=strict  the same, but every retry counts
+          breaker        no calls for 15 s, and longer each further time up to 1 m, after
+                         10 failures in a row, half of 20, or 10 s of waiting for the budget
+          concurrency    a limit on attempts at once that adapts to the dependency, 1 to 200
           concurrency=N  at most N attempts at once
+A Redrive service has budget, breaker and concurrency.
 All contenders get the same requests and random numbers. The same seed gives the same result.";
 
 #[derive(Debug, clap::Args)]
@@ -73,13 +78,13 @@ pub(crate) struct Args {
     /// The Retry-After of its 503s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     retry_after: Option<Duration>,
-    /// Add a retry budget to every contender
+    /// Add a retry budget to every contender that has none
     #[arg(long)]
     budget: bool,
-    /// Add a circuit breaker to every contender
+    /// Add a circuit breaker to every contender that has none
     #[arg(long)]
     breaker: bool,
-    /// Limit every contender to this many attempts at once
+    /// Limit every contender that has no limit of its own to this many attempts at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
     /// With --scenario occ: the runs for each number of clients [default: 100]
