@@ -94,12 +94,12 @@ impl Lane {
     pub(crate) fn ended(&mut self, permit: Permit, outcome: Outcome, now: Timestamp, unit: f64) {
         // A scenario's clock never jumps: it is both the time and the time since the beginning.
         let elapsed = Duration::from_millis(now.as_millis());
-        self.guards.end(permit, outcome, self.floor.as_mut(), now, elapsed, unit);
+        self.guards.end(permit, outcome, now, elapsed, unit);
     }
 
     /// Returns the permit of an attempt of which nothing was sent.
     pub(crate) fn not_sent(&mut self, permit: Permit) {
-        self.guards.withdraw(permit, self.floor.as_mut());
+        self.guards.withdraw(permit);
     }
 
     /// Records the duration of a call.

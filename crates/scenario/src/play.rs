@@ -373,7 +373,7 @@ impl<'a> Play<'a> {
 fn signal(how: CallOutcome) -> Signal {
     match how {
         CallOutcome::Served => Signal::Answered,
-        CallOutcome::Unavailable | CallOutcome::TimedOut => Signal::Overloaded,
+        CallOutcome::Unavailable | CallOutcome::TimedOut => Signal::Unavailable,
         CallOutcome::Refused | CallOutcome::Reset => Signal::Neutral,
     }
 }

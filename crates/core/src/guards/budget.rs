@@ -10,7 +10,7 @@
 //! granted. So a retry that succeeds while the lane is [healthy](crate::guards::RecentOutcomes) is *refunded*: it no
 //! longer counts as a retry, and counts like a first attempt. A backlog then drains as fast as the dependency proves
 //! that it can bear. While the lane is not healthy nothing is refunded, and only first attempts earn retries.
-//! [`Drain::Strict`] turns refunds off. Decision 0020 has the reasons and figures.
+//! [`Drain::Strict`] turns refunds off. Decision 0019 has the reasons and figures.
 //!
 //! The promise is exact: whenever a retry is granted, the unrefunded retries of the 30 seconds up to that moment,
 //! itself included, are at most 10 + 20 % of the first attempts (while healthy: and the refunded retries) of those 30

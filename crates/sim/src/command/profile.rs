@@ -28,6 +28,8 @@ pub(crate) enum Profile {
     Schedule,
     /// Many dependencies with backlogs, most of them slow or dead, and few slots
     Neighbours,
+    /// Few dependencies that fail again and again, many retries, and guards that hold them back
+    Guards,
     /// Everything, for days: retention and cleaning
     Long,
 }
@@ -48,6 +50,7 @@ impl Profile {
             Profile::Client => Families::of([Family::Client]),
             Profile::Schedule => with(Family::Schedule),
             Profile::Neighbours => Families::of([Family::Neighbours]),
+            Profile::Guards => Families::of([Family::Guards, Family::Dependency, Family::Crash]),
             Profile::Long => Families::all(),
         };
         Ask { families: Some(families), hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }

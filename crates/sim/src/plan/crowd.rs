@@ -130,7 +130,7 @@ pub(super) fn errands(random: &mut Random, shape: &Shape) -> Vec<Errand> {
     errands
 }
 
-fn item(name: &str, whose: usize, dependency: usize, overrides: Spec) -> Item {
+pub(super) fn item(name: &str, whose: usize, dependency: usize, overrides: Spec) -> Item {
     let policy = Policy::resolve(&super::policies::base("default").overridden_by(&overrides)).unwrap_or_default();
     let document = Document {
         tenant: tenant(whose),

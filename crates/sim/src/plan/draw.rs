@@ -9,7 +9,7 @@ use super::errand::{Errand, FollowUp, Step};
 use super::family::Family;
 use super::fault::{Fault, Kind, Mood, Trouble};
 use super::shape::{Ask, Shape};
-use super::{Plan, crowd, policies};
+use super::{Plan, crowd, guarded, policies};
 use crate::moment::Moment;
 use crate::random::Random;
 
@@ -17,15 +17,17 @@ use crate::random::Random;
 const SHAPE: u64 = 1;
 const ERRANDS: u64 = 2;
 const FAULTS: u64 = 3;
+const GUARDS: u64 = 4;
 
 /// The plan of this seed.
 pub fn draw(seed: u64, ask: &Ask) -> Plan {
-    let shape = Shape::draw(&mut Random::stream(seed, SHAPE), ask);
+    let shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), ask);
     let faults = faults(&mut Random::stream(seed, FAULTS), &shape);
     let random = &mut Random::stream(seed, ERRANDS);
-    let errands = match shape.families.has(Family::Neighbours) {
-        true => crowd::errands(random, &shape),
-        false => errands(random, &shape, &faults),
+    let errands = match () {
+        () if shape.families.has(Family::Neighbours) => crowd::errands(random, &shape),
+        () if shape.families.has(Family::Guards) => guarded::errands(random, &shape),
+        () => errands(random, &shape, &faults),
     };
     Plan { seed, luck: 0, bug: ask.bug, shape, errands, faults }
 }
@@ -192,7 +194,7 @@ fn fault(random: &mut Random, shape: &Shape, family: Family) -> (Kind, Duration)
             let chance = *random.pick(&[0.02, 0.1, 0.3, 0.7, 1.0]);
             (Kind::Store { node, trouble, chance }, random.duration(second / 10, second * 240))
         }
-        Family::Dependency | Family::Client | Family::Neighbours => {
+        Family::Dependency | Family::Client | Family::Neighbours | Family::Guards => {
             let dependency = random.below(shape.dependencies.len());
             let mood = *random.pick(&Mood::BAD);
             (Kind::Dependency { dependency, mood }, random.duration(second, second * 1_200))

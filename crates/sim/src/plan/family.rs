@@ -25,11 +25,13 @@ pub enum Family {
     Schedule,
     /// Many dependencies with backlogs beside one another, most of them slow or dead all the time, and little capacity.
     Neighbours,
+    /// Few dependencies that fail again and again, many retries, and guards that have to hold them back.
+    Guards,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Crash,
         Family::Stop,
         Family::Pause,
@@ -39,6 +41,7 @@ impl Family {
         Family::Client,
         Family::Schedule,
         Family::Neighbours,
+        Family::Guards,
     ];
 
     /// Its name on the command line.
@@ -53,6 +56,7 @@ impl Family {
             Family::Client => "client",
             Family::Schedule => "schedule",
             Family::Neighbours => "neighbours",
+            Family::Guards => "guards",
         }
     }
 }
@@ -62,9 +66,10 @@ impl Family {
 pub struct Families(BTreeSet<Family>);
 
 impl Families {
-    /// All faults. Neighbours are not among them: they make another kind of world.
+    /// All faults. Neighbours and guards are not among them: they make other kinds of worlds.
     pub fn all() -> Self {
-        Families::of(Family::ALL.into_iter().filter(|family| *family != Family::Neighbours))
+        let is_world = |family| matches!(family, Family::Neighbours | Family::Guards);
+        Families::of(Family::ALL.into_iter().filter(|family| !is_world(*family)))
     }
 
     /// No family: a world without faults.

@@ -11,6 +11,7 @@ mod draw;
 mod errand;
 mod family;
 mod fault;
+mod guarded;
 mod keep;
 mod policies;
 mod shape;

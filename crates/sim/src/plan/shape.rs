@@ -8,6 +8,7 @@ use redrive_planted::Bug;
 
 use super::family::{Families, Family};
 use super::fault::Mood;
+use super::guarded;
 use crate::random::Random;
 
 /// Constraints on the plans that are drawn.
@@ -69,44 +70,14 @@ pub(super) fn small_steps(random: &mut Random) -> Steps {
     }
 }
 
-/// Guards so small that a short world reaches their limits: none, a budget, or a breaker that opens on failures in a row.
-fn draw_guards(random: &mut Random) -> guards::Settings {
-    let off = guards::Settings::off();
-    let second = Duration::from_secs(1);
-    match random.within(0..=3) {
-        0 => {
-            let budget = guards::budget::Settings {
-                window: *random.pick(&[10 * second, 30 * second]),
-                floor: *random.pick(&[2, 2, 5, 10]),
-                percent: *random.pick(&[0, 20, 50]),
-                ..Default::default()
-            };
-            guards::Settings { budget: Some(budget), ..off }
-        }
-        1 => {
-            let breaker = guards::breaker::Settings {
-                failures_in_a_row: *random.pick(&[2, 3, 5]),
-                // Only failures in a row open it, so that the model knows when it must be open.
-                failure_percent: 101,
-                slow_percent: 101,
-                open: random.duration(2 * second, 20 * second),
-                longest_open: 40 * second,
-                longest_retry_after: 60 * second,
-                probes: *random.pick(&[1, 2, 3]),
-                ..Default::default()
-            };
-            guards::Settings { breaker: Some(breaker), ..off }
-        }
-        2 => guards::Settings { breaker: None, ..guards::Settings::default() },
-        _ => off,
-    }
-}
-
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The share of worlds that are crowds. They take more time than others.
 const CROWDS: f64 = 0.12;
+
+/// The share of worlds in which guards have to hold lanes back.
+const GUARDED: f64 = 0.15;
 
 impl Shape {
     /// Draws the families of a world. Not every family occurs in every world: one can hide the effects of another.
@@ -124,10 +95,25 @@ impl Shape {
         Families::of(Families::all().iter().filter(|_| everything || random.chance(0.6)))
     }
 
-    pub(super) fn draw(random: &mut Random, ask: &Ask) -> Self {
-        let families = ask.families.clone().unwrap_or_else(|| Self::draw_families(random));
+    /// Draws the families of a world in which guards have to hold lanes back; `None` for any other world.
+    fn draw_guarded_families(random: &mut Random) -> Option<Families> {
+        let is_guarded = random.chance(GUARDED);
+        let unsettling = [Family::Crash, Family::Stop, Family::Store, Family::Schedule];
+        let families = Families::of(unsettling.into_iter().filter(|_| random.chance(0.35)));
+        let families = if random.chance(0.7) { families.and(Family::Dependency) } else { families };
+        is_guarded.then(|| families.and(Family::Guards))
+    }
+
+    /// Draws a world. Guards have a stream of their own: the seeds of earlier worlds mean what they meant.
+    pub(super) fn draw(random: &mut Random, of_guards: &mut Random, ask: &Ask) -> Self {
+        let guarded = Self::draw_guarded_families(of_guards).filter(|_| ask.families.is_none());
+        let drawn = || guarded.unwrap_or_else(|| Self::draw_families(random));
+        let families = ask.families.clone().unwrap_or_else(drawn);
         if families.has(Family::Neighbours) {
             return Self::draw_crowd(random, families, ask);
+        }
+        if families.has(Family::Guards) {
+            return Self::draw_guarded(random, families, ask);
         }
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 4, 5])).clamp(1, 5);
         let is_alone = random.chance(0.75);
@@ -146,7 +132,7 @@ impl Shape {
             |random: &mut Random, low, high| random.duration(Duration::from_secs(low), Duration::from_secs(high));
         let lane_concurrency = *random.pick(&[1, 2, 4, 16, 128]);
         let engine = Options {
-            guards: draw_guards(random),
+            guards: if of_guards.chance(0.5) { guarded::draw(of_guards) } else { guards::Settings::off() },
             lane_concurrency,
             max_in_flight: lane_concurrency * *random.pick(&[1, 2, 16]),
             max_body_bytes: Options::MIN_BODY_BYTES,

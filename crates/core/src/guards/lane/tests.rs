@@ -329,3 +329,62 @@ fn a_reset_forgets_what_was_counted_and_closes_the_breaker() {
     (0..9).for_each(|_| assert!(attempt(&mut guards, Class::First, Health::Failing, 0)));
     assert_eq!(guards.breaker_state(at(0)), State::Closed, "what began before does not count");
 }
+
+/// 100 new requests per second for ten minutes, each retried up to three times a second later, to a dependency that fails
+/// this percentage of its calls. Returns calls per request, the percentage of time in which the lane was healthy, and how
+/// many retries waited for the budget at the end.
+fn ten_minutes(percent: u64, drain: budget::Drain) -> (f64, u64, usize) {
+    let budget = Some(budget::Settings { drain, ..budget::Settings::default() });
+    let mut guards = LaneGuards::new(Settings { budget, breaker: None, ..Settings::default() });
+    let mut draw = Draw(11);
+    let (mut calls, mut healthy) = (0, 0);
+    // Retries by the time at which they are due, each with its number.
+    let mut waiting: std::collections::VecDeque<(u64, u32)> = std::collections::VecDeque::new();
+    for step in 0..60_000 {
+        let now = step * 10;
+        healthy += u64::from(guards.is_healthy());
+        let mut call = |guards: &mut LaneGuards, class, retry: u32, waiting: &mut std::collections::VecDeque<_>| {
+            let health = if draw.below(100) < percent { Health::Failing } else { Health::Well };
+            let is_sent = attempt(guards, class, health, now);
+            calls += u64::from(is_sent);
+            if is_sent && health == Health::Failing && retry < 3 {
+                waiting.push_back((now + SECOND, retry + 1));
+            }
+            is_sent
+        };
+        call(&mut guards, Class::First, 0, &mut waiting);
+        while let Some((due, retry)) = waiting.front().copied()
+            && due <= now
+            && call(&mut guards, Class::Retry, retry, &mut waiting)
+        {
+            waiting.pop_front();
+        }
+    }
+    (calls as f64 / 60_000.0, healthy / 600, waiting.iter().filter(|(due, _)| *due <= 600_000 - 10).count())
+}
+
+/// The table of decision 0019.
+#[test]
+fn a_failing_dependency_sees_a_fifth_more_whatever_part_of_its_calls_fails() {
+    use budget::Drain::{Earned, Strict};
+    // percent of calls that fail, drain, calls per request (without a budget), percent of time healthy, retries that wait
+    let cases = [
+        (5, Earned, 1.053, 99..=100, 0..=0),
+        (5, Strict, 1.053, 99..=100, 0..=0),
+        (10, Earned, 1.111, 90..=100, 0..=0),
+        (10, Strict, 1.111, 90..=100, 0..=0),
+        (15, Earned, 1.176, 10..=90, 0..=200),
+        (15, Strict, 1.176, 10..=90, 0..=200),
+        (50, Earned, 1.194, 0..=1, 15_000..=25_000),
+        (50, Strict, 1.194, 0..=1, 15_000..=25_000),
+    ];
+    for (percent, drain, calls, healthy, waiting) in cases {
+        let (found, found_healthy, found_waiting) = ten_minutes(percent, drain);
+        println!(
+            "{percent} % {drain:?}: {found:.3} calls per request, healthy {found_healthy} %, {found_waiting} wait"
+        );
+        assert!((found - calls).abs() < 0.01, "{percent} %, {drain:?}: {found} calls per request");
+        assert!(healthy.contains(&found_healthy), "{percent} %, {drain:?}: healthy {found_healthy} % of the time");
+        assert!(waiting.contains(&found_waiting), "{percent} %, {drain:?}: {found_waiting} retries wait");
+    }
+}
