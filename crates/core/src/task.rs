@@ -74,6 +74,8 @@ pub enum Reason {
     Deadline,
     /// EXHAUSTED: the dependency asked for a longer wait than the task may take.
     RetryAfter,
+    /// EXHAUSTED: a caller waits for the answer, and the retry budget of the dependency was spent: the last error is final.
+    Budget,
     /// EXHAUSTED: a crash interrupted the last attempt, and its outcome is unknown.
     OutcomeUnknown,
     /// CANCELLED: the task was cancelled.
@@ -82,7 +84,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::NotRetryable,
         Reason::BodyLost,
         Reason::PolicyLost,
@@ -90,6 +92,7 @@ impl Reason {
         Reason::DnsAttempts,
         Reason::Deadline,
         Reason::RetryAfter,
+        Reason::Budget,
         Reason::OutcomeUnknown,
         Reason::Cancelled,
     ];
@@ -104,6 +107,7 @@ impl Reason {
             Reason::DnsAttempts => "dns-attempts",
             Reason::Deadline => "deadline",
             Reason::RetryAfter => "retry-after",
+            Reason::Budget => "budget",
             Reason::OutcomeUnknown => "outcome-unknown",
             Reason::Cancelled => "cancelled",
         }

@@ -8,6 +8,7 @@ use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, RunState, SendCheck};
 use redrive_core::guards::concurrency::Signal;
 use redrive_core::guards::{self, Health};
+use redrive_core::policy::Context;
 use redrive_core::{Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Timestamp, retry_after};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
@@ -242,6 +243,11 @@ fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
     Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
 }
 
+/// Whether a caller waits for the answer, and the retry budget of the dependency is spent.
+fn is_suppressed(shared: &EngineState, claimed: &ClaimedTask, policy: &Resolved) -> bool {
+    policy.policy.context.is_some_and(Context::is_waited_for) && shared.lanes.is_budget_spent(&claimed.task.lane)
+}
+
 /// Whether the attempt that was claimed is the first of its run.
 fn class_of(claimed: &ClaimedTask) -> Class {
     if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
@@ -399,6 +405,10 @@ fn judge(
         decision if is_unsent => return settlement(claimed, None, next(claimed, decision, None), now),
         // The store would cancel it as well, but it keeps no answer for a task that is to be retried.
         Decision::Retry { .. } if signals.is_cancelled() => Decision::End(Status::Cancelled, Some(Reason::Cancelled)),
+        // Rule R-7: a caller that waits gets the error at once; a retry would wait for the budget.
+        Decision::Retry { .. } if is_suppressed(shared, claimed, policy) => {
+            Decision::End(Status::Exhausted, Some(Reason::Budget))
+        }
         // No request was sent: the log gets no attempt, and the claim's count is taken back.
         decision @ Decision::PutOff { .. } => return settlement(claimed, None, next(claimed, decision, None), now),
         decision => decision,

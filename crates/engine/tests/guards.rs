@@ -110,6 +110,30 @@ async fn a_task_that_waits_for_the_budget_ends_with_its_deadline() {
     assert_eq!(sends(&world).len(), 30 + 16);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_waits_gets_the_error_at_once_when_the_budget_is_spent() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    let sync = || Spec { context: Some(redrive_core::policy::Context::Sync), ..attempts(3) };
+    let mut tasks = Vec::new();
+    for number in 0..30 {
+        tasks.push(world.submit(&format!("k{number}"), sync()).await.id);
+    }
+    let mut suppressed = 0;
+    for id in tasks {
+        let detail = world.ended(id).await;
+        assert_eq!(detail.task.status, Status::Exhausted);
+        if detail.task.reason == Some(redrive_core::Reason::Budget) {
+            assert_eq!(detail.answer.unwrap().status, 500, "the dependency's own answer");
+            let took = detail.task.ended_at.unwrap().since(detail.task.created_at);
+            assert!(took < secs(5), "it waited for {took:?}");
+            suppressed += 1;
+        }
+    }
+    assert!(sends(&world).len() <= 30 + 16, "no more than the floor and a fifth");
+    assert!(suppressed > 0);
+}
+
 /// Requests per second that a dependency sees which fails half of its calls: 1,000 new requests per second with three
 /// retries each, from the 31st second on.
 async fn amplified(options: Options) -> f64 {

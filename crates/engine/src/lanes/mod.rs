@@ -242,6 +242,11 @@ impl Lanes {
         self.with(|state, now| state.set_controls(all.into_iter().collect(), now));
     }
 
+    /// Whether the retry budget of a lane is spent.
+    pub(crate) fn is_budget_spent(&self, lane: &Lane) -> bool {
+        self.with(|state, now| state.names.find(lane).is_some_and(|id| state.apply_guards(id, now) == 0))
+    }
+
     /// What operators have set for a lane.
     pub(crate) fn controls(&self, lane: &Lane) -> Controls {
         self.lock().guards.controls(lane)

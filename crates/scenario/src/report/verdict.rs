@@ -245,6 +245,7 @@ fn in_words(reason: Reason) -> &'static str {
         Reason::DnsAttempts => "name not resolved",
         Reason::Deadline => "out of time",
         Reason::RetryAfter => "asked to wait too long",
+        Reason::Budget => "retry budget spent",
         Reason::OutcomeUnknown => "outcome unknown",
         Reason::Cancelled => "cancelled",
     }

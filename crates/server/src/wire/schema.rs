@@ -53,6 +53,9 @@ fn reason(reason: Reason) -> &'static str {
         }
         Reason::Deadline => "EXHAUSTED, one more attempt would not have fitted into the total time budget",
         Reason::RetryAfter => "EXHAUSTED, the dependency asked for a longer wait than the task may take",
+        Reason::Budget => {
+            "EXHAUSTED, a caller waits for the answer, and the dependency's retry budget was spent: no retry was sent"
+        }
         Reason::OutcomeUnknown => "EXHAUSTED, a crash cut the last attempt off: it may have been delivered or not",
         Reason::Cancelled => "CANCELLED, the caller cancelled it",
     }
