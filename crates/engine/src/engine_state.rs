@@ -54,7 +54,7 @@ pub(crate) struct EngineState {
     pub(crate) abandoned_leases: Arc<AbandonedLeases>,
     pub(crate) alerts: Alerts,
     pub(crate) unread: ThrottledReport,
-    /// Held while the controls of a lane are read and written again.
+    /// Held while the controls of lanes are read and applied, or changed.
     pub(crate) changing_controls: tokio::sync::Mutex<()>,
     pub(crate) store_outage: StoreOutage,
     pub(crate) slow_settles: SlowSettles,

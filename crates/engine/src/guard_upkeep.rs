@@ -1,4 +1,5 @@
-//! The guards and the store: what is restored at the start, and kept with every claim and settlement.
+//! The guards and the store: what is restored at the start, and kept with every claim and settlement. What operators set
+//! is read at the start and, on a shared store, before each look of the lane scan.
 
 use redrive_core::Lane;
 use redrive_store::{Error, GuardState};

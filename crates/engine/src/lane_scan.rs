@@ -4,6 +4,8 @@
 //! In between, on a shared store, it reads one page at a time, in a cycle, to find work that everything else missed. So
 //! an idle process costs one page per look, however many lanes wait. A page with due work that was unknown here is
 //! followed by the next one at once: there may be more of it than the other processes can handle.
+//!
+//! Before each look at a shared store it also reads what operators have set for lanes, perhaps through another process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,7 @@ use redrive_core::{Class, Lane};
 use redrive_store::{Error, LaneDue};
 
 use crate::engine_state::{EngineState, Phase};
+use crate::guard_upkeep;
 
 /// The wait before lanes are read again that the store failed to return.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -43,6 +46,9 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
     let (mut cursor, mut is_whole) = (None, true);
     let begun = shared.clock.elapsed();
     loop {
+        if !shared.store.is_exclusive() {
+            read_controls(&shared).await;
+        }
         is_whole |= shared.clock.elapsed().saturating_sub(begun) < YOUNG;
         let outcome = look(&shared, &mut cursor, &mut is_whole).await;
         let again = match &outcome {
@@ -61,6 +67,16 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
             () = shared.schedule_lost.notified() => is_whole = true,
             () = sleep_for(&shared, again) => {}
         }
+    }
+}
+
+/// Reads what operators have set for lanes. If it fails, the next look reads it.
+async fn read_controls(shared: &EngineState) {
+    // A change that is under way reads the controls itself. Controls that were read before it must not replace its own.
+    let Ok(_no_change) = shared.changing_controls.try_lock() else { return };
+    match guard_upkeep::read_controls(shared).await {
+        Ok(()) => shared.store_worked("reading lane controls"),
+        Err(error) => shared.store_failed("reading lane controls", &error),
     }
 }
 

@@ -25,7 +25,8 @@ pub struct Options {
     pub blob_grace: Duration,
     /// How often expired leases are looked for.
     pub rescue_every: Duration,
-    /// How often a shared store is read for work that other processes left. Not used on an exclusive store.
+    /// How often a shared store is read for work that other processes left, and for what operators set through them. Not
+    /// used on an exclusive store.
     pub look_around_every: Duration,
     /// How often this process sends a heartbeat to the others over a shared store. Not used on an exclusive store.
     pub beat_every: Duration,

@@ -10,12 +10,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use redrive_core::guards::{self, breaker, budget};
+use redrive_core::guards::{self, Controls, Note, breaker, budget};
 use redrive_core::policy::Spec;
 use redrive_core::{ErrorType, Status, TaskId};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
-use world::{Reply, World, attempts};
+use redrive_store::LaneControls;
+use redrive_store::memory::MemoryStore;
+use world::{FailingStore, Log, PausedClock, Reply, World, attempts, lane};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -335,6 +337,93 @@ async fn after_an_outage_a_backlog_of_ten_thousand_drains_at_the_pace_of_the_dep
         assert!(most_waiting <= 40, "{most_waiting} calls waited at the dependency");
         assert_eq!(dead, 0);
     }
+}
+
+/// A node over a store that other processes share, and the interval at which it reads the store again.
+async fn node_over_a_shared_store() -> (World, Duration) {
+    let store = Arc::new(FailingStore::new(MemoryStore::new()));
+    store.share();
+    let options = Options::default();
+    let look_around_every = options.look_around_every;
+    (World::over(store, PausedClock::start(), options).await, look_around_every)
+}
+
+fn paused() -> Controls {
+    let pause = Note { at: world::START, by: "operator".into(), reason: None };
+    Controls { pause: Some(pause), ..Controls::default() }
+}
+
+/// Sets the controls of the lane as another process would.
+async fn set_elsewhere(world: &World, controls: Controls) {
+    LaneControls::put(&*world.store, lane("dependency"), controls).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_another_process_sets_holds_the_lane_back_within_one_look_around() {
+    let (world, look_around_every) = node_over_a_shared_store().await;
+    world.dependency.script("dependency", [Reply::Status(500)]);
+    // Due after half of this: after the look that finds the pause.
+    let delay_ms = Some(4 * look_around_every.as_millis() as u64);
+    let retried = Spec { initial_delay_ms: delay_ms, max_delay_ms: delay_ms, ..attempts(2) };
+    let waiting = world.submit("failed-once", retried).await;
+    world.dependency.arrived(1).await;
+    set_elsewhere(&world, paused()).await;
+    world.clock.sleep(look_around_every).await;
+    let new = world.submit("new", attempts(2)).await;
+    world.clock.sleep(10 * look_around_every).await;
+    assert_eq!(sends(&world).len(), 1, "neither a first attempt nor a retry is sent");
+    let other = world.submit_to("other", "other", attempts(1)).await;
+    assert_eq!(world.ended(other.id).await.task.status, Status::Succeeded, "other lanes go on");
+
+    set_elsewhere(&world, Controls::default()).await;
+    let resumed = world.clock.elapsed();
+    for id in [waiting.id, new.id] {
+        assert_eq!(world.ended(id).await.task.status, Status::Succeeded);
+    }
+    assert!(world.clock.elapsed() - resumed <= look_around_every);
+}
+
+#[tokio::test(start_paused = true)]
+async fn controls_that_cannot_be_read_are_reported_and_read_by_the_next_look() {
+    let log = Log::watch();
+    let (world, look_around_every) = node_over_a_shared_store().await;
+    world.clock.sleep(look_around_every).await;
+    world.store.fail("list", 1);
+    set_elsewhere(&world, paused()).await;
+    world.clock.sleep(look_around_every).await;
+    assert_eq!(world.store.failures_left("list"), 0);
+    let lines = log.lines();
+    assert!(lines.len() == 1 && lines[0].contains("reading lane controls"), "{lines:#?}");
+    world.clock.sleep(look_around_every).await;
+    world.submit("k", attempts(1)).await;
+    world.clock.sleep(look_around_every).await;
+    assert_eq!(sends(&world), []);
+    assert!(log.lines().iter().any(|line| line.contains("the store works again")), "{:#?}", log.lines());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_read_older_controls_does_not_undo_a_change_made_here() {
+    let (world, look_around_every) = node_over_a_shared_store().await;
+    let held = world.store.hold_answer("list");
+    tokio::time::timeout(2 * look_around_every, held.reached()).await.unwrap();
+    let change = world.engine.change_controls(lane("dependency"), |controls| *controls = paused());
+    let release = async {
+        world.clock.sleep(secs(1)).await;
+        held.release();
+    };
+    let (changed, ()) = tokio::join!(change, release);
+    assert_eq!(changed.unwrap(), paused());
+    world.submit("k", attempts(1)).await;
+    world.clock.sleep(3 * look_around_every).await;
+    assert_eq!(sends(&world), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_with_one_owner_is_not_read_for_controls_again() {
+    let world = World::new().await;
+    let before = world.store.calls("list");
+    world.clock.sleep(secs(600)).await;
+    assert_eq!(world.store.calls("list"), before);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use redrive_core::guards::Controls;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
@@ -298,6 +299,24 @@ impl Policies for PostgresStore {
     async fn delete(&self, tenant: TenantId, id: PolicyId, expected: Expected) -> Result<DeletePolicy, Error> {
         transact!(self.pool, |connection| ops::policies::delete(connection, &tenant, &id, expected))
             .map_err(|failure| failure.into_error("deleting a policy"))
+    }
+}
+
+#[async_trait]
+impl LaneControls for PostgresStore {
+    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
+        let json = serde_json::to_string(&controls)
+            .map_err(|error| Error::Unavailable(format!("writing the controls of a lane as JSON: {error}")))?;
+        let put = match controls.is_empty() {
+            true => call!(self.pool, |connection| ops::lane_controls::remove(connection, &lane)),
+            false => call!(self.pool, |connection| ops::lane_controls::put(connection, &lane, &json)),
+        };
+        put.map_err(|failure| failure.into_error("setting the controls of a lane"))
+    }
+
+    async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {
+        read!(self.loop_pool, |connection| ops::lane_controls::list(connection, &self.aside, after.as_ref(), limit))
+            .map_err(|failure| failure.into_error("reading the controls of lanes"))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The contract of a Redrive store, and everything that is common to all stores.
 //!
 //! [`Store`] is the contract, concept by concept: [`Tasks`], [`Upkeep`], [`Reads`], [`Policies`], [`Blobs`],
-//! [`LaneControls`], [`Health`]; a store with one owner also has [`GuardStates`]. [`Shared`] has the additional calls of a store for several processes. `conformance` (with the feature of
-//! that name) is the suite that every implementation runs. [`rules`] decides what a call does to one task, [`memory`]
-//! is the store without a disk, [`group_commit`] is the single writer that lets a thousand callers share one fsync.
+//! [`LaneControls`], [`Health`]; a store with one owner also has [`GuardStates`]. [`SharedStore`] has the additional calls
+//! of a store for several processes. `conformance` (with the feature of that name) is the suite that every
+//! implementation runs. [`rules`] decides what a call does to one task, [`memory`] is the store without a disk,
+//! [`group_commit`] is the single writer that lets a thousand callers share one fsync.
 //!
 //! Not here: any database (`redrive-store-sqlite` and its siblings), any decision about retrying (`redrive-core`).
 

@@ -19,6 +19,7 @@ pub(crate) mod end_overdue;
 pub(crate) mod expired_leases;
 pub(crate) mod find;
 pub(crate) mod guards;
+pub(crate) mod lane_controls;
 pub(crate) mod list;
 pub(crate) mod newest_task;
 pub(crate) mod nodes;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::{Opened, neighbour, open, plain};
+use redrive_core::guards::{Controls, Limits};
 use redrive_core::task::PolicyRef;
 use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::*;
@@ -353,4 +354,26 @@ async fn a_task_that_has_changed_since_it_was_read_is_not_set_aside() {
     assert_eq!(claimed.task.id, id(1));
     settle(&*newer, succeed(&claimed, at(2))).await;
     assert_eq!((aside(&store).await, counts(&*store, acme()).await), (0, [1, 1, 1, 0, 0, 0]));
+}
+
+#[tokio::test]
+async fn unreadable_controls_of_a_lane_are_skipped_and_the_others_fill_the_page() {
+    let (opened, store, client) = world().await;
+    let limits = Limits { concurrency: Some(3), ..Limits::default() };
+    let controls = Controls { limits: Some(limits), ..Controls::default() };
+    let lanes = ["b", "d", "f"].map(|name| lane("acme", name));
+    for lane in lanes.clone() {
+        store.controls().put(lane, controls.clone()).await.unwrap();
+    }
+    for (dependency, text) in [("a", "{"), ("c", r#"{"pause": 5}"#), ("bad dep", "{}"), ("e", "")] {
+        let sql = "INSERT INTO redrive.lane_controls (tenant, dependency, controls) VALUES ('acme', $1, $2)";
+        client.execute(sql, &[&dependency, &text]).await.unwrap();
+    }
+    let expected = lanes.clone().map(|lane| (lane, controls.clone()));
+    // Another store over the same database sees the same.
+    for store in [store, neighbour(&opened, "two").await] {
+        assert_eq!(store.controls().list(None, 10).await.unwrap(), expected);
+        assert_eq!(store.controls().list(None, 2).await.unwrap(), expected[..2]);
+        assert_eq!(store.controls().list(Some(lanes[1].clone()), 2).await.unwrap(), expected[2..]);
+    }
 }

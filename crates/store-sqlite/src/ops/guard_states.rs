@@ -30,7 +30,7 @@ pub(crate) fn write(connection: &Connection, states: &BTreeMap<Lane, Option<Snap
 /// The kept states after a lane.
 pub(crate) fn kept(reader: &mut Reader, after: Option<&Lane>, limit: usize) -> Result<Vec<GuardState>, SqliteError> {
     let select = "SELECT tenant, dependency, state FROM guard_states WHERE (tenant, dependency) > (?1, ?2)
-         ORDER BY tenant, dependency LIMIT ?3";
+         ORDER BY tenant, dependency";
     let states = page::<Snapshot>(&reader.connection, select, after, limit)?;
     Ok(states.into_iter().map(|(lane, state)| GuardState { lane, state: Some(state) }).collect())
 }
@@ -55,10 +55,12 @@ pub(crate) fn controls(
     limit: usize,
 ) -> Result<Vec<(Lane, Controls)>, SqliteError> {
     let select = "SELECT tenant, dependency, controls FROM lane_controls WHERE (tenant, dependency) > (?1, ?2)
-         ORDER BY tenant, dependency LIMIT ?3";
+         ORDER BY tenant, dependency";
     page(&reader.connection, select, after, limit)
 }
 
+/// Entries after a lane. Unreadable ones are skipped and do not count: a page that is not full would look like the last
+/// one.
 fn page<T: DeserializeOwned>(
     connection: &Connection,
     select: &str,
@@ -67,10 +69,12 @@ fn page<T: DeserializeOwned>(
 ) -> Result<Vec<(Lane, T)>, SqliteError> {
     let after = after.map_or(("", ""), |lane| (lane.tenant.as_str(), lane.dependency.as_str()));
     let mut select = connection.prepare_cached(select)?;
-    let mut rows = select.query((after.0, after.1, i64::try_from(limit).unwrap_or(i64::MAX)))?;
+    let mut rows = select.query(after)?;
     let mut page = Vec::new();
-    while let Some(row) = rows.next()? {
-        match decode(row)? {
+    while page.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        match decode(row) {
             Some(entry) => page.push(entry),
             None => tracing::warn!("a row about a lane's guards cannot be understood and is ignored"),
         }
@@ -79,11 +83,11 @@ fn page<T: DeserializeOwned>(
 }
 
 /// One entry; `None` if it cannot be understood.
-fn decode<T: DeserializeOwned>(row: &Row<'_>) -> Result<Option<(Lane, T)>, SqliteError> {
-    let [tenant, dependency, text]: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
-    let lane = TenantId::try_new(&tenant).ok().zip(Dependency::try_new(&dependency).ok());
-    let lane = lane.map(|(tenant, dependency)| Lane { tenant, dependency });
-    Ok(lane.zip(serde_json::from_str(&text).ok()))
+fn decode<T: DeserializeOwned>(row: &Row<'_>) -> Option<(Lane, T)> {
+    let text = |column: usize| row.get::<_, String>(column).ok();
+    let tenant = TenantId::try_new(&text(0)?).ok()?;
+    let dependency = Dependency::try_new(&text(1)?).ok()?;
+    Some((Lane { tenant, dependency }, serde_json::from_str(&text(2)?).ok()?))
 }
 
 fn encode(value: &impl Serialize) -> Result<String, SqliteError> {

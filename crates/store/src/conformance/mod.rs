@@ -24,6 +24,7 @@
 #![allow(clippy::unwrap_used, reason = "this is a test suite: an error that is not expected fails the test")]
 
 mod blobs;
+mod guards;
 mod model;
 mod policies;
 mod reads;
@@ -349,6 +350,18 @@ macro_rules! __for_each_fact {
             }
             interleave {
                 no_order_of_upload_submit_and_collection_loses_a_body
+            }
+            guards {
+                the_controls_of_a_lane_are_kept_with_every_field
+                controls_are_replaced_as_a_whole_and_removed_when_they_are_empty
+                controls_belong_to_one_lane_of_one_tenant
+                controls_are_listed_by_tenant_and_dependency_in_byte_order_page_by_page
+                a_list_of_controls_goes_on_after_a_lane_that_has_none
+                only_a_store_with_one_owner_keeps_states_of_guards
+                a_state_of_guards_is_kept_by_the_next_call_that_changes_something
+                a_later_state_of_guards_replaces_an_earlier_one
+                a_lane_whose_state_is_none_has_no_kept_state
+                states_of_guards_are_read_by_tenant_and_dependency_in_byte_order_page_by_page
             }
             whole {
                 a_fresh_store_is_empty_and_can_be_written_to

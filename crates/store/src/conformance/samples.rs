@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redrive_core::attempt::LastError;
+use redrive_core::guards;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
@@ -424,4 +425,17 @@ pub fn settlement(claimed: &ClaimedTask, attempt: Option<Attempt>, next: Next, d
         next,
         at: decided,
     }
+}
+
+/// The state of a lane's guards with a value in every field. Each number makes another state.
+pub fn guard_snapshot(number: u32) -> guards::Snapshot {
+    let at = at(0).as_millis();
+    let text = format!(
+        r#"{{
+            "budget": [[{at}, [{number}, 2, 3]]], "reserved": 4, "recent": [{recent}, 64, true],
+            "open": [{at}, 5000, "failures"], "opened": 6, "inARow": 7, "calls": [[{at}, [8, 9, 10]]]
+        }}"#,
+        recent = u64::MAX
+    );
+    serde_json::from_str(&text).unwrap()
 }

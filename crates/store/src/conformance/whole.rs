@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use redrive_core::guards::Controls;
 use redrive_core::{PolicyId, Status, Timestamp, policy};
 
 use super::samples::*;
-use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, Overdue, Settled, Store, Submitted};
+use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, GuardState, Overdue, Settled, Store, Submitted};
 
 pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Store) {
     store.health().check().await.unwrap();
@@ -17,6 +18,7 @@ pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Sto
     assert_eq!(store.upkeep().end_overdue(Timestamp::MAX, 10).await.unwrap(), Overdue::default());
     assert_eq!(store.reads().list(everything(acme())).await.unwrap(), crate::TaskPage::default());
     assert_eq!(store.policies().list(acme(), None, 10).await.unwrap(), []);
+    assert_eq!(store.controls().list(None, 10).await.unwrap(), []);
     assert_eq!(store.reads().task(acme(), id(1)).await.unwrap(), None);
     assert_eq!(counts(store, acme()).await, [0; 6]);
     assert_eq!(store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap(), Condemned::default());
@@ -63,11 +65,17 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("blob", store.blobs().find(tenant(), stored("", 1).hash).await.err()),
         ("condemn_blobs", store.blobs().condemn(at(0), None, 1).await.err()),
         ("forget_blobs", store.blobs().forget(Vec::new()).await.err()),
+        ("put_controls", store.controls().put(billing(), Controls::default()).await.err()),
+        ("controls", store.controls().list(None, 1).await.err()),
         ("newest_task", store.upkeep().newest_task().await.err()),
         ("check", store.health().check().await.err()),
     ];
     for (call, error) in answers {
         assert!(matches!(error, Some(Error::Closed)), "{call} answered {error:?}");
+    }
+    if let Some(guards) = store.guard_states() {
+        guards.keep(vec![GuardState { lane: billing(), state: None }]);
+        assert!(matches!(guards.kept(None, 1).await, Err(Error::Closed)));
     }
 }
 

@@ -181,6 +181,13 @@ impl Aside {
         }
     }
 
+    /// Logs an unreadable row that is skipped and is not set aside, once: every scan finds it again.
+    pub(crate) fn log_skipped(&self, kind: &'static str, tenant: &str, name: &str, failure: &PostgresError) {
+        if self.is_news(kind, tenant, name) {
+            tracing::warn!(kind, name, tenant, %failure, "skipped what this program cannot understand");
+        }
+    }
+
     fn is_news(&self, kind: &'static str, tenant: &str, name: &str) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.len() >= LOGGED {
