@@ -4,7 +4,7 @@
 //! A spent budget hides only the lane's retries from the schedule; first attempts go on. A lane that is held back until a
 //! time is looked at again then, by elapsed time, which never jumps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
@@ -26,8 +26,8 @@ const PLENTY: u32 = 8;
 #[derive(Debug)]
 pub(super) struct GuardStates {
     pub(super) settings: guards::Settings,
-    /// One floor for each tenant and origin. Looked up, never iterated in order.
-    floors: HashMap<Origin, SharedFloor>,
+    /// One floor for each tenant and origin.
+    floors: BTreeMap<Origin, SharedFloor>,
     /// Lanes that are looked at again at this elapsed time.
     wakes: BTreeSet<(Duration, LaneId)>,
     /// Lanes whose guards changed since their states were last taken to be kept.
@@ -39,7 +39,7 @@ pub(super) struct GuardStates {
 }
 
 /// A tenant and the origin that it calls.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
     tenant: Box<str>,
     origin: Box<str>,
@@ -79,7 +79,7 @@ impl GuardStates {
     pub(super) fn new(settings: guards::Settings) -> Self {
         GuardStates {
             settings,
-            floors: HashMap::new(),
+            floors: BTreeMap::new(),
             wakes: BTreeSet::new(),
             changed: BTreeSet::new(),
             breakers: Vec::new(),
