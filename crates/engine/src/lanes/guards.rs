@@ -129,7 +129,10 @@ impl State {
         let room = guards.room(floor, now.wall);
         guarded.held = room.held;
         guarded.held_retries = room.held_retries;
-        self.slots.set_guard_limit(lane, usize::try_from(room.most_in_flight).unwrap_or(usize::MAX));
+        // Probes, and nothing else, are claimed for a lane whose breaker is not closed.
+        let is_closed = guards.breaker_state(now.wall) == BreakerState::Closed && !guards.is_paused();
+        let most = usize::try_from(room.most_in_flight).unwrap_or(usize::MAX);
+        self.slots.set_guard_limit(lane, most, is_closed, now.elapsed);
         self.schedule.hold_retries(lane, matches!(room.held_retries, Some(Held::Budget(_))));
         if let Some(Held::Breaker(until) | Held::Budget(until)) = room.held.or(room.held_retries) {
             self.wake_at(lane, now.elapsed + until.since(now.wall));

@@ -449,3 +449,22 @@ fn a_lane_is_reported_as_held_back_once_each_time_and_not_while_it_has_nothing_d
     assert_eq!(*world.held_back.0.lock().unwrap(), [HoldReason::LaneLimit; 2]);
     drop(first);
 }
+
+#[test]
+fn a_lane_whose_breaker_opens_keeps_no_slot_for_a_claim() {
+    let world = World::new(4, 100);
+    world.learn("a", 10);
+    let mut attempts: Vec<_> = (0..2).map(|_| world.begin("a")).collect();
+    world.due("a", Class::Retry, 0);
+    let failing = Outcome { health: Some(Health::Failing), ..well() };
+    let breaker = || world.lanes.report(&lane("a")).unwrap().breaker.unwrap();
+    while breaker() == redrive_core::guards::breaker::State::Closed {
+        attempts.remove(0).end(AttemptEnd::Answered, None, failing);
+        if breaker() == redrive_core::guards::breaker::State::Closed {
+            attempts.push(world.begin("a"));
+        }
+    }
+    assert_eq!(attempts.len(), 1, "an attempt is still on the wire");
+    assert_eq!(world.turns().1, [], "nothing is claimed, not ahead of slots either");
+    assert!(matches!(world.lanes.next_look(), NextLook::At(..)), "the claimer is not woken again and again");
+}

@@ -33,8 +33,9 @@ pub(super) struct LaneSlots {
     pub(super) next_start: Duration,
     /// When it is looked at again, if it waits for its next start.
     pub(super) paced_until: Option<Duration>,
-    /// The most slots that its guards allow.
+    /// The most slots that its guards allow, and whether they allow claims ahead of free slots.
     pub(super) guard_limit: usize,
+    pub(super) may_claim_ahead: bool,
 }
 
 impl LaneSlots {
@@ -56,6 +57,7 @@ impl LaneSlots {
             next_start: Duration::ZERO,
             paced_until: None,
             guard_limit: usize::MAX,
+            may_claim_ahead: true,
         }
     }
 }

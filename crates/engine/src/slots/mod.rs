@@ -179,6 +179,7 @@ impl Slots {
         let in_memory = self.bytes_left(lane) / entry.task_bytes;
         let most = if held == Some(NoSlot::Memory) { 0 } else { self.bounds.ahead };
         let ahead = match entry.pool {
+            _ if !entry.may_claim_ahead => 0,
             Pool::Fast => horizon.ahead(entry.held + slots - entry.reserved, entry.pace.slot_time(now), most),
             Pool::Unknown | Pool::Slow => 0,
         };
@@ -236,9 +237,15 @@ impl Slots {
         may_be_ahead
     }
 
-    /// Sets the most slots that the lane's guards allow.
-    pub(crate) fn set_guard_limit(&mut self, lane: LaneId, limit: usize) {
-        self.lanes[lane].guard_limit = limit;
+    /// Sets the most slots that the lane's guards allow, and whether they allow claims ahead of free slots. Slots that are
+    /// reserved for a claim and are not allowed any more are given back.
+    pub(crate) fn set_guard_limit(&mut self, lane: LaneId, limit: usize, may_claim_ahead: bool, now: Duration) {
+        let entry = &mut self.lanes[lane];
+        entry.guard_limit = limit;
+        entry.may_claim_ahead = may_claim_ahead;
+        if entry.reserved > 0 && entry.held > limit {
+            self.unreserve(lane, now);
+        }
     }
 
     /// Gives back what is reserved for a claim that will not be made.
