@@ -109,6 +109,8 @@ impl Model {
     pub(super) fn guards_restart(&mut self) {
         let now = self.now;
         for lane in self.guarded.values_mut() {
+            // Outcomes are kept only together with something that holds the lane back.
+            lane.outcomes.clear();
             lane.breaker.restarts(now, self.rules.guards.as_ref().and_then(|guards| guards.breaker.as_ref()));
         }
     }
