@@ -253,6 +253,11 @@ impl LaneGuards {
         Some(change)
     }
 
+    /// Whether due retries were waiting for the budget when this was last noted.
+    pub fn do_retries_wait(&self) -> bool {
+        self.spent_since.is_some()
+    }
+
     /// Pauses the lane, or resumes it.
     pub fn set_paused(&mut self, is_paused: bool) {
         self.is_paused = is_paused;

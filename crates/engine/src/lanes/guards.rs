@@ -150,6 +150,9 @@ impl State {
             None if is_due && retries < PLENTY => return,
             _ => false,
         };
+        if !is_waiting && !guards.do_retries_wait() {
+            return;
+        }
         if let Some(change) = guards.retries_wait(is_waiting, now.wall, self.entropy.unit()) {
             self.breaker_changed(lane, change);
             self.apply_guards(lane, now);
