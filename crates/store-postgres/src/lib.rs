@@ -29,6 +29,7 @@ mod codec;
 pub mod connect;
 mod connection;
 mod contract;
+mod controls;
 mod fence;
 mod floors;
 mod news;
