@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use redrive_core::guards::Health;
-use redrive_core::guards::breaker::{Admission, Breaker, Ticket};
+use redrive_core::guards::breaker::{Admission, Breaker, Call, Ticket};
 use redrive_core::guards::budget::{Budget, Spent};
 use redrive_core::latency::ESTIMATE_FOR;
 use redrive_core::{Latency, Timestamp};
@@ -110,7 +110,7 @@ impl Lane {
         unit: f64,
     ) {
         if let Some(breaker) = &mut self.breaker {
-            breaker.record(ticket, health, retry_after, now, unit);
+            breaker.record(ticket, Call { health, took: Duration::ZERO, retry_after }, now, unit);
         }
     }
 
@@ -136,17 +136,19 @@ impl Lane {
     }
 
     fn spent(&mut self, now: Timestamp) -> Option<Spent> {
-        self.budget.as_mut().and_then(|budget| budget.spent(now))
+        self.budget.as_mut().and_then(|budget| budget.spent(false, now))
     }
 
     fn go(&mut self, is_retry: bool, ticket: Option<Ticket>, now: Timestamp) -> LaneDecision {
         match &mut self.budget {
             Some(budget) if is_retry => {
-                if let Err(Spent { ask_again_at }) = budget.try_retry(now) {
+                if let Err(Spent { ask_again_at }) = budget.try_retry(false, now) {
                     return LaneDecision::Wait(Some(ask_again_at));
                 }
             }
-            Some(budget) => budget.first(now),
+            Some(budget) => {
+                budget.first(now);
+            }
             None => {}
         }
         self.pop(is_retry).map_or(LaneDecision::Idle, |client| LaneDecision::Send(client, ticket))
