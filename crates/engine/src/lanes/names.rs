@@ -67,11 +67,10 @@ impl Names {
         NewLane { id, tenant: tenant.key }
     }
 
-    /// The lanes of a tenant, in no order.
-    pub(super) fn of_tenant(&self, tenant: &TenantId) -> Vec<(Dependency, LaneId)> {
-        let named = self.lanes.iter().enumerate().filter_map(|(id, named)| Some((&named.as_ref()?.lane, id)));
-        let of_tenant = named.filter(|(lane, _)| lane.tenant == *tenant);
-        of_tenant.map(|(lane, id)| (lane.dependency.clone(), id)).collect()
+    /// The dependencies of a tenant's lanes, in no order.
+    pub(super) fn of_tenant(&self, tenant: &TenantId) -> Vec<Dependency> {
+        let named = self.lanes.iter().flatten().map(|named| &named.lane);
+        named.filter(|lane| lane.tenant == *tenant).map(|lane| lane.dependency.clone()).collect()
     }
 
     /// The lane with this number.
