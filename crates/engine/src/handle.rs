@@ -289,6 +289,11 @@ impl Handle {
         .await
     }
 
+    /// How many lanes operators have set something for, of all tenants.
+    pub fn controlled_lanes(&self) -> usize {
+        self.shared.lanes.controlled()
+    }
+
     /// The settings of the guards of every lane.
     pub fn guard_settings(&self) -> &guards::Settings {
         &self.shared.options.guards

@@ -67,6 +67,12 @@ pub enum OperationError {
     /// This node knows nothing of the dependency.
     #[error("this node knows no task of dependency {0:?}, and nothing is set for it; check the spelling")]
     NoSuchDependency(String),
+    /// Something is set for very many dependencies already.
+    #[error("something is set for {most} dependencies already; remove what is not needed first")]
+    TooManyControls {
+        /// The most that are allowed.
+        most: usize,
+    },
     /// The circuit breaker is turned off.
     #[error("the circuit breaker is turned off on this server; pause the dependency instead")]
     BreakerOff,

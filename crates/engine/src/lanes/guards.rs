@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
 use redrive_core::guards::{self, Controls, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
-use redrive_core::{Class, Dependency, Lane, TenantId, Timestamp};
+use redrive_core::{Class, Lane, Timestamp};
 
 use super::report::Totals;
 use super::state::{Now, State};
@@ -104,9 +104,9 @@ impl GuardStates {
         self.controls.get(lane).cloned().unwrap_or_default()
     }
 
-    /// The dependencies that operators have set something for.
-    pub(super) fn controlled(&self, tenant: &TenantId) -> impl Iterator<Item = Dependency> {
-        self.controls.keys().filter(move |lane| lane.tenant == *tenant).map(|lane| lane.dependency.clone())
+    /// The lanes that operators have set something for.
+    pub(super) fn controlled(&self) -> impl Iterator<Item = &Lane> {
+        self.controls.keys()
     }
 
     /// Whether guards changed since their states were last taken.
@@ -387,6 +387,8 @@ fn control(
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::{Dependency, TenantId};
+
     use super::*;
 
     #[test]

@@ -247,6 +247,11 @@ impl Lanes {
         self.lock().guards.controls(lane)
     }
 
+    /// How many lanes operators have set something for.
+    pub(crate) fn controlled(&self) -> usize {
+        self.lock().guards.controlled().count()
+    }
+
     /// The states of a tenant's lanes, by dependency after `after`, at most `limit`.
     pub(crate) fn reports(&self, tenant: &TenantId, after: Option<&Dependency>, limit: usize) -> Vec<LaneReport> {
         self.with(|state, now| state.reports(tenant, after, limit, now))

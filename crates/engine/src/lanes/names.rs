@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use redrive_core::{Dependency, Lane, TenantId};
+use redrive_core::{Lane, TenantId};
 
 use crate::schedule::LaneId;
 use crate::slots::TenantKey;
@@ -67,10 +67,9 @@ impl Names {
         NewLane { id, tenant: tenant.key }
     }
 
-    /// The dependencies of a tenant's lanes, in no order.
-    pub(super) fn of_tenant(&self, tenant: &TenantId) -> Vec<Dependency> {
-        let named = self.lanes.iter().flatten().map(|named| &named.lane);
-        named.filter(|lane| lane.tenant == *tenant).map(|lane| lane.dependency.clone()).collect()
+    /// The lanes that have a number, in no order.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().flatten().map(|named| &named.lane)
     }
 
     /// The lane with this number.

@@ -155,12 +155,15 @@ impl State {
 
     /// The state of a lane that this process knows, or that operators have set something for.
     pub(super) fn report_of(&mut self, lane: &Lane, now: Now) -> Option<LaneReport> {
-        if self.names.find(lane).is_none() && self.guards.controls(lane).is_empty() {
+        if let Some(id) = self.names.find(lane) {
+            return self.report(id, now);
+        }
+        if self.guards.controls(lane).is_empty() {
             return None;
         }
         let id = self.id(lane);
         let report = self.report(id, now);
-        // A lane that was added for this report has nothing to do.
+        // It has nothing to do, and may be forgotten again.
         self.place(id, now);
         report
     }
@@ -173,14 +176,18 @@ impl State {
         limit: usize,
         now: Now,
     ) -> Vec<LaneReport> {
-        let mut dependencies = self.names.of_tenant(tenant);
-        dependencies.extend(self.guards.controlled(tenant));
-        dependencies.retain(|dependency| after.is_none_or(|after| dependency > after));
-        dependencies.sort_unstable();
-        dependencies.dedup();
-        dependencies.truncate(limit);
-        let lane = |dependency| Lane { tenant: tenant.clone(), dependency };
-        dependencies.into_iter().filter_map(|dependency| self.report_of(&lane(dependency), now)).collect()
+        let only_controlled = self.guards.controlled().filter(|lane| self.names.find(lane).is_none());
+        let of_tenant = self.names.lanes().chain(only_controlled).filter(|lane| lane.tenant == *tenant);
+        let mut lanes: Vec<&Lane> =
+            of_tenant.filter(|lane| after.is_none_or(|after| lane.dependency > *after)).collect();
+        // There may be very many: only those that are returned are sorted and copied.
+        if lanes.len() > limit {
+            lanes.select_nth_unstable(limit);
+            lanes.truncate(limit);
+        }
+        lanes.sort_unstable();
+        let lanes: Vec<Lane> = lanes.into_iter().cloned().collect();
+        lanes.iter().filter_map(|lane| self.report_of(lane, now)).collect()
     }
 
     /// What a pending task waits for; `None` if it is about to be sent.

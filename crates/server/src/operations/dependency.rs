@@ -11,6 +11,9 @@ use crate::operation_error::OperationError;
 /// The most characters of a reason.
 const REASON_CHARS: usize = 300;
 
+/// The most dependencies that something may be set for.
+const MOST_CONTROLLED: usize = 10_000;
+
 /// The caller's lane for a dependency.
 pub(super) fn lane(caller: &Caller, dependency: Dependency) -> Lane {
     Lane { tenant: caller.tenant.clone(), dependency }
@@ -20,6 +23,15 @@ pub(super) fn lane(caller: &Caller, dependency: Dependency) -> Lane {
 pub(super) fn report(app: &App, lane: &Lane) -> Result<LaneReport, OperationError> {
     let report = app.engine.lane_report(lane);
     report.ok_or_else(|| OperationError::NoSuchDependency(lane.dependency.to_string()))
+}
+
+/// Refuses to set something for one more lane if there are very many already: all of them are held in memory.
+pub(super) fn check_room(app: &App, lane: &Lane) -> Result<(), OperationError> {
+    let has_controls = || app.engine.lane_report(lane).is_some_and(|report| !report.controls.is_empty());
+    match app.engine.controlled_lanes() >= MOST_CONTROLLED && !has_controls() {
+        true => Err(OperationError::TooManyControls { most: MOST_CONTROLLED }),
+        false => Ok(()),
+    }
 }
 
 /// A note that the caller sets something now, for this reason.

@@ -7,6 +7,9 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
 
+/// How many are read at once: claims and attempts wait meanwhile.
+const AT_ONCE: usize = 64;
+
 /// A page of dependencies.
 #[derive(Debug, Clone)]
 pub struct DependencyPage {
@@ -25,7 +28,17 @@ pub async fn list_dependencies(
 ) -> Result<DependencyPage, OperationError> {
     let most = app.limits.page(limit);
     // One more shows whether there is a next page.
-    let mut dependencies = app.engine.lane_reports(&caller.tenant, after.as_ref(), most + 1);
+    let mut dependencies: Vec<LaneReport> = Vec::new();
+    while dependencies.len() <= most {
+        let last = dependencies.last().map(|report| &report.lane.dependency).or(after.as_ref());
+        let wanted = AT_ONCE.min(most + 1 - dependencies.len());
+        let read = app.engine.lane_reports(&caller.tenant, last, wanted);
+        let is_end = read.len() < wanted;
+        dependencies.extend(read);
+        if is_end {
+            break;
+        }
+    }
     let is_last = dependencies.len() <= most;
     dependencies.truncate(most);
     let last = dependencies.last().map(|report| report.lane.dependency.clone());

@@ -6,7 +6,7 @@ use redrive_core::guards::HeldOpen;
 use redrive_core::{Dependency, Timestamp};
 use redrive_engine::LaneReport;
 
-use super::dependency::{lane, note, report};
+use super::dependency::{check_room, lane, note, report};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
@@ -28,6 +28,7 @@ pub async fn open_breaker(
     }
     let until = until(&input, app.engine.now())?;
     let (lane, note) = (lane(caller, dependency), note(app, caller, input.reason.as_deref())?);
+    check_room(app, &lane)?;
     app.engine.change_controls(lane.clone(), move |controls| controls.open = Some(HeldOpen { note, until })).await?;
     report(app, &lane)
 }

@@ -3,7 +3,7 @@
 use redrive_core::Dependency;
 use redrive_engine::LaneReport;
 
-use super::dependency::{lane, note, report};
+use super::dependency::{check_room, lane, note, report};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
@@ -16,6 +16,7 @@ pub async fn pause_dependency(
     reason: Option<&str>,
 ) -> Result<LaneReport, OperationError> {
     let (lane, note) = (lane(caller, dependency), note(app, caller, reason)?);
+    check_room(app, &lane)?;
     app.engine.change_controls(lane.clone(), move |controls| controls.pause = Some(note)).await?;
     report(app, &lane)
 }

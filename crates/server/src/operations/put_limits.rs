@@ -4,7 +4,7 @@ use redrive_core::Dependency;
 use redrive_core::guards::Limits;
 use redrive_engine::LaneReport;
 
-use super::dependency::{lane, note, report};
+use super::dependency::{check_room, lane, note, report};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
@@ -23,6 +23,9 @@ pub async fn put_limits(
 ) -> Result<LaneReport, OperationError> {
     let limits = limits(&input)?;
     let (lane, note) = (lane(caller, dependency), note(app, caller, input.reason.as_deref())?);
+    if limits.is_some() {
+        check_room(app, &lane)?;
+    }
     let change = app.engine.change_controls(lane.clone(), move |controls| {
         controls.limits = limits;
         controls.limits_note = limits.map(|_| note);

@@ -149,6 +149,28 @@ async fn a_breaker_is_held_open_for_a_time_until_a_time_or_until_it_is_closed() 
 }
 
 #[tokio::test]
+async fn tasks_wait_for_the_breaker_while_its_probes_are_under_way() {
+    let world = World::start().await;
+    world.post(&format!("{PATH}/open"), r#"{"forMs":1000}"#).await;
+    let probes = [(); 3].map(|()| world.target.hold());
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(world.submit(r#"{"targetUrl":"https://example.com/"}"#).await);
+    }
+    world.clock.advance(Duration::from_secs(1));
+    world.target.sends(1).await;
+    world.until(&ids[4], |task| task["waitingFor"] == "breaker" && task.get("waitingUntil").is_none()).await;
+    let probing = world.get(PATH).await.json();
+    assert_eq!((&probing["state"], &probing["waitingFor"]), (&json!("probing"), &json!("breaker")));
+    // They are answered 200.
+    drop(probes);
+    for id in ids {
+        assert_eq!(world.ended(&id).await["status"], "SUCCEEDED");
+    }
+    assert_eq!(world.get(PATH).await.json()["breaker"]["state"], "closed");
+}
+
+#[tokio::test]
 async fn limits_are_set_replaced_and_removed() {
     let world = World::start().await;
     let path = format!("{PATH}/limits");

@@ -80,6 +80,8 @@ kinds! {
         "The policy `default` applies to tasks that name no policy. It can be changed, but not deleted.";
     BREAKER_OFF = 409 "breaker-off" "There is no circuit breaker":
         "The circuit breaker is turned off on this server (`guards.breaker`), so it cannot be opened. Pause the dependency instead.";
+    TOO_MANY_CONTROLS = 409 "too-many-controls" "Too many dependencies are controlled":
+        "Operators have set a pause, an open breaker or limits for 10,000 dependencies, the most that are allowed. Resume, close or remove limits where they are not needed any more. Nothing was changed.";
     VERSION_MISMATCH = 412 "version-mismatch" "The policy is at another version":
         "The policy is not in the state that `If-Match` or `If-None-Match` requires: it was changed meanwhile. Read it again, and send the new `ETag`.";
     TOO_LARGE = 413 "content-too-large" "Content too large":

@@ -34,7 +34,7 @@ pub(crate) static ROUTE: Route = Route {
         headers: &[],
         content: Content::Json(of::<ShownDependency<'static>>),
     }],
-    problems: &[&kind::DEPENDENCY_NOT_FOUND, &kind::BREAKER_OFF, &kind::INVALID_VALUE],
+    problems: &[&kind::DEPENDENCY_NOT_FOUND, &kind::BREAKER_OFF, &kind::TOO_MANY_CONTROLS, &kind::INVALID_VALUE],
     example: Example { target: "/dependencies/https%3A%2F%2Fapi.example.com/open", headers: &[], answer: HELD_OPEN },
     handler: |call| Box::pin(handle(call)),
 };

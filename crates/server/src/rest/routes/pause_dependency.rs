@@ -34,7 +34,7 @@ pub(crate) static ROUTE: Route = Route {
         headers: &[],
         content: Content::Json(of::<ShownDependency<'static>>),
     }],
-    problems: &[&kind::DEPENDENCY_NOT_FOUND, &kind::INVALID_VALUE],
+    problems: &[&kind::DEPENDENCY_NOT_FOUND, &kind::TOO_MANY_CONTROLS, &kind::INVALID_VALUE],
     example: Example { target: "/dependencies/https%3A%2F%2Fapi.example.com/pause", headers: &[], answer: PAUSED },
     handler: |call| Box::pin(handle(call)),
 };
