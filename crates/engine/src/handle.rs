@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::guards::Controls;
+use redrive_core::guards::{self, Controls};
 use redrive_core::{Dependency, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::{
     BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
@@ -257,7 +257,7 @@ impl Handle {
         self.shared.lanes.reports(tenant, after, limit)
     }
 
-    /// The state of a lane; `None` if this process knows nothing of it.
+    /// The state of a lane; `None` if this process knows nothing of it and operators have set nothing for it.
     pub fn lane_report(&self, lane: &Lane) -> Option<LaneReport> {
         self.shared.lanes.report(lane)
     }
@@ -287,6 +287,16 @@ impl Handle {
             Ok(controls)
         })
         .await
+    }
+
+    /// How many lanes operators have set something for, of all tenants.
+    pub fn controlled_lanes(&self) -> usize {
+        self.shared.lanes.controlled()
+    }
+
+    /// The settings of the guards of every lane.
+    pub fn guard_settings(&self) -> &guards::Settings {
+        &self.shared.options.guards
     }
 
     /// Closes the breaker of a lane, in this process.

@@ -76,6 +76,6 @@ mod watch;
 
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
-pub use lanes::{LaneReport, Latencies, Waiting, WaitingFor};
+pub use lanes::{LaneReport, Latencies, Totals, Waiting, WaitingFor};
 pub use options::{InvalidOption, Options, Presence, Steps};
 pub use submit::ValidatedTask;

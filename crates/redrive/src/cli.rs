@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions, config, doctor, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks,
+    completions, config, dependencies, doctor, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks,
 };
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
@@ -38,6 +38,9 @@ enum Command {
     /// List, show, apply and delete retry policies
     #[command(subcommand)]
     Policies(policies::Command),
+    /// List, watch, pause and limit dependencies, and control their circuit breakers
+    #[command(subcommand)]
+    Dependencies(dependencies::Command),
     /// Check retry policies and service declarations against the retry standard
     Lint(lint::Args),
     /// Simulate what retry policies do to a dependency during an outage
@@ -101,6 +104,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Send(args) => send::run(*args),
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
+        Command::Dependencies(command) => dependencies::run(command),
         Command::Lint(args) => lint::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Nodes(args) => nodes::run(args),

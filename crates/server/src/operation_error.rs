@@ -64,6 +64,18 @@ pub enum OperationError {
     /// There is no such policy.
     #[error("there is no policy {0:?}")]
     NoSuchPolicy(String),
+    /// This node knows nothing of the dependency.
+    #[error("this node knows no task of dependency {0:?}, and nothing is set for it; check the spelling")]
+    NoSuchDependency(String),
+    /// Something is set for very many dependencies already.
+    #[error("something is set for {most} dependencies already; remove what is not needed first")]
+    TooManyControls {
+        /// The most that are allowed.
+        most: usize,
+    },
+    /// The circuit breaker is turned off.
+    #[error("the circuit breaker is turned off on this server; pause the dependency instead")]
+    BreakerOff,
     /// The task has ended: it can be neither cancelled nor brought forward.
     #[error("task {id} has already ended {}", status.as_str())]
     TaskEnded {

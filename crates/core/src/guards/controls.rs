@@ -19,6 +19,9 @@ pub struct Controls {
     /// Limits of attempts in flight that replace the server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Who set the limits, when and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits_note: Option<Note>,
 }
 
 /// Who set something, when and why.
@@ -73,11 +76,11 @@ impl Limits {
         let server_most = settings.most;
         match self.concurrency {
             Some(fixed) => concurrency::Settings { is_adaptive: false, most: fixed.min(server_most), ..settings },
-            None => concurrency::Settings {
-                least: self.min_concurrency.unwrap_or(settings.least),
-                most: self.max_concurrency.unwrap_or(server_most).min(server_most),
-                ..settings
-            },
+            None => {
+                let most = self.max_concurrency.unwrap_or(server_most).min(server_most);
+                let least = self.min_concurrency.unwrap_or(settings.least).min(most);
+                concurrency::Settings { least, most, ..settings }
+            }
         }
     }
 }
@@ -99,6 +102,7 @@ mod tests {
         assert_eq!(applied(Some(500), None, None), (false, 1, 128));
         assert_eq!(applied(None, Some(4), Some(60)), (true, 4, 60));
         assert_eq!(applied(None, None, Some(900)), (true, 1, 128));
+        assert_eq!(applied(None, Some(500), None), (true, 128, 128));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use redrive_core::guards::breaker::{Change, State as BreakerState};
 use redrive_core::guards::{self, Controls, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
 use redrive_core::{Class, Lane, Timestamp};
 
+use super::report::Totals;
 use super::state::{Now, State};
 use crate::events::HoldReason;
 use crate::schedule::LaneId;
@@ -68,6 +69,8 @@ pub(super) struct GuardedLane {
     /// Why it, or its retries, were held back when it was last placed.
     pub(super) held: Option<Held>,
     pub(super) held_retries: Option<Held>,
+    /// What was counted since this process first saw the lane.
+    pub(super) totals: Totals,
     /// Whether the store keeps a state of its guards.
     is_kept: bool,
 }
@@ -88,7 +91,7 @@ impl GuardStates {
     }
 
     /// The guards of a lane that has none yet, with what operators have set for it.
-    fn fresh(&self, lane: Option<&Lane>, now: Timestamp) -> Box<LaneGuards> {
+    pub(super) fn fresh(&self, lane: Option<&Lane>, now: Timestamp) -> Box<LaneGuards> {
         let mut guards = Box::new(LaneGuards::new(self.settings));
         if let Some(controls) = lane.and_then(|lane| self.controls.get(lane)) {
             control(&mut guards, &self.settings, None, Some(controls), now);
@@ -99,6 +102,11 @@ impl GuardStates {
     /// What operators have set for this lane.
     pub(super) fn controls(&self, lane: &Lane) -> Controls {
         self.controls.get(lane).cloned().unwrap_or_default()
+    }
+
+    /// The lanes that operators have set something for.
+    pub(super) fn controlled(&self) -> impl Iterator<Item = &Lane> {
+        self.controls.keys()
     }
 
     /// Whether guards changed since their states were last taken.
@@ -187,7 +195,9 @@ impl State {
 
     /// Records the outcome of an attempt.
     pub(super) fn end_guarded(&mut self, lane: LaneId, permit: Permit, outcome: Outcome, now: Now) {
-        let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
+        let GuardedLane { guards: Some(guards), totals, .. } = &mut self.lanes[lane].guarded else { return };
+        totals.attempts += 1;
+        totals.failures += u64::from(outcome.health.is_some_and(|health| health != guards::Health::Well));
         let change = guards.end(permit, outcome, now.wall, now.elapsed, self.entropy.unit());
         let is_news = outcome.health != Some(guards::Health::Well);
         if is_news || self.lanes[lane].guarded.is_kept {

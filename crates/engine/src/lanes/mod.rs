@@ -33,7 +33,7 @@ use tokio::sync::Notify;
 
 pub(crate) use guards::{KeptState, Origin};
 pub use quantiles::Latencies;
-pub use report::{LaneReport, Waiting, WaitingFor};
+pub use report::{LaneReport, Totals, Waiting, WaitingFor};
 pub(crate) use reservation::Reservation;
 pub(crate) use state::Turns;
 
@@ -252,17 +252,19 @@ impl Lanes {
         self.lock().guards.controls(lane)
     }
 
+    /// How many lanes operators have set something for.
+    pub(crate) fn controlled(&self) -> usize {
+        self.lock().guards.controlled().count()
+    }
+
     /// The states of a tenant's lanes, by dependency after `after`, at most `limit`.
     pub(crate) fn reports(&self, tenant: &TenantId, after: Option<&Dependency>, limit: usize) -> Vec<LaneReport> {
         self.with(|state, now| state.reports(tenant, after, limit, now))
     }
 
-    /// The state of a lane; `None` if this process knows nothing of it.
+    /// The state of a lane; `None` if this process knows nothing of it and nothing is set for it.
     pub(crate) fn report(&self, lane: &Lane) -> Option<LaneReport> {
-        self.with(|state, now| {
-            let id = state.names.find(lane)?;
-            state.report(id, now)
-        })
+        self.with(|state, now| state.report_of(lane, now))
     }
 
     /// What a pending task waits for; `None` if it is about to be sent.

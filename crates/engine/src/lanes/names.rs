@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use redrive_core::{Dependency, Lane, TenantId};
+use redrive_core::{Lane, TenantId};
 
 use crate::schedule::LaneId;
 use crate::slots::TenantKey;
@@ -67,11 +67,9 @@ impl Names {
         NewLane { id, tenant: tenant.key }
     }
 
-    /// The lanes of a tenant, in no order.
-    pub(super) fn of_tenant(&self, tenant: &TenantId) -> Vec<(Dependency, LaneId)> {
-        let named = self.lanes.iter().enumerate().filter_map(|(id, named)| Some((&named.as_ref()?.lane, id)));
-        let of_tenant = named.filter(|(lane, _)| lane.tenant == *tenant);
-        of_tenant.map(|(lane, id)| (lane.dependency.clone(), id)).collect()
+    /// The lanes that have a number, in no order.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().flatten().map(|named| &named.lane)
     }
 
     /// The lane with this number.

@@ -25,8 +25,10 @@ pub struct LaneReport {
     pub outcomes: (u32, u32),
     /// Attempts on the wire.
     pub in_flight: usize,
-    /// How many attempts may be in flight, apart from the breaker; `None` before the first attempt.
-    pub concurrency_limit: Option<u32>,
+    /// How many attempts may be in flight, apart from the breaker.
+    pub concurrency_limit: u32,
+    /// What was counted since this process first saw the lane.
+    pub totals: Totals,
     /// The latency of the latest calls.
     pub latency: Option<Latencies>,
     /// When the first task that has not been sent is due.
@@ -35,6 +37,15 @@ pub struct LaneReport {
     pub retry_due: Option<Timestamp>,
     /// Why due work waits, if it does.
     pub waiting: Option<Waiting>,
+}
+
+/// Counts since this process first saw a lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Those of them that show a dependency in trouble.
+    pub failures: u64,
 }
 
 /// Why a task or a lane waits.
@@ -64,6 +75,16 @@ pub enum WaitingFor {
 }
 
 impl WaitingFor {
+    /// Everything that a task may wait for.
+    pub const ALL: [WaitingFor; 6] = [
+        WaitingFor::Backoff,
+        WaitingFor::Budget,
+        WaitingFor::Breaker,
+        WaitingFor::Concurrency,
+        WaitingFor::Pause,
+        WaitingFor::Capacity,
+    ];
+
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -112,30 +133,39 @@ impl State {
         let controls = self.guards.controls(&lane);
         let state = &mut self.lanes[id];
         let latency = state.latencies.latencies(now.elapsed);
-        let guards = state.guarded.guards.as_deref_mut();
-        let settings = &self.guards.settings;
-        let mut report = LaneReport {
-            lane,
+        // A lane that has sent nothing has no guards yet.
+        let mut fresh = state.guarded.guards.is_none().then(|| self.guards.fresh(Some(&lane), now.wall));
+        let guards = state.guarded.guards.as_deref_mut().or(fresh.as_deref_mut())?;
+        Some(LaneReport {
             controls,
-            breaker: settings.breaker.map(|_| breaker::State::Closed),
-            budget: None,
-            is_healthy: false,
-            outcomes: (0, 0),
+            breaker: self.guards.settings.breaker.map(|_| guards.breaker_state(now.wall)),
+            budget: guards.budget_state(now.wall),
+            is_healthy: guards.is_healthy(),
+            outcomes: (guards.recent().count(), guards.recent().failures()),
             in_flight: self.slots.on_wire(id),
-            concurrency_limit: None,
+            concurrency_limit: guards.concurrency_limit(),
+            totals: state.guarded.totals,
             latency,
             first_attempt_due: self.schedule.due(id, Class::First),
             retry_due: self.schedule.due(id, Class::Retry),
             waiting,
-        };
-        if let Some(guards) = guards {
-            report.breaker = settings.breaker.map(|_| guards.breaker_state(now.wall));
-            report.budget = guards.budget_state(now.wall);
-            report.is_healthy = guards.is_healthy();
-            report.outcomes = (guards.recent().count(), guards.recent().failures());
-            report.concurrency_limit = Some(guards.concurrency_limit());
+            lane,
+        })
+    }
+
+    /// The state of a lane that this process knows, or that operators have set something for.
+    pub(super) fn report_of(&mut self, lane: &Lane, now: Now) -> Option<LaneReport> {
+        if let Some(id) = self.names.find(lane) {
+            return self.report(id, now);
         }
-        Some(report)
+        if self.guards.controls(lane).is_empty() {
+            return None;
+        }
+        let id = self.id(lane);
+        let report = self.report(id, now);
+        // It has nothing to do, and may be forgotten again.
+        self.place(id, now);
+        report
     }
 
     /// The states of a tenant's lanes, by dependency after `after`, at most `limit`.
@@ -146,11 +176,18 @@ impl State {
         limit: usize,
         now: Now,
     ) -> Vec<LaneReport> {
-        let mut lanes = self.names.of_tenant(tenant);
-        lanes.retain(|(dependency, _)| after.is_none_or(|after| dependency > after));
+        let only_controlled = self.guards.controlled().filter(|lane| self.names.find(lane).is_none());
+        let of_tenant = self.names.lanes().chain(only_controlled).filter(|lane| lane.tenant == *tenant);
+        let mut lanes: Vec<&Lane> =
+            of_tenant.filter(|lane| after.is_none_or(|after| lane.dependency > *after)).collect();
+        // There may be very many: only those that are returned are sorted and copied.
+        if lanes.len() > limit {
+            lanes.select_nth_unstable(limit);
+            lanes.truncate(limit);
+        }
         lanes.sort_unstable();
-        lanes.truncate(limit);
-        lanes.into_iter().filter_map(|(_, id)| self.report(id, now)).collect()
+        let lanes: Vec<Lane> = lanes.into_iter().cloned().collect();
+        lanes.iter().filter_map(|lane| self.report_of(lane, now)).collect()
     }
 
     /// What a pending task waits for; `None` if it is about to be sent.
@@ -163,20 +200,24 @@ impl State {
         self.apply_guards(id, now);
         let guarded = &self.lanes[id].guarded;
         let held = guarded.held.or(guarded.held_retries.filter(|_| task.class() == Class::Retry));
-        held.map(Waiting::from).or_else(|| self.capacity_wait(id))
+        held.map(Waiting::from).or_else(|| self.capacity_wait(id, now))
     }
 
     fn lane_waits(&self, id: LaneId, now: Now) -> Option<Waiting> {
         let is_due = |class| self.schedule.due(id, class).is_some_and(|due| due <= now.wall);
         let guarded = &self.lanes[id].guarded;
         let held = guarded.held.or(guarded.held_retries.filter(|_| is_due(Class::Retry)));
-        held.map(Waiting::from).or_else(|| self.capacity_wait(id))
+        held.map(Waiting::from).or_else(|| self.capacity_wait(id, now))
     }
 
     /// Why the lane got no slot when it was last placed, if a limit of slots was the reason.
-    fn capacity_wait(&self, id: LaneId) -> Option<Waiting> {
-        let what = WaitingFor::from(self.lanes[id].held_back()?);
-        let is_of_slots = matches!(what, WaitingFor::Concurrency | WaitingFor::Capacity);
-        is_of_slots.then_some(Waiting { what, until: None })
+    fn capacity_wait(&self, id: LaneId, now: Now) -> Option<Waiting> {
+        let what = match WaitingFor::from(self.lanes[id].held_back()?) {
+            // While the breaker probes, the limit is the number of probes.
+            WaitingFor::Concurrency if self.is_guard_closed(id, now) => WaitingFor::Breaker,
+            what @ (WaitingFor::Concurrency | WaitingFor::Capacity) => what,
+            _ => return None,
+        };
+        Some(Waiting { what, until: None })
     }
 }

@@ -4,12 +4,14 @@
 //! Not here: what is done with an answer (`commands`), the transport that delivers tasks (`redrive-transport`).
 
 mod address;
+mod dependency;
 mod pages;
 mod problem;
 mod upload;
 mod views;
 
 pub use address::Address;
+pub use dependency::{Control, Dependency, Totals};
 pub use pages::{Page, Pages};
 pub use problem::Problem;
 pub use upload::Upload;
@@ -139,6 +141,11 @@ impl Client {
         let answered = self.answered(upload::with_expect_continue(request), UPLOAD_TIMEOUT).await?;
         let stored: Stored = success(answered)?.read()?;
         Ok(stored.body_ref)
+    }
+
+    /// Puts `body` at `path`.
+    pub async fn put(&mut self, path: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
+        self.call(Method::PUT, path, Some(body.into())).await
     }
 
     /// Deletes `path`.

@@ -30,6 +30,10 @@ pub struct Task {
     pub max_attempts: u32,
     /// When the next attempt is due, or the current one was.
     pub next_attempt_at: Option<u64>,
+    /// What it waits for while it is PENDING.
+    pub waiting_for: Option<String>,
+    /// Until when, if that is known.
+    pub waiting_until: Option<u64>,
     /// When it was accepted.
     #[serde(default)]
     pub created_at: u64,

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
+pub(crate) mod dependencies;
 pub(crate) mod doctor;
 pub(crate) mod lint;
 mod listing;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_store_postgres::connect;
 use redrive_transport::HttpTransport;
 
-use super::{Loaded, Problem, Setting, StoreKind};
+use super::{Loaded, Problem, Setting, StoreKind, guards};
 
 /// The problems of the configuration as a whole.
 pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
@@ -35,6 +35,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
         let wrong = "needs a store of postgres://…: the other stores keep their schedule in memory";
         problems.push(about(loaded, "schedule", wrong.into()));
     }
+    problems.extend(guards::problems(config).into_iter().map(|(key, wrong)| about(loaded, key, wrong)));
     let largest = config.api.max_memory_bytes / 8;
     if config.limits.body_bytes > largest {
         let wrong = format!(

@@ -52,6 +52,12 @@ impl Given {
         number.filter(|number| allowed.contains(number)).ok_or_else(wanted)
     }
 
+    /// The same for a number of 32 bits.
+    pub(super) fn number(&self, allowed: RangeInclusive<u32>) -> Result<u32, Expected> {
+        let count = self.count(*allowed.start() as usize..=*allowed.end() as usize)?;
+        u32::try_from(count).map_err(|_| format!("must be at most {}", allowed.end()))
+    }
+
     pub(super) fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, Expected> {
         let duration = match self {
             Given::Plain(text) | Given::Quoted(text) => parse_duration(text)?,
@@ -67,12 +73,13 @@ impl Given {
     }
 
     pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Expected> {
-        let text = self.text()?;
-        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
-        found.ok_or_else(|| {
+        let wanted = || {
             let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
             format!("must be {}", names.join(" or "))
-        })
+        };
+        let text = self.text().map_err(|_| format!("{}, in quotes", wanted()))?;
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+        found.ok_or_else(wanted)
     }
 
     pub(super) fn path(&self) -> Result<PathBuf, Expected> {

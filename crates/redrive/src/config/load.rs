@@ -67,6 +67,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
     if loaded.problems.is_empty() {
         open_files::fit(&mut loaded, environment.open_files);
     }
+    loaded.config.engine.guards = loaded.config.guards.settings(loaded.config.engine.lane_concurrency);
     loaded
 }
 

@@ -14,6 +14,7 @@ mod example;
 mod file;
 mod flags;
 mod given;
+mod guards;
 mod load;
 mod open_files;
 mod problem;
@@ -24,6 +25,7 @@ pub use address::Address;
 pub use environment::Environment;
 pub use example::example;
 pub use flags::Flags;
+pub use guards::Guards;
 pub use load::{Loaded, load};
 pub use problem::{Origin, Problem};
 pub use settings::{SETTINGS, Setting};
@@ -63,8 +65,10 @@ pub struct Config {
     pub log_level: String,
     /// How an event is written.
     pub log_format: LogFormat,
-    /// The engine's own settings.
+    /// The engine's own settings; those of its guards are made from `guards`.
     pub engine: redrive_engine::Options,
+    /// What holds a lane back to protect its dependency.
+    pub guards: Guards,
     /// The transport's own settings.
     pub transport: redrive_transport::Options,
     /// How much a caller of the API may ask for.
@@ -134,6 +138,7 @@ impl Default for Config {
             log_level: "info".into(),
             log_format: LogFormat::Text,
             engine: redrive_engine::Options::default(),
+            guards: Guards::default(),
             transport: redrive_transport::Options::default(),
             limits: redrive_server::Limits::default(),
             api: redrive_server::rest::Options::default(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_core::guards::budget::Drain;
 use redrive_engine::Options;
 use redrive_server::Standard;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
@@ -9,8 +10,8 @@ use toml::Value;
 
 use super::given::{Expected, Given};
 use super::value::{
-    bytes, count, duration, limit_inline, name_of, path, read_blobs, read_host_name, read_listen_url, read_log_level,
-    read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
+    bytes, count, duration, limit_inline, name_of, number, path, read_blobs, read_host_name, read_listen_url,
+    read_log_level, read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
 };
 use super::{Config, LogFormat, Pooler};
 
@@ -36,6 +37,10 @@ pub struct Setting {
 
 const POOLERS: [(&str, Pooler); 2] = [("none", Pooler::None), ("transaction", Pooler::Transaction)];
 const YES_OR_NO: [(&str, bool); 2] = [("true", true), ("false", false)];
+const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+const DRAINS: [(&str, Drain); 2] = [("earned", Drain::Earned), ("strict", Drain::Strict)];
+/// Whether the limit adapts.
+const CONCURRENCIES: [(&str, bool); 2] = [("adaptive", true), ("fixed", false)];
 const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 const STANDARDS: [(&str, Standard); 3] =
@@ -47,10 +52,11 @@ const DNS_PORT: u16 = 53;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 34] = [
+pub static SETTINGS: [Setting; 47] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -263,6 +269,140 @@ pub static SETTINGS: [Setting; 34] = [
         repeats: false,
         read: |config, given| given.duration(MINUTE..=YEARS).map(|grace| config.engine.blob_grace = grace),
         show: |config| duration(config.engine.blob_grace),
+    },
+    Setting {
+        key: "guards.budget",
+        variable: "REDRIVE_GUARDS_BUDGET",
+        flag: "budget",
+        value_name: "on|off",
+        meaning: "whether retries are limited by a retry budget, per dependency and node",
+        repeats: false,
+        read: |config, given| given.one_of(&ON_OR_OFF).map(|has| config.guards.has_budget = has),
+        show: |config| text(name_of(&ON_OR_OFF, config.guards.has_budget)),
+    },
+    Setting {
+        key: "guards.budget_floor",
+        variable: "REDRIVE_GUARDS_BUDGET_FLOOR",
+        flag: "budget-floor",
+        value_name: "N",
+        meaning: "how many retries in 30 s the budget allows at any traffic",
+        repeats: false,
+        read: |config, given| given.number(0..=1_000_000).map(|floor| config.guards.budget.floor = floor),
+        show: |config| number(config.guards.budget.floor),
+    },
+    Setting {
+        key: "guards.budget_percent",
+        variable: "REDRIVE_GUARDS_BUDGET_PERCENT",
+        flag: "budget-percent",
+        value_name: "N",
+        meaning: "how many retries the budget allows besides, in percent of the first attempts of 30 s",
+        repeats: false,
+        read: |config, given| given.number(0..=100).map(|percent| config.guards.budget.percent = percent),
+        show: |config| number(config.guards.budget.percent),
+    },
+    Setting {
+        key: "guards.budget_drain",
+        variable: "REDRIVE_GUARDS_BUDGET_DRAIN",
+        flag: "budget-drain",
+        value_name: "earned|strict",
+        meaning: "how a backlog of retries drains: earned (retries that succeed at a healthy dependency are refunded) or strict \
+            (no retry is refunded)",
+        repeats: false,
+        read: |config, given| given.one_of(&DRAINS).map(|drain| config.guards.budget.drain = drain),
+        show: |config| text(config.guards.budget.drain.as_str()),
+    },
+    Setting {
+        key: "guards.breaker",
+        variable: "REDRIVE_GUARDS_BREAKER",
+        flag: "breaker",
+        value_name: "on|off",
+        meaning: "whether a circuit breaker stops calls to a dependency that keeps failing",
+        repeats: false,
+        read: |config, given| given.one_of(&ON_OR_OFF).map(|has| config.guards.has_breaker = has),
+        show: |config| text(name_of(&ON_OR_OFF, config.guards.has_breaker)),
+    },
+    Setting {
+        key: "guards.breaker_failures",
+        variable: "REDRIVE_GUARDS_BREAKER_FAILURES",
+        flag: "breaker-failures",
+        value_name: "N",
+        meaning: "how many failures in a row open the circuit breaker",
+        repeats: false,
+        read: |config, given| {
+            given.number(1..=10_000).map(|failures| config.guards.breaker.failures_in_a_row = failures)
+        },
+        show: |config| number(config.guards.breaker.failures_in_a_row),
+    },
+    Setting {
+        key: "guards.breaker_failure_percent",
+        variable: "REDRIVE_GUARDS_BREAKER_FAILURE_PERCENT",
+        flag: "breaker-failure-percent",
+        value_name: "N",
+        meaning: "what percentage of failures among at least 20 calls in 30 s opens the circuit breaker",
+        repeats: false,
+        read: |config, given| given.number(1..=100).map(|percent| config.guards.breaker.failure_percent = percent),
+        show: |config| number(config.guards.breaker.failure_percent),
+    },
+    Setting {
+        key: "guards.breaker_open",
+        variable: "REDRIVE_GUARDS_BREAKER_OPEN",
+        flag: "breaker-open",
+        value_name: "DURATION",
+        meaning: "how long the circuit breaker is open the first time, give or take 20 %; twice as long each further time",
+        repeats: false,
+        read: |config, given| given.duration(SECOND..=HOUR).map(|open| config.guards.breaker.open = open),
+        show: |config| duration(config.guards.breaker.open),
+    },
+    Setting {
+        key: "guards.breaker_longest_open",
+        variable: "REDRIVE_GUARDS_BREAKER_LONGEST_OPEN",
+        flag: "breaker-longest-open",
+        value_name: "DURATION",
+        meaning: "the longest time that the circuit breaker is open, give or take 20 %, unless a Retry-After asks for more",
+        repeats: false,
+        read: |config, given| given.duration(SECOND..=DAY).map(|open| config.guards.breaker.longest_open = open),
+        show: |config| duration(config.guards.breaker.longest_open),
+    },
+    Setting {
+        key: "guards.breaker_probes",
+        variable: "REDRIVE_GUARDS_BREAKER_PROBES",
+        flag: "breaker-probes",
+        value_name: "N",
+        meaning: "how many calls test the dependency when the circuit breaker has been open; all must succeed to close it",
+        repeats: false,
+        read: |config, given| given.number(1..=100).map(|probes| config.guards.breaker.probes = probes),
+        show: |config| number(config.guards.breaker.probes),
+    },
+    Setting {
+        key: "guards.concurrency",
+        variable: "REDRIVE_GUARDS_CONCURRENCY",
+        flag: "concurrency",
+        value_name: "adaptive|fixed",
+        meaning: "the limit of concurrent attempts to one dependency: adaptive (follows the dependency's latency, up to \
+            engine.lane_concurrency) or fixed (engine.lane_concurrency)",
+        repeats: false,
+        read: |config, given| given.one_of(&CONCURRENCIES).map(|adapts| config.guards.concurrency.is_adaptive = adapts),
+        show: |config| text(name_of(&CONCURRENCIES, config.guards.concurrency.is_adaptive)),
+    },
+    Setting {
+        key: "guards.concurrency_start",
+        variable: "REDRIVE_GUARDS_CONCURRENCY_START",
+        flag: "concurrency-start",
+        value_name: "N",
+        meaning: "the adaptive limit before anything is known of a dependency",
+        repeats: false,
+        read: |config, given| given.number(1..=100_000).map(|start| config.guards.concurrency.start = start),
+        show: |config| number(config.guards.concurrency.start),
+    },
+    Setting {
+        key: "guards.concurrency_min",
+        variable: "REDRIVE_GUARDS_CONCURRENCY_MIN",
+        flag: "concurrency-min",
+        value_name: "N",
+        meaning: "the adaptive limit is never lower",
+        repeats: false,
+        read: |config, given| given.number(1..=100_000).map(|least| config.guards.concurrency.least = least),
+        show: |config| number(config.guards.concurrency.least),
     },
     Setting {
         key: "postgres.connections",

@@ -119,6 +119,10 @@ pub(super) fn count(count: usize) -> Value {
     Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
+pub(super) fn number(number: u32) -> Value {
+    Value::Integer(number.into())
+}
+
 pub(super) fn bytes(bytes: u64) -> Value {
     Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

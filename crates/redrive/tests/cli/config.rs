@@ -97,6 +97,38 @@ fn an_invalid_configuration_file_does_not_start_and_is_explained() {
         ("[engine]\nlease_margin = 5000", ("", ""), "must be a duration with its unit, in quotes: \"5000ms\""),
         ("[engine]\nlease_margin = \"500ms\"", ("", ""), "engine.lease_margin = \"500ms\": must be from 1s to 1h"),
         ("[engine]\nmax_in_flight = 5", ("", ""), "engine.max_in_flight = 5: must be at least lane_concurrency (128)"),
+        ("[guards]\nbudget = true", ("", ""), "c.toml:2: guards.budget = true: must be on or off, in quotes"),
+        ("[guards]\nbudget_drain = \"fast\"", ("", ""), "must be earned or strict"),
+        (
+            "[guards]\nbudget_percent = 101",
+            ("", ""),
+            "guards.budget_percent = 101: must be a whole number from 0 to 100",
+        ),
+        (
+            "[guards]\nbreaker_open = \"2m\"",
+            ("", ""),
+            "guards.breaker_longest_open = \"1m\": must be at least guards.breaker_open (2m)",
+        ),
+        (
+            "[guards]\nconcurrency_min = 30",
+            ("", ""),
+            "guards.concurrency_start = 20: must be at least guards.concurrency_min (30)",
+        ),
+        (
+            "[guards]\nconcurrency_min = 200",
+            ("", ""),
+            "c.toml:2: guards.concurrency_min = 200: must be at most engine.lane_concurrency (128)",
+        ),
+        (
+            "[guards]\nbudget = \"off\"",
+            ("REDRIVE_STANDARD", "enforce"),
+            "c.toml:2: guards.budget = \"off\": must be on with standard = \"enforce\": services must have a retry budget (R-7)",
+        ),
+        (
+            "[guards]\nbudget_percent = 21",
+            ("REDRIVE_STANDARD", "enforce"),
+            "guards.budget_percent = 21: must be at most 20 with standard = \"enforce\" (R-7)",
+        ),
         (
             "[transport]\ndns_server = [\"10.0.0.53\", \"dns.test\"]",
             ("", ""),

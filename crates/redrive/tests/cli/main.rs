@@ -8,6 +8,7 @@ mod callers;
 mod clock;
 mod completions;
 mod config;
+mod dependencies;
 mod doctor;
 mod help;
 mod https;

@@ -153,6 +153,18 @@ fn orders_in(database: &str) -> String {
 }
 
 #[test]
+fn the_commands_of_guards_show_what_is_printed() {
+    let mut run = DocumentRun::new("docs/guards.md");
+    // Long enough for the slowest machine.
+    run.setup("redrive serve --breaker-open 1h --breaker-longest-open 1h");
+    let open = run.run_until("the breaker is open");
+    let is_open = "redrive dependencies show http://127.0.0.1:9000 --json | grep -q '\"state\":\"open\"'";
+    run.setup(&format!("until {is_open}; do sleep 0.05; done"));
+    run.run_block(&open);
+    run.run_rest();
+}
+
+#[test]
 fn the_commands_of_simulate_show_what_is_printed() {
     DocumentRun::new("docs/simulate.md").run_rest();
 }

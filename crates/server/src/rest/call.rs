@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use redrive_core::{PolicyId, TaskId};
+use http_body::Body as _;
+use redrive_core::{Dependency, PolicyId, TaskId};
 
 use super::body;
 use super::host_name::HostNames;
@@ -65,6 +66,20 @@ impl Call {
     pub(crate) fn policy_id(&self) -> Result<PolicyId, Refusal> {
         PolicyId::try_new(self.parameter())
             .map_err(|_| OperationError::NoSuchPolicy(self.parameter().to_owned()).into())
+    }
+
+    /// The dependency in the path.
+    pub(crate) fn dependency(&self) -> Result<Dependency, Refusal> {
+        Dependency::try_new(self.parameter()).map_err(|invalid| Refusal::parameter("dependency", invalid.to_string()))
+    }
+
+    /// Reads the body if there is one, and returns it with the head of the call.
+    pub(crate) async fn read_optional_json(self, limit_bytes: usize) -> Result<(Option<Bytes>, CallHead), Refusal> {
+        if self.body.size_hint().exact() == Some(0) {
+            let Call { context, caller, parts, .. } = self;
+            return Ok((None, CallHead { context, caller, parts }));
+        }
+        self.read_json(limit_bytes).await.map(|(bytes, head)| (Some(bytes), head))
     }
 
     /// Reads the body, and returns it with the head of the call.

@@ -78,8 +78,8 @@ fn parameter(parameter: &Parameter, schemas: &mut Schemas) -> Value {
 }
 
 fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
-    let (schema, description, example) = match document {
-        Document::Json { schema, description, example } => (schema, description, example),
+    let (schema, is_required, description, example) = match document {
+        Document::Json { schema, is_required, description, example } => (schema, is_required, description, example),
         Document::Bytes { description, .. } => {
             // Empty values are refused.
             let content = json!({ "application/octet-stream": { "schema": { "type": "string", "minLength": 1 } } });
@@ -91,7 +91,7 @@ fn request_body(document: &Document, schemas: &mut Schemas) -> Value {
         content["example"] = example;
     }
     json!({
-        "required": true,
+        "required": is_required,
         "description": description,
         "content": { "application/json": content },
     })
@@ -186,13 +186,15 @@ fn tidy(schema: &mut Schema) {
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 4] = [Group::Tasks, Group::Bodies, Group::Policies, Group::Service];
+    pub(crate) const ALL: [Group; 5] =
+        [Group::Tasks, Group::Bodies, Group::Policies, Group::Dependencies, Group::Service];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Group::Tasks => "Tasks",
             Group::Bodies => "Stored bodies",
             Group::Policies => "Policies",
+            Group::Dependencies => "Dependencies",
             Group::Service => "Service",
         }
     }
@@ -202,6 +204,9 @@ impl Group {
             Group::Tasks => "Requests that Redrive sends and retries.",
             Group::Bodies => "Bodies that are too large for a JSON document: upload them first, then refer to them.",
             Group::Policies => "Named, versioned rules for how tasks are retried.",
+            Group::Dependencies => {
+                "What tasks call, and what holds their attempts back: retry budget, circuit breaker, limits, pauses."
+            }
             Group::Service => "Health, nodes and this reference.",
         }
     }

@@ -45,6 +45,7 @@ pub(crate) enum Group {
     Tasks,
     Bodies,
     Policies,
+    Dependencies,
     Service,
 }
 
@@ -64,11 +65,11 @@ pub(crate) enum Effect {
 pub(crate) enum Access {
     /// Nothing: the route answers without authentication.
     Public,
-    /// Read the tenant's tasks, attempts, bodies and policies.
+    /// Read the tenant's tasks, attempts, bodies, policies and dependencies.
     Read,
     /// Submit tasks and upload their bodies.
     Submit,
-    /// Change tasks that exist: cancel, retry now, replay.
+    /// Change tasks that exist (cancel, retry now, replay) and what holds a dependency's tasks back (pause, limits).
     Operate,
     /// Change policies, and read what belongs to no tenant, such as the nodes.
     Administer,
@@ -95,6 +96,8 @@ pub(crate) enum ParameterLocation {
 pub(crate) enum Document {
     Json {
         schema: SchemaOf,
+        /// Whether the request must have it.
+        is_required: bool,
         description: &'static str,
         /// A valid example, in JSON.
         example: &'static str,

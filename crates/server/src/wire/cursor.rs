@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use redrive_core::{PolicyId, TaskId};
+use redrive_core::{Dependency, PolicyId, TaskId};
 
 /// A position in a list.
 pub trait Cursor: Sized {
@@ -62,6 +62,18 @@ impl Cursor for PolicyId {
     }
 }
 
+impl Cursor for Dependency {
+    const LIST: u8 = b'd';
+
+    fn payload(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        Dependency::try_new(payload).ok()
+    }
+}
+
 /// The number of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptNumber(pub u32);
@@ -87,6 +99,8 @@ mod tests {
         let id = TaskId::from_parts(77, 99);
         assert_eq!(TaskId::from_cursor(&id.to_cursor()), Some(id));
         assert_eq!(AttemptNumber::from_cursor(&AttemptNumber(7).to_cursor()), Some(AttemptNumber(7)));
+        let dependency = Dependency::try_new("https://a.test:8443").unwrap();
+        assert_eq!(Dependency::from_cursor(&dependency.to_cursor()), Some(dependency));
         let policy = PolicyId::try_new("a:b").unwrap();
         assert_eq!(PolicyId::from_cursor(&policy.to_cursor()), Some(policy));
     }

@@ -8,6 +8,7 @@
 mod attempt;
 mod batch;
 mod cursor;
+mod dependency;
 pub(crate) mod excerpt;
 mod finding;
 mod headers;
@@ -29,6 +30,7 @@ mod text;
 pub use attempt::{AttemptList, ShownAttempt};
 pub use batch::{BatchAnswer, BatchResult};
 pub use cursor::{AttemptNumber, Cursor};
+pub use dependency::{DependencyList, DependencyState, LimitsInput, OpenInput, PauseInput, ShownDependency};
 pub use finding::{ShownFinding, ShownPermission};
 pub use headers::{HeaderFields, ShownHeaders};
 pub use health::Health;

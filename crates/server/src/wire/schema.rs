@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
+use redrive_core::guards::breaker::OpenedBy;
 use redrive_core::{ErrorType, Outcome, Reason, Status};
+use redrive_engine::WaitingFor;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::dependency::DependencyState;
 
 macro_rules! one_of {
     ($name:ident, $description:literal, $type:ident, $meaning:ident) => {
@@ -30,6 +34,9 @@ one_of!(TaskStatus, "Where a task stands.", Status, status);
 one_of!(StatusReason, "Why a task ended as it did.", Reason, reason);
 one_of!(AttemptOutcome, "What an attempt meant for its task.", Outcome, outcome);
 one_of!(ErrorKind, "What kind of error an attempt met.", ErrorType, error);
+one_of!(WaitReason, "What a task waits for.", WaitingFor, waiting);
+one_of!(BreakerReason, "Why a circuit breaker opened.", OpenedBy, opened_by);
+one_of!(DependencyStateName, "Whether a dependency's tasks are held back.", DependencyState, dependency_state);
 
 fn status(status: Status) -> &'static str {
     match status {
@@ -91,6 +98,39 @@ fn error(kind: ErrorType) -> &'static str {
         ErrorType::BodyIncomplete => "the stored body could not be read to its end, and only a part of it was sent",
         ErrorType::NotSent => "nothing was sent, because the send was withdrawn or this node ran short of resources",
         ErrorType::Interrupted => "the process stopped while the attempt was under way",
+    }
+}
+
+fn waiting(waiting: WaitingFor) -> &'static str {
+    match waiting {
+        WaitingFor::Backoff => "its own due time has not come",
+        WaitingFor::Budget => "the dependency's retry budget is spent",
+        WaitingFor::Breaker => "the dependency's circuit breaker is open, or probes it",
+        WaitingFor::Concurrency => "as many attempts to the dependency are in flight as its limit allows",
+        WaitingFor::Pause => "an operator paused the dependency",
+        WaitingFor::Capacity => "the capacity of this node, which all dependencies share, is used up",
+    }
+}
+
+pub(super) fn opened_by(why: OpenedBy) -> &'static str {
+    match why {
+        OpenedBy::FailuresInARow => "too many calls in a row failed",
+        OpenedBy::FailureRate => "too large a part of the latest calls failed",
+        OpenedBy::SlowCalls => "too large a part of the latest calls were slow",
+        OpenedBy::FailedProbe => "a probe failed",
+        OpenedBy::SpentBudget => "retries waited for the budget for too long while calls failed",
+        OpenedBy::Operator => "an operator opened it",
+    }
+}
+
+fn dependency_state(state: DependencyState) -> &'static str {
+    match state {
+        DependencyState::Ok => "nothing is held back",
+        DependencyState::Paused => "an operator paused it, and nothing is sent",
+        DependencyState::Open => "the circuit breaker is open, and nothing is sent",
+        DependencyState::Probing => "the circuit breaker lets a few calls through to test the dependency",
+        DependencyState::Budget => "the retry budget is spent, so retries wait and first attempts are sent",
+        DependencyState::Busy => "due tasks wait until an attempt in flight ends",
     }
 }
 

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redrive_core::attempt::LastError;
 use redrive_core::{Answer, Status, TaskId, policy};
+use redrive_engine::Waiting;
 use redrive_store::{Counts, TaskDetail};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -40,6 +41,14 @@ pub struct Task<'a> {
     pub max_attempts: u32,
     /// When the next attempt is due; while in flight, when the current one was; nothing once ended.
     pub next_attempt_at: Option<u64>,
+    /// What it waits for while it is PENDING, as this node sees it. Left out if it is about to be sent, and in the
+    /// answer to a submission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::WaitReason>")]
+    pub waiting_for: Option<&'static str>,
+    /// Until when it waits; left out if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_until: Option<u64>,
     /// When it was accepted.
     pub created_at: u64,
     /// When its total time budget ends; a replay gives it a new one.
@@ -94,6 +103,16 @@ impl<'a> Task<'a> {
         Task { response: Some(response), ..Task::summary(detail, secrets) }
     }
 
+    /// The task with what it waits for.
+    #[must_use]
+    pub fn waiting(self, waiting: Option<Waiting>) -> Self {
+        Task {
+            waiting_for: waiting.map(|waiting| waiting.what.as_str()),
+            waiting_until: waiting.and_then(|waiting| waiting.until).map(|until| until.as_millis()),
+            ..self
+        }
+    }
+
     /// A task as a list shows it.
     pub fn summary(detail: &'a TaskDetail, secrets: &'a Secrets) -> Self {
         let TaskDetail { task, request, .. } = detail;
@@ -106,6 +125,8 @@ impl<'a> Task<'a> {
             attempt_in_run: task.attempt_in_run(),
             max_attempts: task.max_attempts,
             next_attempt_at: task.next_attempt_at.map(|at| at.as_millis()),
+            waiting_for: None,
+            waiting_until: None,
             created_at: task.created_at.as_millis(),
             deadline_at: task.deadline_at.as_millis(),
             ended_at: task.ended_at.map(|at| at.as_millis()),

@@ -5,6 +5,7 @@
 
 mod batch;
 mod connections;
+mod dependencies;
 mod docs;
 mod gate;
 mod limits;

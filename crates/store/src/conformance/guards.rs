@@ -44,7 +44,15 @@ pub(super) async fn the_controls_of_a_lane_are_kept_with_every_field(store: &dyn
         ("c", Controls { open: held_open(None), ..Controls::default() }),
         ("d", Controls { open: held_open(Some(at(9))), ..Controls::default() }),
         ("e", Controls { limits: Some(limits), ..Controls::default() }),
-        ("f", Controls { pause: Some(note(None)), open: held_open(Some(at(9))), limits: Some(Limits::default()) }),
+        (
+            "f",
+            Controls {
+                pause: Some(note(None)),
+                open: held_open(Some(at(9))),
+                limits: Some(Limits::default()),
+                limits_note: Some(note(None)),
+            },
+        ),
     ];
     let all = all.map(|(name, controls)| (lane(TENANT, name), controls));
     for (lane, controls) in all.clone() {

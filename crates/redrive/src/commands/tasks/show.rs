@@ -41,6 +41,9 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
         let since = if due <= now { "due since " } else { "" };
         table.field("next attempt", format!("{since}{}", moment(due, now)));
     }
+    if let Some(what) = waiting(task, now) {
+        table.field("waits for", what);
+    }
     if let Some(error) = &task.last_error {
         table.field("last error", format!("{}: {}", error.kind, error.message));
     }
@@ -61,6 +64,21 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     }
     output.table(&table)?;
     response(output, task)
+}
+
+/// What holds a task back that is due.
+fn waiting(task: &Task, now: u64) -> Option<String> {
+    let what = match task.waiting_for.as_deref()? {
+        "backoff" => return None,
+        "budget" => "the retry budget of its dependency",
+        "breaker" => "the circuit breaker of its dependency",
+        "concurrency" => "other attempts to its dependency",
+        "pause" => "its dependency to be resumed",
+        "capacity" => "the capacity of the node",
+        other => other,
+    };
+    let until = task.waiting_until.map(|until| format!(", until {}", moment(until, now))).unwrap_or_default();
+    Some(format!("{what}{until}"))
 }
 
 /// How much it is, and where it is if it is not a part of the task: `GET /blobs/{bodyRef}` shows it.

@@ -58,6 +58,8 @@ kinds! {
         "There is no task with this id: it was never accepted here, or it was deleted after its retention.";
     POLICY_NOT_FOUND = 404 "policy-not-found" "No such policy":
         "There is no policy with this name.";
+    DEPENDENCY_NOT_FOUND = 404 "dependency-not-found" "No such dependency":
+        "This node knows no task of this dependency, and nothing is set for it. A dependency has the name that the submission gave it, or else the origin of the target, such as `https://api.example.com`; in a path it is percent-encoded. After a restart, a dependency is known again once it has a task that is not ended.";
     BODY_NOT_FOUND = 404 "body-not-found" "No such stored body":
         "There is no stored body with this hash: it was never uploaded here, or no task refers to it any more and it was deleted.";
     METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Method not allowed":
@@ -76,6 +78,10 @@ kinds! {
         "Tasks that have not ended use a version of this policy. `liveTasks` is their number.";
     POLICY_PROTECTED = 409 "policy-protected" "This policy cannot be deleted":
         "The policy `default` applies to tasks that name no policy. It can be changed, but not deleted.";
+    BREAKER_OFF = 409 "breaker-off" "There is no circuit breaker":
+        "The circuit breaker is turned off on this server (`guards.breaker`), so it cannot be opened. Pause the dependency instead.";
+    TOO_MANY_CONTROLS = 409 "too-many-controls" "Too many dependencies are controlled":
+        "Operators have set a pause, an open breaker or limits for 10,000 dependencies, the most that are allowed. Resume, close or remove limits where they are not needed any more. Nothing was changed.";
     VERSION_MISMATCH = 412 "version-mismatch" "The policy is at another version":
         "The policy is not in the state that `If-Match` or `If-None-Match` requires: it was changed meanwhile. Read it again, and send the new `ETag`.";
     TOO_LARGE = 413 "content-too-large" "Content too large":

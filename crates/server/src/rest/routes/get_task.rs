@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::parameters::{PREFER, PREFERENCE_APPLIED, TASK_ID};
-use super::task_answer::WAITING;
+use super::task_answer::{self, WAITING};
 use crate::operations::{await_task, get_task};
 use crate::rest::call::Call;
 use crate::rest::prefer;
@@ -18,7 +18,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "getTask",
     group: Group::Tasks,
     summary: "Show a task",
-    description: "A task with its status, its attempts, the time of the next one, the last error and, once it has ended, the \
+    description: "A task with its status, its attempts, the time of the next one, what it waits for, the last error and, once it has ended, the \
         answer of the dependency. Secrets in headers and URLs are shown as `***`.",
     effect: Effect::Reads,
     access: Access::Read,
@@ -38,9 +38,9 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (app, caller, id) = (call.app(), call.caller(), call.task_id()?);
     let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
-        return Reply::json(200, &Task::full(&get_task(app, caller, id).await?, &app.secrets));
+        return Reply::json(200, &task_answer::shown(app, &get_task(app, caller, id).await?));
     };
     let detail = await_task(app, caller, id, within, call.context.shutdown.started()).await?;
     let applied = format!("wait={}", within.as_secs());
-    Ok(Reply::json(200, &Task::full(&detail, &app.secrets))?.with(prefer::PREFERENCE_APPLIED, applied))
+    Ok(Reply::json(200, &task_answer::shown(app, &detail))?.with(prefer::PREFERENCE_APPLIED, applied))
 }

@@ -7,6 +7,8 @@ use redrive_core::{Body, Dependency, PolicyId, Status, TaskId};
 use redrive_store::TaskDetail;
 
 use super::parameters::{self, CURSOR, LIMIT};
+use super::task_answer;
+use crate::app::App;
 use crate::operations::{TaskFilter, count_tasks, find_tasks};
 use crate::rest::call::Call;
 use crate::rest::memory::SMALL;
@@ -15,7 +17,7 @@ use crate::rest::problem::Refusal;
 use crate::rest::query::Query;
 use crate::rest::reply::Reply;
 use crate::rest::route::{Access, Answer, Content, Effect, Example, Group, Parameter, ParameterLocation, Route, of};
-use crate::wire::{Cursor, Moment, Secrets, StatusCounts, Task, TaskList, schema};
+use crate::wire::{Cursor, Moment, StatusCounts, TaskList, schema};
 
 pub(crate) static ROUTE: Route = Route {
     method: Method::GET,
@@ -113,7 +115,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         call.exchange.charge.hold(page.bytes().saturating_add(wanted.saturating_mul(task_bytes)))?;
         let read = find_tasks(call.app(), call.caller(), filter.clone()).await?;
         let is_short = read.tasks.len() < wanted;
-        if let Addition::PageFull = add(&mut page, &read.tasks, &call.app().secrets, &mut filter.below)? {
+        if let Addition::PageFull = add(&mut page, &read.tasks, call.app(), &mut filter.below)? {
             break filter.below;
         }
         // A store looks at a bounded number of tasks in one read: what is asked for is one such read, not many.
@@ -133,14 +135,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
 }
 
 /// Adds tasks for as long as there is room; `last` is the last one that was added.
-fn add(
-    page: &mut Page,
-    tasks: &[TaskDetail],
-    secrets: &Secrets,
-    last: &mut Option<TaskId>,
-) -> Result<Addition, Refusal> {
+fn add(page: &mut Page, tasks: &[TaskDetail], app: &App, last: &mut Option<TaskId>) -> Result<Addition, Refusal> {
     for detail in tasks {
-        if let Addition::PageFull = page.add(&Task::summary(detail, secrets))? {
+        if let Addition::PageFull = page.add(&task_answer::summary(app, detail))? {
             return Ok(Addition::PageFull);
         }
         *last = Some(detail.task.id);

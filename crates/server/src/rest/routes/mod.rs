@@ -3,22 +3,31 @@
 //! The router, `/openapi.json` and the reference page are all made from [`ROUTES`], so none can drift from the others.
 
 mod cancel_task;
+mod close_breaker;
 mod delete_policy;
+mod dependency_answer;
 mod docs;
+mod get_dependency;
 mod get_policy;
 mod get_task;
 mod health;
 mod keep_body;
 mod list_attempts;
+mod list_dependencies;
 mod list_nodes;
 mod list_policies;
 mod list_tasks;
+mod open_breaker;
 mod openapi;
 mod parameters;
+mod pause_dependency;
 mod problems;
+mod put_limits;
 mod put_policy;
 mod read_body;
 mod replay_task;
+mod reset_guards;
+mod resume_dependency;
 mod retry_now;
 mod submit_batch;
 mod submit_task;
@@ -27,7 +36,7 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 22] = [
+pub(crate) static ROUTES: [&Route; 30] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -42,6 +51,14 @@ pub(crate) static ROUTES: [&Route; 22] = [
     &list_policies::ROUTE,
     &get_policy::ROUTE,
     &delete_policy::ROUTE,
+    &list_dependencies::ROUTE,
+    &get_dependency::ROUTE,
+    &put_limits::ROUTE,
+    &pause_dependency::ROUTE,
+    &resume_dependency::ROUTE,
+    &open_breaker::ROUTE,
+    &close_breaker::ROUTE,
+    &reset_guards::ROUTE,
     &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
@@ -75,6 +92,14 @@ mod tests {
             ("listPolicies", Read),
             ("getPolicy", Read),
             ("deletePolicy", Administer),
+            ("listDependencies", Read),
+            ("getDependency", Read),
+            ("putLimits", Operate),
+            ("pauseDependency", Operate),
+            ("resumeDependency", Operate),
+            ("openBreaker", Operate),
+            ("closeBreaker", Operate),
+            ("resetGuards", Operate),
             ("listNodes", Administer),
             ("live", Public),
             ("ready", Public),

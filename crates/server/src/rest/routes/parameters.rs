@@ -16,6 +16,13 @@ pub(crate) const TASK_ID: Parameter = Parameter {
 pub(crate) const POLICY_ID: Parameter =
     Parameter { name: "policyId", location: ParameterLocation::Path, description: "The policy's name.", schema: TEXT };
 
+pub(crate) const DEPENDENCY: Parameter = Parameter {
+    name: "dependency",
+    location: ParameterLocation::Path,
+    description: "The dependency's name, percent-encoded: `https%3A%2F%2Fapi.example.com`.",
+    schema: dependency,
+};
+
 pub(crate) const CURSOR: Parameter = Parameter {
     name: "cursor",
     location: ParameterLocation::Query,

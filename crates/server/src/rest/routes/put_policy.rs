@@ -37,6 +37,7 @@ pub(crate) static ROUTE: Route = Route {
     ],
     request: Some(Document::Json {
         schema: of::<PolicyInput<'static>>,
+        is_required: true,
         description: "The policy's name and the fields that it sets.",
         example: r#"{
   "policyId": "webhooks",

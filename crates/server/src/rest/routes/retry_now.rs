@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::parameters::TASK_ID;
-use super::task_answer::WAITING;
+use super::task_answer::{self, WAITING};
 use crate::operations::retry_now;
 use crate::rest::call::Call;
 use crate::rest::problem::{Refusal, kind};
@@ -41,5 +41,5 @@ pub(crate) static ROUTE: Route = Route {
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let detail = retry_now(call.app(), call.caller(), call.task_id()?).await?;
-    Reply::json(200, &Task::full(&detail, &call.app().secrets))
+    Reply::json(200, &task_answer::shown(call.app(), &detail))
 }

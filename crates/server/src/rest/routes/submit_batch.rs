@@ -25,6 +25,7 @@ pub(crate) static ROUTE: Route = Route {
     parameters: &[],
     request: Some(Document::Json {
         schema: of::<Batch<'static>>,
+        is_required: true,
         description: "The tasks.",
         example: r#"{
   "tasks": [

@@ -38,6 +38,7 @@ pub(crate) static ROUTE: Route = Route {
     ],
     request: Some(Document::Json {
         schema: of::<Submission<'static>>,
+        is_required: true,
         description: "What to send, where, and how to retry it.",
         example: r#"{
   "targetUrl": "https://api.example.com/invoices",

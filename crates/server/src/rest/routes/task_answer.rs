@@ -1,10 +1,24 @@
 //! What the answers that show one task have in common.
 
 use redrive_core::TaskId;
+use redrive_store::TaskDetail;
+
+use crate::app::App;
+use crate::wire::Task;
 
 /// Where a task is found.
 pub(crate) fn location(id: TaskId) -> String {
     format!("/retry-tasks/{id}")
+}
+
+/// The task's document, with what it waits for.
+pub(crate) fn shown<'a>(app: &'a App, detail: &'a TaskDetail) -> Task<'a> {
+    Task::full(detail, &app.secrets).waiting(app.engine.waiting_for(&detail.task))
+}
+
+/// The task as a list shows it, with what it waits for.
+pub(crate) fn summary<'a>(app: &'a App, detail: &'a TaskDetail) -> Task<'a> {
+    Task::summary(detail, &app.secrets).waiting(app.engine.waiting_for(&detail.task))
 }
 
 /// A task that waits for its second attempt.
@@ -17,6 +31,8 @@ pub(crate) const WAITING: &str = r#"{
   "attemptInRun": 1,
   "maxAttempts": 6,
   "nextAttemptAt": 1731600000731,
+  "waitingFor": "backoff",
+  "waitingUntil": 1731600000731,
   "createdAt": 1731600000000,
   "deadlineAt": 1731686400000,
   "endedAt": null,

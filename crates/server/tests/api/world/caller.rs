@@ -28,7 +28,12 @@ impl Ask {
     }
 
     pub(crate) fn post(path: &str, document: &str) -> Self {
-        Ask { body: Bytes::copy_from_slice(document.as_bytes()), ..Ask::new("POST", path) }
+        Ask::json("POST", path, document)
+    }
+
+    pub(crate) fn json(method: &str, path: &str, document: &str) -> Self {
+        let method = method.to_uppercase();
+        Ask { body: Bytes::copy_from_slice(document.as_bytes()), ..Ask::new(&method, path) }
             .header("content-type", "application/json")
     }
 
