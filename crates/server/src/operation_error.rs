@@ -1,5 +1,7 @@
 //! Why an operation failed. Nothing here knows of HTTP: `rest::problem` maps each failure to problem details.
 
+use std::time::Duration;
+
 use redrive_core::task::PolicyRef;
 use redrive_core::{PolicyId, Status, TaskId};
 use redrive_engine::bodies::BodyError;
@@ -127,6 +129,14 @@ pub enum OperationError {
     /// The service is about to stop.
     #[error("the service is stopping")]
     Stopping,
+    /// The breaker of the dependency is open, and the caller waits for the answer.
+    #[error("the circuit breaker of {dependency} is open: it is called again in {} s at the earliest", retry_in.as_secs())]
+    DependencyUnavailable {
+        /// The dependency.
+        dependency: String,
+        /// When the breaker begins to probe, from now on.
+        retry_in: Duration,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),

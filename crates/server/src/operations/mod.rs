@@ -56,4 +56,4 @@ pub use reset_guards::reset_guards;
 pub use resume_dependency::resume_dependency;
 pub use retry_now::retry_now;
 pub use submit_batch::submit_batch;
-pub use submit_task::{Acceptance, Accepted, submit_task};
+pub use submit_task::{Acceptance, Accepted, submit_and_wait, submit_task};

@@ -1,6 +1,9 @@
 //! Accepts one task.
 
 use redrive_core::Answer;
+use redrive_core::guards::breaker;
+use redrive_core::policy::Context;
+use redrive_engine::ValidatedTask;
 use redrive_store::{Error, Submitted, TaskDetail};
 
 use super::get_task::get_task;
@@ -58,15 +61,53 @@ pub async fn submit_task(
     submission: Submission<'_>,
     key_beside: Option<&str>,
 ) -> Result<Accepted, OperationError> {
+    submit(app, caller, submission, key_beside, false).await
+}
+
+/// Accepts one task like [`submit_task`] for a caller that waits for its end. If its policy says that a caller waits, and
+/// the breaker of its dependency is open, it is refused before anything is stored: waiting would be in vain.
+pub async fn submit_and_wait(
+    app: &App,
+    caller: &Caller,
+    submission: Submission<'_>,
+    key_beside: Option<&str>,
+) -> Result<Accepted, OperationError> {
+    submit(app, caller, submission, key_beside, true).await
+}
+
+async fn submit(
+    app: &App,
+    caller: &Caller,
+    submission: Submission<'_>,
+    key_beside: Option<&str>,
+    is_waited_for: bool,
+) -> Result<Accepted, OperationError> {
     let (checked, summary) = intake::check(app, &caller.tenant, submission, key_beside).await?;
     let submitted = match checked {
         Checked::New(task) => {
+            if is_waited_for {
+                refuse_while_open(app, &task)?;
+            }
             let submitted = app.engine.submit(vec![task]).await;
             submitted.map_err(|error| in_doubt(error, !summary.key_generated))?.pop().ok_or_else(missing_answer)?
         }
         Checked::Answered(submitted) => submitted,
     };
     answer(app, caller, summary, submitted).await
+}
+
+/// Refuses a task whose caller waits while the breaker of its dependency is open.
+fn refuse_while_open(app: &App, task: &ValidatedTask) -> Result<(), OperationError> {
+    if !task.policy.policy.context.is_some_and(Context::is_waited_for) {
+        return Ok(());
+    }
+    match app.engine.lane_report(&task.lane).and_then(|report| report.breaker) {
+        Some(breaker::State::Open { until, .. }) => Err(OperationError::DependencyUnavailable {
+            dependency: task.lane.dependency.to_string(),
+            retry_in: until.since(app.engine.now()),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The engine answers each draft; that it did not is a fault of ours, not of the caller's.

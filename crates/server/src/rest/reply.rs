@@ -89,6 +89,9 @@ impl Reply {
             reply = reply.with(RETRY_AFTER, "1");
         }
         match refusal {
+            Refusal::OperationError(OperationError::DependencyUnavailable { retry_in, .. }) => {
+                reply.with(RETRY_AFTER, retry_in.as_millis().div_ceil(1_000).max(1).to_string())
+            }
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
             // What is left of the body may not have been read, so nothing can follow on this connection.
             Refusal::TooLarge { .. }

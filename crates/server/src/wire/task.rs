@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redrive_core::attempt::LastError;
-use redrive_core::{Answer, Status, TaskId, policy};
+use redrive_core::{Answer, Reason, Status, TaskId, policy};
 use redrive_engine::Waiting;
 use redrive_store::{Counts, TaskDetail};
 use schemars::JsonSchema;
@@ -31,6 +31,10 @@ pub struct Task<'a> {
     /// Why it ended, once it has; nothing for SUCCEEDED.
     #[schemars(with = "Option<schema::StatusReason>")]
     pub status_reason: Option<&'static str>,
+    /// `true` if a retry was suppressed because the retry budget of its dependency was spent (`statusReason` is `budget`);
+    /// left out otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suppressed: bool,
     /// Attempts made so far, in all runs, the one under way included.
     pub attempt_number: u32,
     /// Which run this is: 1, and one more each time that the task is replayed.
@@ -120,6 +124,7 @@ impl<'a> Task<'a> {
             task_id: task.id,
             status: task.status.as_str(),
             status_reason: task.reason.map(|reason| reason.as_str()),
+            suppressed: task.reason == Some(Reason::Budget),
             attempt_number: task.attempt_number,
             run: task.run,
             attempt_in_run: task.attempt_in_run(),

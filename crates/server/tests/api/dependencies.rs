@@ -248,3 +248,25 @@ async fn dependencies_come_in_pages_by_name() {
     }
     assert_eq!(names, ["ab", "cd", "e"]);
 }
+
+#[tokio::test]
+async fn a_caller_that_waits_is_refused_before_anything_is_stored_while_the_breaker_is_open() {
+    let world = World::start().await;
+    world.ten_failures().await;
+    let document = |context: &str| {
+        format!(
+            r#"{{"targetUrl":"https://example.com/","idempotencyKey":"waits-{context}","policy":{{"context":"{context}"}}}}"#
+        )
+    };
+    let submit = |context: &str, prefer: &str| {
+        let ask = Ask::json("POST", "/retry-tasks", &document(context));
+        if prefer.is_empty() { ask } else { ask.header("prefer", prefer) }
+    };
+    let refused = world.ask(submit("sync", "wait=10")).await;
+    refused.problem(503, "dependency-unavailable");
+    assert_eq!(refused.header("retry-after"), Some("14"));
+    let counts = world.get("/retry-tasks").await.json();
+    assert_eq!(counts["tasks"].as_array().unwrap().len(), 10, "nothing was stored");
+    assert_eq!(world.ask(submit("sync", "")).await.status, 201, "its key was not used up, and it does not wait");
+    assert_eq!(world.ask(submit("event", "")).await.status, 201, "durable work is accepted");
+}

@@ -102,6 +102,8 @@ kinds! {
         "The service failed because of a fault of its own. Its log has the details.";
     NO_BODY_STORAGE = 501 "no-body-storage" "No storage for large bodies":
         "Large bodies are stored separately from tasks, and this service has no storage for them. Retrying does not help: start every node with `--blobs`, the same storage for each.";
+    DEPENDENCY_UNAVAILABLE = 503 "dependency-unavailable" "The dependency is not called now":
+        "The circuit breaker of the dependency is open, and the caller waits for the answer (`Prefer: wait`, with a policy of the context `sync` or `grpc`): the task would not be sent in time. Nothing was stored, and the idempotency key is not used up. Try again after `Retry-After`.";
     UNAVAILABLE = 503 "unavailable" "Service unavailable":
         "The service cannot serve this request now: its store or its object storage cannot be reached, it is stopping, or its memory for requests and answers is used up. A write may have taken effect nevertheless, because the store's answer can get lost. Try again after `Retry-After`; repeat submissions with the same idempotency key, which makes that safe.";
     STORAGE_FULL = 507 "storage-full" "No space left":

@@ -60,6 +60,7 @@ fn kind_of_failure(failure: &OperationError) -> &'static Kind {
         OperationError::PolicyInUse { .. } => &kind::POLICY_IN_USE,
         OperationError::PolicyProtected(_) => &kind::POLICY_PROTECTED,
         OperationError::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
+        OperationError::DependencyUnavailable { .. } => &kind::DEPENDENCY_UNAVAILABLE,
         OperationError::Stopping => &kind::UNAVAILABLE,
         OperationError::Store(store::Error::Full(_)) => &kind::STORAGE_FULL,
         OperationError::Store(store::Error::Unavailable(_) | store::Error::Closed) => &kind::UNAVAILABLE,
@@ -164,6 +165,8 @@ fn add_members(problem: &mut Problem, failure: &OperationError) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use redrive_core::task::PolicyRef;
     use redrive_core::{PolicyId, Status, TaskId};
 
@@ -203,6 +206,11 @@ mod tests {
             (OperationError::PolicyInUse { id: policy.clone(), tasks: 3 }, 409, "policy-in-use"),
             (OperationError::PolicyProtected(policy), 409, "policy-protected"),
             (OperationError::VersionMismatch { current: Some(7) }, 412, "version-mismatch"),
+            (
+                OperationError::DependencyUnavailable { dependency: text(), retry_in: Duration::ZERO },
+                503,
+                "dependency-unavailable",
+            ),
             (OperationError::Stopping, 503, "unavailable"),
             (store::Error::Full(text()).into(), 507, "storage-full"),
             (store::Error::Unavailable(text()).into(), 503, "unavailable"),

@@ -5,7 +5,7 @@ use http::header::{HeaderName, LOCATION};
 
 use super::parameters::{self, PREFER, PREFERENCE_APPLIED};
 use super::task_answer::{self, DELIVERED};
-use crate::operations::{Acceptance, Accepted, await_task, submit_task};
+use crate::operations::{Acceptance, Accepted, await_task, submit_and_wait, submit_task};
 use crate::rest::call::{Call, CallHead};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
@@ -75,6 +75,7 @@ pub(crate) static ROUTE: Route = Route {
         &kind::UNKNOWN_BODY,
         &kind::UNKNOWN_POLICY,
         &kind::KEY_REUSED,
+        &kind::DEPENDENCY_UNAVAILABLE,
     ],
     example: Example { target: "/retry-tasks", headers: &["Prefer: wait=10"], answer: DELIVERED },
     handler: |call| Box::pin(handle(call)),
@@ -91,10 +92,12 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
-    let Accepted { mut detail, how, key_generated, findings, .. } =
-        submit_task(app, &caller, submission, key.as_deref()).await?;
-
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
+    let accepted = match wait {
+        Some(_) => submit_and_wait(app, &caller, submission, key.as_deref()).await?,
+        None => submit_task(app, &caller, submission, key.as_deref()).await?,
+    };
+    let Accepted { mut detail, how, key_generated, findings, .. } = accepted;
     if let Some(within) = wait {
         detail = await_task(app, &caller, detail.task.id, within, context.shutdown.started()).await?;
     }
