@@ -23,7 +23,7 @@ Examples:
 
 The reason why a task ended follows its status:
   FAILED     not-retryable, body-lost, policy-lost
-  EXHAUSTED  attempts, dns-attempts, deadline, retry-after, outcome-unknown";
+  EXHAUSTED  attempts, dns-attempts, deadline, retry-after, budget, outcome-unknown";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
