@@ -134,11 +134,12 @@ fn are_guards_judged(shape: &Shape) -> bool {
 }
 
 /// How long guards may hold due work back once all faults are over. The breaker: its longest pause, and a few rounds of
-/// probes. The budget: five retries of the floor of each lane show that its dependency is healthy.
+/// probes. The budget: a lane that has failed is healthy again after 45 of 50 successes, and only the floor is granted
+/// until then.
 fn held_within(guards: &guards::Settings) -> Duration {
     let breaker = guards.breaker.map_or(Duration::ZERO, |breaker| {
         breaker.longest_open.max(breaker.longest_retry_after).mul_f64(1.0 + breaker.spread) * 2
     });
-    let budget = guards.budget.map_or(Duration::ZERO, |budget| budget.window * 16);
+    let budget = guards.budget.map_or(Duration::ZERO, |budget| budget.window * (8 + 60 / budget.floor.max(1)));
     breaker + budget
 }
