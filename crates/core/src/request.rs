@@ -24,6 +24,25 @@ pub struct Request {
     pub labels: BTreeMap<String, String>,
 }
 
+/// The origin of a valid absolute URL: `scheme://host[:port]` in lower case, without a default port and without userinfo.
+pub fn origin_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host_and_port = authority.rsplit('@').next().unwrap_or_default();
+    let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let (host, port) = match host_and_port.rsplit_once(':').filter(|(_, port)| is_number(port)) {
+        Some((host, port)) => (host, port.parse::<u16>().ok()),
+        None => (host_and_port, None),
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    let default_port = if scheme == "https" { 443 } else { 80 };
+    let mut origin = format!("{scheme}://{}", host.to_ascii_lowercase());
+    if let Some(port) = port.filter(|port| *port != default_port) {
+        origin.push_str(&format!(":{port}"));
+    }
+    origin
+}
+
 /// SHA-256 over everything that makes two submissions the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
@@ -49,6 +68,25 @@ impl Fingerprinter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_is_the_same_whatever_path_user_case_and_default_port_a_url_has() {
+        let cases = [
+            ("https://a.test/orders?x=1", "https://a.test"),
+            ("HTTPS://A.Test:443", "https://a.test"),
+            ("https://a.test:0443/", "https://a.test"),
+            ("https://me:secret@a.test?x=@b", "https://a.test"),
+            ("http://a.test:80#f", "http://a.test"),
+            ("http://a.test:443/", "http://a.test:443"),
+            ("https://a.test:8443/", "https://a.test:8443"),
+            ("http://[::1]/", "http://[::1]"),
+            ("http://[::1]:80/", "http://[::1]"),
+            ("https://[2001:db8::443]:8443/", "https://[2001:db8::443]:8443"),
+        ];
+        for (url, origin) in cases {
+            assert_eq!(origin_of(url), origin, "{url}");
+        }
+    }
 
     #[test]
     fn where_one_part_ends_matters() {

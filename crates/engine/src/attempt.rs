@@ -117,7 +117,7 @@ async fn run(
     };
     let first_byte = FirstByte::new(shared, signals, &claimed.task, send_by);
     let (began_at, begun) = (shared.clock.now(), shared.clock.elapsed());
-    if reservation.begin(class_of(&claimed), origin_of(&claimed)).is_err() {
+    if reservation.begin(class_of(&claimed), || origin_of(&claimed)).is_err() {
         // A guard closed since the claim: the task waits, and no attempt is counted.
         reservation.give_back();
         let unsent = settlement(&claimed, None, wait_again(&claimed, began_at), began_at);
@@ -253,9 +253,9 @@ fn class_of(claimed: &ClaimedTask) -> Class {
     if claimed.task.attempt_in_run() <= 1 { Class::First } else { Class::Retry }
 }
 
-/// Where a retry goes: retries that first attempts do not earn are limited for each origin.
-fn origin_of(claimed: &ClaimedTask) -> Option<Origin> {
-    (class_of(claimed) == Class::Retry).then(|| Origin::new(&claimed.task.lane, &claimed.request.target_url))
+/// Where an attempt goes: retries that first attempts do not earn are limited for each origin.
+fn origin_of(claimed: &ClaimedTask) -> Origin {
+    Origin::new(&claimed.task.lane, &claimed.request.target_url)
 }
 
 /// The result of a send.

@@ -22,10 +22,24 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
         if !shared.clock.is_certain() {
             continue;
         }
+        clean_guards(&shared).await;
         match clean(&shared).await {
             Ok(0) => {}
             Ok(removed) => shared.events.report(Report::Cleaned(removed)),
             Err(error) => shared.events.report(Report::CleaningFailed(&error)),
+        }
+    }
+}
+
+/// Removes shared guards that have not changed for a while.
+async fn clean_guards(shared: &EngineState) {
+    let Some(peers) = shared.store.shared() else { return };
+    let limit = shared.options.steps.clean;
+    while shared.phase() == Phase::Running {
+        match peers.guards().clean(shared.clock.now(), limit).await {
+            Ok(removed) if removed < limit => return,
+            Ok(_) => shared.clock.sleep(PAUSE).await,
+            Err(error) => return shared.events.report(Report::CleaningFailed(&error)),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::bodies::Bodies;
 use crate::common_clock::CommonClock;
 use crate::entropy::Entropy;
 use crate::events::{EndedBy, Event, Events, Report};
+use crate::guard_exchange::GuardExchange;
 use crate::in_flight::InFlight;
 use crate::lane_scan::MissedWork;
 use crate::lanes::Lanes;
@@ -41,6 +42,7 @@ pub(crate) struct EngineState {
     pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) options: Options,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) guard_exchange: GuardExchange,
     pub(crate) deadlines: Deadlines,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) waiters: Waiters,

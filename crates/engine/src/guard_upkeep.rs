@@ -1,10 +1,12 @@
 //! The guards and the store: what is restored at the start, and kept with every claim and settlement. What operators set
-//! is read at the start and, on a shared store, before each look of the lane scan.
+//! is read at the start and, on a shared store, before each look of the lane scan. Guards that several processes share are
+//! exchanged by `guard_exchange`.
 
 use redrive_core::Lane;
 use redrive_store::{Error, GuardState};
 
 use crate::engine_state::EngineState;
+use crate::guard_exchange;
 
 /// How many lanes are read at a time.
 const PAGE: usize = 1_000;
@@ -27,7 +29,31 @@ pub(crate) async fn restore(shared: &EngineState) -> Result<(), Error> {
             }
         }
     }
-    read_controls(shared).await
+    read_controls(shared).await?;
+    if let Some(peers) = shared.store.shared() {
+        // Before the first claim: a breaker that is open stays open.
+        guard_exchange::find_not_closed(shared).await?;
+        guard_exchange::exchange_due(shared, peers.guards()).await;
+    }
+    Ok(())
+}
+
+/// Reads what operators have set for lanes, perhaps through another process. If it fails, the next look reads it.
+pub(crate) async fn reread_controls(shared: &EngineState) {
+    // A change that is under way reads the controls itself. Controls that were read before it must not replace its own.
+    let Ok(_no_change) = shared.changing_controls.try_lock() else { return };
+    match read_controls(shared).await {
+        Ok(()) => shared.store_worked("reading lane controls"),
+        Err(error) => shared.store_failed("reading lane controls", &error),
+    }
+}
+
+/// Finds breakers that another process has opened, if its announcement was lost. If it fails, the next look finds them.
+pub(crate) async fn find_open_breakers(shared: &EngineState) {
+    match guard_exchange::find_not_closed(shared).await {
+        Ok(()) => shared.store_worked("reading breakers"),
+        Err(error) => shared.store_failed("reading breakers", &error),
+    }
 }
 
 /// Reads what operators have set for lanes, and applies it.

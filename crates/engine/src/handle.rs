@@ -18,6 +18,7 @@ use crate::common_clock::{self, ClockState, CommonClock};
 use crate::engine_state::{EngineState, Phase};
 use crate::entropy::Entropy;
 use crate::events::{EndedBy, Events, Report, Sink};
+use crate::guard_exchange::GuardExchange;
 use crate::in_flight::InFlight;
 use crate::lane_scan::MissedWork;
 use crate::lanes::{LaneReport, Lanes, Waiting};
@@ -34,7 +35,7 @@ use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
 use crate::waiters::Waiters;
 use crate::watch::Watch;
-use crate::{announcer, claimer, cleaner, collector, guard_upkeep, lane_scan, peers, rescuer};
+use crate::{announcer, claimer, cleaner, collector, guard_exchange, guard_upkeep, lane_scan, peers, rescuer};
 
 /// How often a caller that waits for a task's end reads a store that other processes write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -92,7 +93,8 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     let newest = store.upkeep().newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed, events.clone());
     let shared = Arc::new(EngineState {
-        lanes: Lanes::new(&options, clock.clone(), entropy.clone(), events.clone()),
+        lanes: Lanes::new(&options, clock.clone(), entropy.clone(), events.clone(), store.shared().is_some()),
+        guard_exchange: GuardExchange::new(node_name(&*store, &*entropy)),
         deadlines: Deadlines::default(),
         in_flight: Arc::new(InFlight::default()),
         waiters: Waiters::default(),
@@ -141,9 +143,18 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         // Runs until attempts are given up, longer than the loops that claim: a cancel that it receives can still stop
         // one.
         announcing.start(spawner, "listener", stops_at(Phase::Returning), peers::listen(shared.clone()));
+        announcing.start(spawner, "guards", stops_at(Phase::Confirming), guard_exchange::run(shared.clone()));
         announcing.start(spawner, "heartbeat", stops_at(Phase::Confirming), peers::keep_beating(shared.clone()));
     }
     Ok(Handle { shared, loops, announcing, liveness })
+}
+
+/// A name for this process among those that share guards, which no other has, not even the one before a restart.
+fn node_name(store: &dyn Store, entropy: &dyn Entropy) -> String {
+    match store.shared() {
+        Some(_) => format!("{:016x}", entropy.bits()),
+        None => String::new(),
+    }
 }
 
 impl Handle {
@@ -299,12 +310,12 @@ impl Handle {
         &self.shared.options.guards
     }
 
-    /// Closes the breaker of a lane, in this process.
+    /// Closes the breaker of a lane, for all processes within a moment.
     pub fn close_breaker(&self, lane: &Lane) {
         self.shared.lanes.close_breaker(lane);
     }
 
-    /// Forgets what the guards of a lane have counted, in this process, and closes its breaker.
+    /// Forgets what the guards of a lane have counted, and closes its breaker; for all processes within a moment.
     pub fn reset_guards(&self, lane: &Lane) {
         self.shared.lanes.reset_guards(lane);
     }

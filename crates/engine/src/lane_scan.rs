@@ -5,7 +5,8 @@
 //! an idle process costs one page per look, however many lanes wait. A page with due work that was unknown here is
 //! followed by the next one at once: there may be more of it than the other processes can handle.
 //!
-//! Before each look at a shared store it also reads what operators have set for lanes, perhaps through another process.
+//! Before each look at a shared store it also reads what operators have set for lanes, perhaps through another process,
+//! and finds breakers that another process has opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +48,8 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
     let begun = shared.clock.elapsed();
     loop {
         if !shared.store.is_exclusive() {
-            read_controls(&shared).await;
+            guard_upkeep::reread_controls(&shared).await;
+            guard_upkeep::find_open_breakers(&shared).await;
         }
         is_whole |= shared.clock.elapsed().saturating_sub(begun) < YOUNG;
         let outcome = look(&shared, &mut cursor, &mut is_whole).await;
@@ -67,16 +69,6 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
             () = shared.schedule_lost.notified() => is_whole = true,
             () = sleep_for(&shared, again) => {}
         }
-    }
-}
-
-/// Reads what operators have set for lanes. If it fails, the next look reads it.
-async fn read_controls(shared: &EngineState) {
-    // A change that is under way reads the controls itself. Controls that were read before it must not replace its own.
-    let Ok(_no_change) = shared.changing_controls.try_lock() else { return };
-    match guard_upkeep::read_controls(shared).await {
-        Ok(()) => shared.store_worked("reading lane controls"),
-        Err(error) => shared.store_failed("reading lane controls", &error),
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `in_flight` | the attempts of this process, and the signals to them: cancelled, released |
 //! | `overdue` | ends tasks that waited past their deadline |
 //! | `settle` | stores an attempt's end, and updates what depends on it in memory |
+//! | `guard_exchange` | shares the guards with the other processes over the store |
 //! | `guard_upkeep` | restores the guards at the start, and has the store keep what changed |
 //! | `events` | typed events: the log is written from them |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
@@ -50,6 +51,7 @@ mod engine_state;
 pub mod entropy;
 pub mod events;
 mod first_byte;
+mod guard_exchange;
 mod guard_upkeep;
 mod handle;
 mod in_flight;
@@ -76,6 +78,6 @@ mod watch;
 
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
-pub use lanes::{LaneReport, Latencies, Totals, Waiting, WaitingFor};
+pub use lanes::{AttemptCounts, LaneReport, Latencies, Waiting, WaitingFor};
 pub use options::{InvalidOption, Options, Presence, Steps};
 pub use submit::ValidatedTask;

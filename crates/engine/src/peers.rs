@@ -8,8 +8,9 @@ use redrive_store::{Heartbeat, LaneDue, News, Node, NodeId, SharedStore};
 
 use crate::engine_state::{EngineState, Phase};
 use crate::events::{Events, Report};
+use crate::guard_exchange;
 
-/// Receives notifications of other processes: lanes with due work, and cancelled tasks. Runs until the engine gives up
+/// Receives notifications of other processes: lanes with due work, cancelled tasks, guards that changed. Runs until the engine gives up
 /// the attempts in flight, because a cancel can still stop one of them while it drains.
 pub(crate) async fn listen(shared: Arc<EngineState>) {
     let Some(peers) = shared.store.shared() else { return };
@@ -26,6 +27,7 @@ pub(crate) async fn listen(shared: Arc<EngineState>) {
                 }
                 News::Due(_) => {}
                 News::CancelRequested(_, task) => shared.in_flight.cancel_if_here(task),
+                News::GuardsChanged(lane) => guard_exchange::changed_elsewhere(&shared, &lane),
             }
         }
     }

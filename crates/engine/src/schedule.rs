@@ -44,10 +44,11 @@ enum Position {
 }
 
 impl Schedule {
-    /// Adds a lane with this number, if there is none.
+    /// Adds a lane with this number. Numbers are used again: nothing of the lane before it is left.
     pub(crate) fn add(&mut self, lane: LaneId) {
-        if self.lanes.len() <= lane {
-            self.lanes.resize_with(lane + 1, LaneSchedule::default);
+        match self.lanes.get_mut(lane) {
+            Some(unused) => *unused = LaneSchedule::default(),
+            None => self.lanes.resize_with(lane + 1, LaneSchedule::default),
         }
     }
 
@@ -205,6 +206,15 @@ mod tests {
         assert_eq!(schedule.next(at(19)), None);
         assert_eq!(schedule.next(at(20)), Some(0));
         assert_eq!(schedule.next(at(20)), None, "a lane has one turn at a time");
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_has_nothing_of_the_lane_before_it() {
+        let mut schedule = schedule(1);
+        schedule.hold_retries(0, true);
+        schedule.add(0);
+        schedule.note(0, Class::Retry, at(20));
+        assert_eq!(schedule.first_due(0), Some(at(20)), "its retries are not held back");
     }
 
     #[test]

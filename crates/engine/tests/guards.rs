@@ -15,8 +15,8 @@ use redrive_core::policy::Spec;
 use redrive_core::{ErrorType, Status, TaskId};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
-use redrive_store::LaneControls;
 use redrive_store::memory::MemoryStore;
+use redrive_store::{LaneControls, Store};
 use world::{FailingStore, Log, PausedClock, Reply, World, attempts, lane};
 
 fn secs(secs: u64) -> Duration {
@@ -270,6 +270,46 @@ async fn invented_names_do_not_multiply_the_floor() {
     world.clock.sleep(secs(29)).await;
     let (firsts, retries): (Vec<_>, Vec<_>) = sends(&world).into_iter().partition(|(_, is_retry)| !is_retry);
     assert_eq!((firsts.len(), retries.len()), (300, 60 + 10), "a fifth of each lane's, and one floor");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_is_not_a_new_floor_for_invented_names() {
+    let world = World::with(without_breaker()).await;
+    let fails = |world: &World| {
+        for name in ["used", "unused"] {
+            world.dependency.behave(name, |_, _| Reply::Status(500));
+        }
+    };
+    fails(&world);
+    for number in 0..20 {
+        world.submit_to("used", &format!("used-{number}"), eager(100)).await;
+    }
+    world.clock.sleep(secs(5)).await;
+    assert_eq!(sends(&world).len(), 20 + 14, "the floor and a fifth");
+    let after = world.restarted().await;
+    world.engine.drain();
+    fails(&after);
+    after.submit_to("unused", "unused", eager(100)).await;
+    after.clock.sleep(secs(10)).await;
+    assert_eq!(sends(&after).len(), 1, "its first attempt: the floor of the origin is spent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_keeps_no_state_of_lanes_that_have_nothing_to_do() {
+    let world = World::new().await;
+    for lane in 0..200 {
+        let name = format!("name-{lane}");
+        world.dependency.behave(&name, |_, _| Reply::Status(500));
+        let task = world.submit_to(&name, &name, eager(2)).await;
+        world.ended(task.id).await;
+    }
+    let kept = || async { world.store.guard_states().unwrap().kept(None, 1_000).await.unwrap().len() };
+    assert!(kept().await > 0, "retries that were sent count for a while");
+    // Longer than an open breaker without work is remembered.
+    world.clock.sleep(secs(900)).await;
+    let other = world.submit_to("other", "other", attempts(1)).await;
+    world.ended(other.id).await;
+    assert_eq!(kept().await, 0, "the next commit removes what is not needed");
 }
 
 /// A dependency of some workers with a queue: each call takes a worker for a while.

@@ -9,16 +9,14 @@
 //! cluster uses only the first pair, which is the partition's, because a prefix cannot contain braces.
 //!
 //! The keys of the index contain its [`VERSION`]. An index of another version is not read, and the one of this version
-//! is filled from the store. The keys of the guards have not changed and are common to all versions.
+//! is filled from the store.
 //!
 //! | key | type and content |
 //! | --- | --- |
 //! | `<prefix>:2:{<partition>}:book` | hash: `epoch`, `building`, and `<class>:<lane>` → its number of tasks |
 //! | `<prefix>:2:{<partition>}:due:<class>:<lane>` | sorted set: pending tasks of a class of the lane, by due time |
 //! | `<prefix>:2:{<partition>}:rebuild` | string: the builder that is filling this partition and others |
-//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with due tasks |
-//! | `<prefix>:{<partition>}:tally:<lane>` | hash: second → its counts |
-//! | `<prefix>:{0}:held` | sorted set: lanes that are held back, by the end of the hold |
+//! | `<prefix>:2:news` | not a key but a channel: classes of lanes with due tasks, cancels, lanes whose guards changed |
 
 use redrive_core::{Class, Dependency, Lane, TenantId};
 
@@ -34,9 +32,6 @@ pub(crate) const PARTITIONS: u16 = 256;
 pub struct Partition(u16);
 
 impl Partition {
-    /// The partition that has the holds of all lanes, besides its own lanes.
-    pub(crate) const OF_HOLDS: Partition = Partition(0);
-
     /// All partitions.
     pub fn all() -> impl Iterator<Item = Partition> {
         (0..PARTITIONS).map(Partition)
@@ -91,14 +86,6 @@ impl Keys {
         format!("{}:{VERSION}:{{{}}}:due:{}", self.prefix, Partition::of(lane).0, in_book(lane, class))
     }
 
-    pub(crate) fn tally(&self, lane: &Lane) -> String {
-        format!("{}:{{{}}}:tally:{lane}", self.prefix, Partition::of(lane).0)
-    }
-
-    pub(crate) fn held(&self) -> String {
-        format!("{}:{{{}}}:held", self.prefix, Partition::OF_HOLDS.0)
-    }
-
     pub(crate) fn rebuild(&self, partition: Partition) -> String {
         format!("{}:{VERSION}:{{{}}}:rebuild", self.prefix, partition.0)
     }
@@ -138,7 +125,6 @@ mod tests {
         assert_eq!(keys.due(&lane, Class::First), "redrive:2:{146}:due:0:default/billing");
         assert_eq!(keys.due(&lane, Class::Retry), "redrive:2:{146}:due:1:default/billing");
         assert_eq!(keys.book(Partition::of(&lane)), "redrive:2:{146}:book");
-        assert_eq!(keys.tally(&lane), "redrive:{146}:tally:default/billing");
     }
 
     #[test]

@@ -1,18 +1,17 @@
-//! Redis as the schedule: an index of due tasks beside the store, and the shared counts of the guards.
+//! Redis as the schedule: an index of due tasks beside the store.
 //!
 //! [`Scheduled`] is a [`Store`](redrive_store::Store) that wraps another store which several processes share. It keeps
 //! the pending tasks of every lane in Redis, by due time, takes due tasks from there, and lets the store confirm each
 //! claim. The store decides. Redis is an index that may be flushed, restarted, evicted or lost at any time, and is
 //! rebuilt from the store. [`Schedule`] is that index; [`Address`] is its address.
 //!
-//! Not here: the state of any task (see the store), any decision about retrying (`redrive-core`).
+//! Not here: the state of any task or guard (see the store), any decision about retrying (`redrive-core`).
 
 #![forbid(unsafe_code)]
 
 mod address;
 mod claimed_queues;
 mod connect;
-mod guards;
 mod index_repair;
 mod keys;
 mod link;

@@ -2,8 +2,8 @@
 //!
 //! News of due tasks are published over Redis, at most one message per [`SAID_EVERY`], after the tasks are in the
 //! index. They are hints: if one is lost, the next scan of the store finds the tasks. The same holds for cancels of
-//! tasks in flight, which a store behind a transaction pooler cannot announce itself. News from the store is passed on
-//! as well.
+//! tasks in flight and changes of guards, which a store behind a transaction pooler cannot announce itself. News from the
+//! store is passed on as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use redis::aio::PubSub;
-use redrive_core::{Class, TaskId, TenantId, Timestamp};
+use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 use redrive_store::{LaneDue, News as Announcement};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -27,8 +27,8 @@ use crate::state::State;
 const SAID_EVERY: Duration = Duration::from_millis(20);
 /// The most lines in one message.
 const LINES_PER_MESSAGE: usize = 1_000;
-/// The most classes of lanes, and the most cancels, that are queued for sending or for the engine. Scans of the store
-/// find the others.
+/// The most classes of lanes, the most cancels, and the most lanes whose guards changed, that are queued for sending or
+/// for the engine. Scans of the store find the others.
 const LIMIT: usize = 10_000;
 /// How long a connection may be silent before it is checked with a ping.
 const PING_AFTER: Duration = Duration::from_secs(10);
@@ -43,7 +43,8 @@ pub(crate) struct News {
     heard: Basket,
 }
 
-/// Classes of lanes with the earliest announced due time of each, and cancels of tasks in flight.
+/// Classes of lanes with the earliest announced due time of each, cancels of tasks in flight, and lanes whose guards
+/// changed.
 #[derive(Default)]
 struct Basket {
     items: Mutex<Items>,
@@ -54,6 +55,7 @@ struct Basket {
 struct Items {
     due: BTreeMap<Queue, Option<Timestamp>>,
     cancels: BTreeSet<(TenantId, TaskId)>,
+    guards: BTreeSet<Lane>,
 }
 
 impl News {
@@ -70,6 +72,11 @@ impl News {
     /// Announces a cancel of a task in flight to the other processes.
     pub(crate) fn announce_cancel(&self, tenant: TenantId, id: TaskId) {
         self.to_say.put([Announcement::CancelRequested(tenant, id)]);
+    }
+
+    /// Announces to the other processes that the guards of these lanes changed, or their controls.
+    pub(crate) fn announce_guards(&self, lanes: impl IntoIterator<Item = Lane>) {
+        self.to_say.put(lanes.into_iter().map(Announcement::GuardsChanged));
     }
 
     /// Passes received announcements on to the engine, from Redis or from the store.
@@ -90,6 +97,8 @@ impl News {
                 format!("\n{due} {} {lane}", class.code())
             }
             Announcement::CancelRequested(tenant, id) => format!("\ncancel {tenant} {id}"),
+            // Programs that do not know this line ignore it, because `-` is no class.
+            Announcement::GuardsChanged(lane) => format!("\nguards - {lane}"),
         };
         format!("{}{}", self.myself, news.iter().map(line).collect::<String>())
     }
@@ -109,6 +118,9 @@ fn read_line(line: &str) -> Option<Announcement> {
     let (second, third) = rest.split_once(' ')?;
     if first == "cancel" {
         return Some(Announcement::CancelRequested(TenantId::try_new(second).ok()?, third.parse().ok()?));
+    }
+    if first == "guards" {
+        return keys::parse_lane(third).map(Announcement::GuardsChanged);
     }
     let next_due = first.parse().ok().map(Timestamp::from_millis);
     let class = Class::from_code(second.parse().ok()?)?;
@@ -130,9 +142,10 @@ impl Basket {
             if !items.is_empty() {
                 let cancels = items.cancels.into_iter();
                 let cancels = cancels.map(|(tenant, id)| Announcement::CancelRequested(tenant, id));
+                let guards = items.guards.into_iter().map(Announcement::GuardsChanged);
                 let due = items.due.into_iter();
                 let due = due.map(|((lane, class), next_due)| LaneDue { lane, class, next_due });
-                return cancels.chain(due.map(Announcement::Due)).collect();
+                return cancels.chain(guards).chain(due.map(Announcement::Due)).collect();
             }
             self.filled.notified().await;
         }
@@ -159,11 +172,16 @@ impl Items {
                     self.cancels.insert((tenant, id));
                 }
             }
+            Announcement::GuardsChanged(lane) => {
+                if self.guards.len() < LIMIT {
+                    self.guards.insert(lane);
+                }
+            }
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.due.is_empty() && self.cancels.is_empty()
+        self.due.is_empty() && self.cancels.is_empty() && self.guards.is_empty()
     }
 }
 
@@ -211,29 +229,40 @@ async fn listen(state: &State) -> Result<(), RedisCallError> {
     }
 }
 
-/// Passes news from the store on until it is aborted. Tasks that the index does not have are claimed from the store.
+/// Passes news from the store on until it is aborted. Tasks that the index does not have are claimed from the store. Only
+/// news of due tasks waits for Redis.
 pub(crate) async fn keep_relaying(state: Arc<State>) {
     let Some(shared) = state.store.shared() else { return };
     loop {
-        let news = shared.next_news().await;
-        let lanes = news.iter().filter_map(|news| match news {
-            Announcement::Due(due) => Some(due.clone()),
-            Announcement::CancelRequested(..) => None,
-        });
-        state.look(&lanes.collect::<Vec<_>>()).await;
-        state.news.hear(news);
+        let (mut due, mut others) = (Vec::new(), Vec::new());
+        for news in shared.next_news().await {
+            match news {
+                Announcement::Due(lane) => due.push(lane),
+                Announcement::CancelRequested(..) | Announcement::GuardsChanged(_) => others.push(news),
+            }
+        }
+        state.news.hear(others);
+        state.look(&due).await;
+        state.news.hear(due.into_iter().map(Announcement::Due));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, Lane};
+    use redrive_core::Dependency;
 
     use super::*;
 
+    fn lane(name: &str) -> Lane {
+        Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(name).unwrap() }
+    }
+
     fn due(name: &str, class: Class, next_due: Option<u64>) -> Announcement {
-        let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(name).unwrap() };
-        Announcement::Due(LaneDue { lane, class, next_due: next_due.map(Timestamp::from_millis) })
+        Announcement::Due(LaneDue { lane: lane(name), class, next_due: next_due.map(Timestamp::from_millis) })
+    }
+
+    fn guards(name: &str) -> Announcement {
+        Announcement::GuardsChanged(lane(name))
     }
 
     fn cancel(number: u64) -> Announcement {
@@ -243,7 +272,8 @@ mod tests {
     #[test]
     fn what_one_says_the_other_hears_and_oneself_does_not() {
         let (one, other) = (News::new(), News::new());
-        let news = [due("https://a.example/x", Class::Retry, Some(7)), cancel(3), due("b", Class::First, None)];
+        let due_later = due("https://a.example/x", Class::Retry, Some(7));
+        let news = [due_later, cancel(3), guards("https://a.example/x"), due("b", Class::First, None)];
         let message = one.write(&news);
         assert_eq!(other.read(&message), news);
         assert_eq!(one.read(&message), []);
@@ -262,6 +292,10 @@ mod tests {
             "x\n7 9 t/a",
             "x\n7 t/a",
             "x\ncancel default 7",
+            "x\nguards - nolane",
+            "x\nguards default",
+            // Of a later version.
+            "x\nmoon - default/a",
             "\n\n\n",
         ] {
             assert_eq!(news.read(message), [], "{message:?}");
@@ -274,8 +308,9 @@ mod tests {
         let news = News::new();
         let (first, retry) = (Class::First, Class::Retry);
         news.hear([due("b", first, Some(9)), due("a", first, None), due("b", first, Some(3)), cancel(1)]);
-        news.hear([due("a", first, Some(5)), due("b", retry, Some(8)), cancel(1)]);
-        let expected = [cancel(1), due("a", first, Some(5)), due("b", first, Some(3)), due("b", retry, Some(8))];
+        news.hear([due("a", first, Some(5)), guards("a"), due("b", retry, Some(8)), cancel(1), guards("a")]);
+        let expected =
+            [cancel(1), guards("a"), due("a", first, Some(5)), due("b", first, Some(3)), due("b", retry, Some(8))];
         assert_eq!(news.heard().await, expected);
     }
 }

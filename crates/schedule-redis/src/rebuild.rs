@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_core::{TaskId, TenantId};
 use redrive_store::{Error, PendingTask, SharedStore};
 
 use crate::keys::Partition;
@@ -19,8 +19,6 @@ use crate::state::State;
 
 /// How many tasks are read at once.
 const PAGE: usize = 10_000;
-/// How many holds are copied back, the longest first.
-const HOLDS: usize = 1_000;
 
 /// The outcome of a rebuild.
 #[derive(Debug)]
@@ -94,19 +92,9 @@ async fn fill(
         }
         page = next?;
     }
-    if wanted.contains(&Partition::OF_HOLDS) {
-        copy_holds(state, shared).await?;
-    }
     let wanted: Vec<Partition> = wanted.into_iter().collect();
     let finished = state.schedule.finish(&wanted, builder).await;
     Ok((still_there(state, wanted, finished).into_iter().collect(), added))
-}
-
-/// Copies the holds of the store to Redis. Expired ones do no harm: they are expired in Redis too.
-async fn copy_holds(state: &State, shared: &dyn SharedStore) -> Result<(), RebuildError> {
-    let holds = shared.guards().held(Timestamp::default(), HOLDS).await?;
-    state.schedule.hold(&holds).await?;
-    Ok(())
 }
 
 async fn read(shared: &dyn SharedStore, after: (TenantId, TaskId)) -> Result<Vec<PendingTask>, Error> {

@@ -30,8 +30,6 @@ script!(TAKE = "book.lua" "run.lua" "take.lua");
 script!(IS_COMPLETE = "run.lua" "is_complete.lua");
 script!(BEGIN = "run.lua" "begin.lua");
 script!(FINISH = "run.lua" "finish.lua");
-script!(TALLY = "tally.lua");
-script!(HOLD = "hold.lua");
 script!(EXTEND = "extend.lua");
 script!(UNLOCK = "unlock.lua");
 

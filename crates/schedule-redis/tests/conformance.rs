@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redrive_schedule_redis::Scheduled;
+use redrive_store::conformance::shared_guards::FreshGuards;
 use redrive_store::conformance::{Fresh, facts};
 use redrive_testbed::{Database, Postgres, Redis};
 use support::scheduled::{in_use, postgres, scheduled};
@@ -36,12 +37,31 @@ mod with_redis {
     }
 
     redrive_store::conformance!(fresh);
+
+    async fn fresh_guards() -> FreshGuards {
+        FreshGuards::of(fresh().await)
+    }
+
+    redrive_store::shared_guards_conformance!(fresh_guards);
 }
+
+/// No server listens there.
+const NO_REDIS: &str = "redis://127.0.0.1:1";
 
 /// Without Redis every call goes to the store, whose crate runs the whole suite. Here only the long fact runs.
 #[tokio::test]
 async fn without_redis_a_long_random_life_ends_as_the_model_says() {
-    // No server listens there.
-    let (store, _database) = store("redis://127.0.0.1:1").await;
+    let (store, _database) = store(NO_REDIS).await;
     facts::a_long_random_life_ends_as_the_model_says(&store).await;
+}
+
+mod without_redis {
+    use super::*;
+
+    async fn fresh_guards() -> FreshGuards {
+        let (store, database) = store(NO_REDIS).await;
+        FreshGuards::of(Fresh::keeping(store, database))
+    }
+
+    redrive_store::shared_guards_conformance!(fresh_guards);
 }

@@ -311,7 +311,9 @@ impl LaneControls for PostgresStore {
             true => call!(self.pool, |connection| ops::lane_controls::remove(connection, &lane)),
             false => call!(self.pool, |connection| ops::lane_controls::put(connection, &lane, &json)),
         };
-        put.map_err(|failure| failure.into_error("setting the controls of a lane"))
+        put.map_err(|failure| failure.into_error("setting the controls of a lane"))?;
+        self.news.tell_guards(lane);
+        Ok(())
     }
 
     async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {

@@ -10,7 +10,7 @@ pub(crate) struct PoolSizes {
     pub(crate) batches: usize,
     /// For batches that are repeated.
     pub(crate) repeats: usize,
-    /// For the background loops: claims, expired leases, heartbeats.
+    /// For the background loops: claims, expired leases, heartbeats, shared guards, news.
     pub(crate) loops: usize,
     /// For everything else, such as reads.
     pub(crate) others: usize,

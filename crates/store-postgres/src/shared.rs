@@ -3,14 +3,14 @@
 use std::sync::PoisonError;
 
 use async_trait::async_trait;
-use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_core::{Lane, TaskId, TenantId, Timestamp};
 use redrive_store::{
-    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, PendingTask,
-    SharedStore, Tally, Totals,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, GuardKey, Heartbeat, News, Node, PendingTask, SharedGuards,
+    SharedStore, StateChange, VersionedState,
 };
 
 use crate::ops;
-use crate::pool::{call, read, transact};
+use crate::pool::{call, read};
 use crate::store::PostgresStore;
 
 /// How often records are taken in one look, each time up to 10,000.
@@ -101,25 +101,50 @@ impl SharedStore for PostgresStore {
             .map_err(|failure| failure.into_error("finding out where bodies are kept"))
     }
 
-    fn guards(&self) -> &dyn Guards {
+    fn guards(&self) -> &dyn SharedGuards {
         self
     }
 }
 
+/// On the connections of the background loops, each of which makes one call at a time: readers use other connections,
+/// and claims, of which a process makes one at a time, cannot use all of these.
 #[async_trait]
-impl Guards for PostgresStore {
-    async fn tally(&self, tallies: Vec<Tally>, since: Timestamp) -> Result<Vec<Totals>, Error> {
-        transact!(self.pool, |connection| ops::guards::tally(connection, &tallies, since))
-            .map_err(|failure| failure.into_error("adding up what guards count"))
+impl SharedGuards for PostgresStore {
+    async fn read(&self, keys: Vec<GuardKey>) -> Result<Vec<Option<VersionedState>>, Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        read!(self.loop_pool, |connection| ops::shared_guards::read(connection, &keys))
+            .map_err(|failure| failure.into_error("reading the guards of all processes"))
     }
 
-    async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
-        transact!(self.pool, |connection| ops::guards::hold(connection, &holds))
-            .map_err(|failure| failure.into_error("holding lanes back"))
+    async fn replace(&self, changes: Vec<StateChange>) -> Result<Vec<Option<u64>>, Error> {
+        self.fence.check()?;
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let versions = call!(self.loop_pool, |connection| ops::shared_guards::replace(connection, &changes))
+            .map_err(|failure| failure.into_error("changing the guards of all processes"))?;
+        for (change, version) in changes.into_iter().zip(&versions) {
+            if let (GuardKey::Lane(lane), Some(_), true) = (change.key, version, change.is_announced) {
+                self.news.tell_guards(lane);
+            }
+        }
+        Ok(versions)
     }
 
-    async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error> {
-        read!(self.pool, |connection| ops::guards::held(connection, now, limit))
-            .map_err(|failure| failure.into_error("finding lanes that are held back"))
+    async fn not_closed(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, VersionedState)>, Error> {
+        read!(self.loop_pool, |connection| ops::shared_guards::not_closed(
+            connection,
+            &self.aside,
+            after.as_ref(),
+            limit
+        ))
+        .map_err(|failure| failure.into_error("finding breakers that are not closed"))
+    }
+
+    async fn clean(&self, now: Timestamp, limit: usize) -> Result<usize, Error> {
+        call!(self.loop_pool, |connection| ops::shared_guards::clean(connection, now, limit))
+            .map_err(|failure| failure.into_error("deleting expired guards"))
     }
 }

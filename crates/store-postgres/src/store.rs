@@ -127,7 +127,8 @@ impl PostgresStore {
         let upkeep = Upkeep::default();
         let mut background = JoinSet::new();
         let liveness = Liveness::default();
-        background.spawn(liveness.clone().watch("news", news.clone().say(pool.clone())));
+        // Not with the connections of readers, which may all be in use: a breaker that opens is announced here.
+        background.spawn(liveness.clone().watch("news", news.clone().say(loop_pool.clone())));
         if let Some(address) = listen {
             background.spawn(liveness.clone().watch("listener", news.clone().listen(address)));
         }

@@ -1,5 +1,5 @@
-//! The additional calls of a store that several processes use: news and heartbeats between them, and the counts of
-//! their guards.
+//! The additional calls of a store that several processes use: news and heartbeats between them. The guards that they
+//! share are in [`SharedGuards`].
 //!
 //! A store with one owner has none of this ([`Store::shared`](crate::Store::shared) is `None`), and everything works
 //! without it. News wakes other processes up sooner or saves a database query; the tasks in the store decide.
@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{Class, Lane, TaskId, TenantId, Timestamp};
 
-use crate::{BlobStorageId, ClaimedTask, Error, LaneDue, LeaseTerms, Token};
+use crate::{BlobStorageId, ClaimedTask, Error, LaneDue, LeaseTerms, SharedGuards, Token};
 
 /// What several processes over one store share.
 #[async_trait]
@@ -54,8 +54,8 @@ pub trait SharedStore: Send + Sync + 'static {
     /// process that uses another storage would not find the bodies.
     async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error>;
 
-    /// The sums of what the guards of all processes count.
-    fn guards(&self) -> &dyn Guards;
+    /// The guards that all processes share.
+    fn guards(&self) -> &dyn SharedGuards;
 }
 
 /// How long a process that died without leaving stays listed.
@@ -142,6 +142,8 @@ pub enum News {
     Due(LaneDue),
     /// A cancel of this task was committed while an attempt of it was in flight.
     CancelRequested(TenantId, TaskId),
+    /// The shared guards of this lane changed, or what operators have set for it.
+    GuardsChanged(Lane),
 }
 
 /// A request for tasks whose ids are known.
@@ -184,57 +186,6 @@ pub struct PendingTask {
     pub token: Token,
     /// When it is due.
     pub due: Timestamp,
-}
-
-/// Adds up what the guards of all processes count, lane by lane.
-///
-/// Each process reports now and then what it counted since its last report, and gets the sums over all processes.
-/// Between two reports it sees only its own counts. So a limit of `L` in a window may be exceeded by what the other
-/// processes have counted and not reported. With `n` processes that each report after at most `s` counts, that is
-/// `(n − 1) · s`.
-#[async_trait]
-pub trait Guards: Send + Sync {
-    /// Adds these tallies. Returns for each of them, in order, the sum over all processes of the lane's seconds from
-    /// `since` on (including the tally's own second). A tally that is sent twice counts twice.
-    async fn tally(&self, tallies: Vec<Tally>, since: Timestamp) -> Result<Vec<Totals>, Error>;
-
-    /// Holds lanes back until a time, for all processes: the latest time wins. Returns for each lane, in order, the
-    /// time that applies now.
-    async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error>;
-
-    /// The lanes that are held back at `now`, at most `limit`, the longest hold first.
-    async fn held(&self, now: Timestamp, limit: usize) -> Result<Vec<Hold>, Error>;
-}
-
-/// What one process counted of a lane within one second.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
-    /// The lane.
-    pub lane: Lane,
-    /// The time of the counts; only its whole second matters.
-    pub at: Timestamp,
-    /// The counts.
-    pub counted: Totals,
-}
-
-/// Numbers of sends and failures.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// First attempts.
-    pub first: u64,
-    /// Retries: later attempts, and attempts that are sent again after a crash.
-    pub retries: u64,
-    /// Attempts that failed in a way that counts against the dependency.
-    pub failures: u64,
-}
-
-/// A lane that is held back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
-    /// The lane.
-    pub lane: Lane,
-    /// The end of the hold.
-    pub until: Timestamp,
 }
 
 #[cfg(test)]

@@ -170,16 +170,19 @@ impl Budget {
 
     /// How many retries could be taken now.
     pub fn left(&mut self, is_healthy: bool, now: Timestamp) -> u64 {
-        self.window.advance(now);
-        let hundredths = self.hundredths(is_healthy).saturating_sub(100 * u128::from(self.charged()));
-        u64::try_from(hundredths / 100).unwrap_or(u64::MAX)
+        self.left_with_floor(u64::from(self.settings.floor), is_healthy, now)
     }
 
     /// How many retries could be taken now if there were no floor.
     pub fn left_without_floor(&mut self, is_healthy: bool, now: Timestamp) -> u64 {
+        self.left_with_floor(0, is_healthy, now)
+    }
+
+    /// How many retries could be taken now if the floor had this size.
+    pub(super) fn left_with_floor(&mut self, floor: u64, is_healthy: bool, now: Timestamp) -> u64 {
         self.window.advance(now);
-        let hundredths = self.earned(is_healthy).saturating_sub(100 * u128::from(self.charged()));
-        u64::try_from(hundredths / 100).unwrap_or(u64::MAX)
+        let allowed = 100 * u128::from(floor) + self.earned(is_healthy);
+        u64::try_from(allowed.saturating_sub(100 * u128::from(self.charged())) / 100).unwrap_or(u64::MAX)
     }
 
     /// How many of the window's unrefunded retries the percentage alone does not allow, rounded up.
@@ -233,6 +236,19 @@ impl Budget {
         self.window.restore(buckets, now);
     }
 
+    /// Counts what another process sent, and what became of it, at the second of `report`.
+    pub(super) fn add_report(&mut self, report: &Report) {
+        let Report { at, firsts, probes, returned, refunded } = *report;
+        self.window.adjust(at, FIRSTS, i64::from(firsts));
+        self.window.adjust(at, CHARGED, i64::from(probes));
+        self.window.adjust(at, CHARGED, -i64::from(returned));
+        if self.settings.drain == Drain::Earned {
+            // What is not known as charged cannot be refunded: it would earn retries that were never charged.
+            let moved = self.window.adjust(at, CHARGED, -i64::from(refunded));
+            self.window.adjust(at, REFUNDED, i64::from(moved));
+        }
+    }
+
     /// The unrefunded retries of the window.
     fn charged(&self) -> u64 {
         self.window.sums()[CHARGED]
@@ -251,6 +267,21 @@ impl Budget {
         let refunded = if is_healthy { refunded - u64::from(oldest_refunded) } else { 0 };
         u128::from(self.settings.percent) * u128::from(firsts + refunded)
     }
+}
+
+/// What one process counted in one second since it last reported it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The second.
+    pub at: Timestamp,
+    /// First attempts; negative if more were withdrawn than sent.
+    pub firsts: i32,
+    /// Retries that were sent without a token: probes of the breaker.
+    pub probes: u32,
+    /// Tokens of this second that were not used.
+    pub returned: u32,
+    /// Retries of this second that succeeded while the lane was healthy.
+    pub refunded: u32,
 }
 
 /// What the window of a budget counts.

@@ -13,6 +13,8 @@ use std::time::Duration;
 use crate::guards::breaker::{self, Admission, Breaker, Call, Change, State, Ticket};
 use crate::guards::budget::{self, Budget, Charge};
 use crate::guards::concurrency::{self, Concurrency, Signal};
+use crate::guards::node_share::{NodeShare, Work, reason};
+use crate::guards::shared::{Answer, BreakerChange, Exchange, SharedBreakerState};
 use crate::guards::window::Entry;
 use crate::guards::{Health, RecentOutcomes, SharedFloor};
 use crate::task::Class;
@@ -20,6 +22,8 @@ use crate::time::Timestamp;
 
 /// An open breaker of a lane without work is forgotten when it could have sent its probes for this long.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+/// A lane whose probes are another process's is looked at again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The settings of a lane's guards.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +74,8 @@ pub struct LaneGuards {
     is_paused: bool,
     /// What it has taken of the floor that it shares.
     of_floor: Vec<Entry>,
+    /// What this process has of guards that several processes share; `None` if it is the only one.
+    share: Option<Box<NodeShare>>,
 }
 
 /// Why a guard holds a lane, or its retries, back.
@@ -102,6 +108,8 @@ pub struct Room {
 pub struct Permit {
     ticket: Option<Ticket>,
     charge: Option<Charge>,
+    /// Whether it is a retry, and the second that it is charged to, if several processes share the budget.
+    shared: Option<(Class, Timestamp)>,
 }
 
 /// What an attempt showed.
@@ -131,17 +139,26 @@ impl LaneGuards {
             spent_since: None,
             is_paused: false,
             of_floor: Vec::new(),
+            share: None,
         }
+    }
+
+    /// The same guards, shared with the other processes over the store.
+    pub fn shared(self) -> Self {
+        let share = NodeShare::new(self.settings.budget.as_ref());
+        LaneGuards { share: Some(Box::new(share)), ..self }
     }
 
     /// What the lane may claim now. `floor` is the one that it shares with the other lanes of its origin.
     pub fn room(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> Room {
-        let closed = |held| Room { most_in_flight: 0, retries: 0, held: Some(held), held_retries: Some(held) };
+        let nothing = |held| Room { most_in_flight: 0, retries: 0, held: Some(held), held_retries: Some(held) };
         if self.is_paused {
-            return closed(Held::Pause);
+            return nothing(Held::Pause);
         }
         match self.breaker.as_ref().map(|breaker| (breaker.most_in_flight(now), breaker.state(now))) {
-            Some((_, State::Open { until, .. })) => closed(Held::Breaker(until)),
+            Some((_, State::Open { until, .. })) => nothing(Held::Breaker(until)),
+            // Another process probes, or it is not known yet which one does.
+            Some((Some(_), _)) if !self.may_probe(now) => nothing(Held::Breaker(now.after(LOOK_AGAIN))),
             // Probes are charged and never held by the budget.
             Some((Some(probes), _)) => {
                 Room { most_in_flight: probes, retries: u32::MAX, held: None, held_retries: None }
@@ -173,21 +190,29 @@ impl LaneGuards {
         if self.is_paused {
             return Err(Held::Pause);
         }
+        if matches!(self.breaker_state(now), State::Probing { .. }) && !self.may_probe(now) {
+            return Err(Held::Breaker(now.after(LOOK_AGAIN)));
+        }
         let (ticket, is_probe) = match self.breaker.as_mut().map(|breaker| breaker.admit(now)) {
             Some(Admission::Pass(ticket)) => (Some(ticket), false),
             Some(Admission::Probe(ticket)) => (Some(ticket), true),
             Some(Admission::Wait { until }) => return Err(Held::Breaker(until)),
             None => (None, false),
         };
-        let charge = match self.charge(class, is_probe, floor, now) {
-            Ok(charge) => charge,
+        let charged = self.charge_shared(class, is_probe, now).and_then(|shared| {
+            // The token of a shared budget decides; what this process counts itself is shown.
+            let is_granted = is_probe || shared.is_some();
+            Ok((shared, self.charge(class, is_granted, floor, now)?))
+        });
+        let (shared, charge) = match charged {
+            Ok(charged) => charged,
             Err(held) => {
                 self.give_back(ticket);
                 return Err(held);
             }
         };
         self.in_flight += 1;
-        Ok(Permit { ticket, charge })
+        Ok(Permit { ticket, charge, shared })
     }
 
     /// Records the outcome of an attempt; a pause of the breaker is drawn with `unit` in [0, 1). `elapsed` is time since
@@ -209,15 +234,22 @@ impl LaneGuards {
             return None;
         };
         self.recent.record(health == Health::Well);
+        if let Some(share) = &mut self.share {
+            share.outcomes.record(health == Health::Well);
+        }
         if health == Health::Well && self.recent.is_healthy() {
             self.spent_since = None;
             if let (Some(budget), Some(charge)) = (&mut self.budget, permit.charge) {
                 budget.refund(charge);
             }
+            if let (Some(share), Some((Class::Retry, second))) = (&mut self.share, permit.shared) {
+                share.refund(second);
+            }
         }
         let (breaker, ticket) = (self.breaker.as_mut()?, permit.ticket?);
         let change = breaker.record(ticket, Call { health, took, retry_after }, now, unit)?;
         self.changed(change);
+        self.publish(change, false);
         Some(change)
     }
 
@@ -228,11 +260,86 @@ impl LaneGuards {
         if let (Some(budget), Some(charge)) = (&mut self.budget, permit.charge) {
             budget.take_back(charge);
         }
+        match (&mut self.share, permit.shared) {
+            (Some(share), Some((Class::First, second))) => share.withdraw_first(second),
+            (Some(share), Some((Class::Retry, second))) => share.withdraw_retry(second),
+            _ => {}
+        }
     }
 
-    /// Forgets what it has taken of a floor, because it goes to another origin now. It is missing there for a window.
+    /// When this process is to exchange with the others that share these guards; `None` if there is nothing to exchange.
+    pub fn exchange_at(&mut self, work: Work, now: Timestamp) -> Option<Timestamp> {
+        let state = self.breaker_state(now);
+        self.share.as_mut()?.exchange_at(work, self.in_flight, state, now)
+    }
+
+    /// Begins an exchange: what is to be reported and asked for. [`LaneGuards::answered`] or
+    /// [`LaneGuards::exchange_failed`] ends it.
+    pub fn exchange(&mut self, work: Work, now: Timestamp) -> Option<Exchange> {
+        let state = self.breaker_state(now);
+        Some(self.share.as_mut()?.exchange(work, state, now))
+    }
+
+    /// Takes the answer to an exchange. The breaker follows the one of all processes; `node` is this one.
+    pub fn answered(&mut self, answer: &Answer, node: &str, now: Timestamp) -> Option<Change> {
+        let share = self.share.as_mut()?;
+        let is_news = share.epoch != answer.breaker.epoch;
+        let follows = share.answered(answer, now);
+        share.epoch = answer.breaker.epoch;
+        // What ended here during the exchange is the latest.
+        self.recent = answer.recent;
+        self.recent.record_all(&share.outcomes);
+        if let SharedBreakerState::Probing { by, until, .. } = &answer.breaker.state
+            && by == node
+        {
+            share.probe_until = *until;
+        }
+        if follows && is_news { self.follow(&answer.breaker.state, node, now) } else { None }
+    }
+
+    /// The exchange failed: it is not known whether it took place.
+    pub fn exchange_failed(&mut self) {
+        if let Some(share) = &mut self.share {
+            share.failed();
+        }
+    }
+
+    /// Has the next exchange be soon: another process changed something.
+    pub fn look_soon(&mut self) {
+        if let Some(share) = &mut self.share {
+            share.must_look = true;
+        }
+    }
+
+    /// Takes of the floor what its retries need that were sent before a restart: a restart is not a new floor.
+    pub fn rejoin_floor(&mut self, floor: &mut SharedFloor, now: Timestamp) {
+        let is_healthy = self.recent.is_healthy();
+        let needed = self.budget.as_mut().map_or(0, |budget| budget.beyond_earned(is_healthy, now));
+        let taken = (0..needed.min(floor.left(now))).map(|_| floor.take(now));
+        self.of_floor.extend(taken);
+    }
+
+    /// Forgets what it has taken of a floor, because it goes to another origin now. It is missing there for a window. Shared
+    /// tokens of a lane that is not healthy were granted for the other origin, and are returned.
     pub fn leave_floor(&mut self) {
         self.of_floor.clear();
+        let is_healthy = self.recent.is_healthy();
+        if let Some(share) = self.share.as_mut().filter(|_| !is_healthy) {
+            share.drop_tokens();
+        }
+    }
+
+    /// How many retries are left over all processes that share the budget; `None` if that is not known, or if this is the
+    /// only process.
+    pub fn left_for_all(&mut self, now: Timestamp) -> Option<u64> {
+        let share = self.share.as_mut()?;
+        let held = u64::from(share.claimable(0, now));
+        share.known.map(|known| known.left + held)
+    }
+
+    /// Whether several processes share these guards.
+    pub fn is_shared(&self) -> bool {
+        self.share.is_some()
     }
 
     /// Notes whether due retries wait for the budget. If they have waited for too long while the lane is not healthy, the
@@ -250,6 +357,7 @@ impl LaneGuards {
         }
         let change = self.breaker.as_mut()?.budget_spent(now, unit)?;
         self.changed(change);
+        self.publish(change, false);
         Some(change)
     }
 
@@ -272,11 +380,14 @@ impl LaneGuards {
     pub fn open_breaker(&mut self, until: Option<Timestamp>, now: Timestamp) -> Option<Change> {
         let change = self.breaker.as_mut()?.open_by_hand(until, now);
         self.changed(change);
+        self.publish(change, true);
         Some(change)
     }
 
     /// Closes the breaker by hand; the lane begins again with few attempts.
     pub fn close_breaker(&mut self) -> Option<Change> {
+        // Another process may have opened it without this one knowing.
+        self.publish(Change::Closed, true);
         let change = self.breaker.as_mut()?.close_by_hand()?;
         self.changed(change);
         Some(change)
@@ -288,7 +399,12 @@ impl LaneGuards {
         // The breaker itself stays: it tells the outcomes of calls that began before from later ones.
         let mut breaker = self.breaker.take();
         let change = breaker.as_mut().and_then(Breaker::close_by_hand);
-        *self = LaneGuards { breaker, reserved, in_flight, is_paused, ..LaneGuards::new(self.settings) };
+        let share = self.share.take();
+        *self = LaneGuards { breaker, reserved, in_flight, is_paused, share, ..LaneGuards::new(self.settings) };
+        if let Some(share) = &mut self.share {
+            share.reset();
+            share.publish(BreakerChange::ClosedByHand);
+        }
         change
     }
 
@@ -321,7 +437,15 @@ impl LaneGuards {
     /// The budget's counts, what is left, and the part that is used; `None` without a budget.
     pub fn budget_state(&mut self, now: Timestamp) -> Option<BudgetState> {
         let is_healthy = self.recent.is_healthy();
+        let known = self.share.as_ref().and_then(|share| share.known);
+        let held = self.share.as_mut().map_or(0, |share| share.claimable(0, now));
         let budget = self.budget.as_mut()?;
+        if let Some(known) = known {
+            let left = known.left + u64::from(held);
+            let (charged, next_edge) = (known.counts.charged, budget.next_edge(now));
+            let utilization = if charged + left == 0 { 1.0 } else { charged as f64 / (charged + left) as f64 };
+            return Some(BudgetState { counts: known.counts, left, utilization, next_edge });
+        }
         Some(BudgetState {
             counts: budget.counts(now),
             left: budget.left(is_healthy, now),
@@ -334,13 +458,28 @@ impl LaneGuards {
     pub fn is_forgettable(&mut self, now: Timestamp) -> bool {
         let charged = self.budget.as_mut().map_or(0, |budget| budget.counts(now).charged);
         let is_stale = self.breaker.as_ref().is_none_or(|breaker| breaker.is_stale(FORGOTTEN_AFTER, now));
-        charged == 0 && self.reserved == 0 && self.in_flight == 0 && is_stale && !self.is_paused
+        let is_quiet = self.share.as_mut().is_none_or(|share| share.is_quiet(now));
+        charged == 0 && self.reserved == 0 && self.in_flight == 0 && is_stale && !self.is_paused && is_quiet
+    }
+
+    /// Whether retries have to wait because the budget is spent. A process that has only not asked for tokens yet does not
+    /// know that it is.
+    pub fn is_budget_spent(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> bool {
+        let is_known = self.share.as_ref().is_none_or(|share| share.is_spent());
+        let room = self.room(floor, now);
+        room.retries == 0 && (is_known || room.held.is_some())
     }
 
     fn retries_left(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> (u32, Option<Timestamp>) {
         let is_healthy = self.recent.is_healthy();
         let floor = self.settle_floor(floor, now);
         let Some(budget) = &mut self.budget else { return (u32::MAX, None) };
+        if let Some(share) = &mut self.share {
+            return match share.claimable(self.reserved, now) {
+                0 => (0, Some(budget.next_edge(now))),
+                left => (left, None),
+            };
+        }
         let mut left = budget.left(is_healthy, now);
         if let (false, Some(floor)) = (is_healthy, floor) {
             left = left.min(budget.left_without_floor(is_healthy, now) + floor.left(now));
@@ -350,6 +489,22 @@ impl LaneGuards {
             0 => (0, Some(budget.next_edge(now))),
             left => (left, None),
         }
+    }
+
+    /// Counts an attempt for the budget that several processes share.
+    fn charge_shared(
+        &mut self,
+        class: Class,
+        is_probe: bool,
+        now: Timestamp,
+    ) -> Result<Option<(Class, Timestamp)>, Held> {
+        let (Some(share), Some(budget)) = (&mut self.share, &mut self.budget) else { return Ok(None) };
+        let second = match class {
+            Class::First => share.first(now),
+            Class::Retry if is_probe => share.probe(now),
+            Class::Retry => share.take(now).ok_or_else(|| Held::Budget(budget.next_edge(now)))?,
+        };
+        Ok(Some((class, second)))
     }
 
     fn charge(
@@ -387,10 +542,52 @@ impl LaneGuards {
         Some(floor)
     }
 
+    /// Whether this process sends the probes.
+    fn may_probe(&self, now: Timestamp) -> bool {
+        self.share.as_ref().is_none_or(|share| share.may_probe(now))
+    }
+
+    /// Has the other processes learn of a change of the breaker.
+    fn publish(&mut self, change: Change, is_by_hand: bool) {
+        let (Some(share), Some(breaker)) = (&mut self.share, &self.breaker) else { return };
+        let (pause, opened) = breaker.pause_and_opened();
+        share.publish(match change {
+            Change::Opened { until, why } => BreakerChange::Opened { until, pause, opened, why },
+            Change::Closed if is_by_hand => BreakerChange::ClosedByHand,
+            Change::Closed => BreakerChange::Closed,
+        });
+    }
+
+    /// Brings the breaker to the state of the shared one.
+    fn follow(&mut self, shared: &SharedBreakerState, node: &str, now: Timestamp) -> Option<Change> {
+        let breaker = self.breaker.as_mut()?;
+        let change = match shared {
+            SharedBreakerState::Closed => breaker.close_by_hand()?,
+            SharedBreakerState::Open { until, pause_ms, opened, why } => {
+                breaker.follow_open(*until, Duration::from_millis(*pause_ms), *opened, reason(why))?
+            }
+            // This process has the right to probe, perhaps since before it was restarted.
+            SharedBreakerState::Probing { by, opened, why, .. } if by == node => {
+                if breaker.state(now) != State::Closed {
+                    return None;
+                }
+                breaker.follow_open(now, Duration::ZERO, *opened, reason(why))?
+            }
+            SharedBreakerState::Probing { until, opened, why, .. } => {
+                breaker.follow_open(*until, until.since(now), *opened, reason(why))?
+            }
+        };
+        self.changed(change);
+        Some(change)
+    }
+
     fn changed(&mut self, change: Change) {
         self.spent_since = None;
         if change == Change::Closed {
             self.recent = RecentOutcomes::default();
+            if let Some(share) = &mut self.share {
+                share.outcomes = RecentOutcomes::default();
+            }
             self.concurrency.ramp(self.settings.breaker.map_or(1, |breaker| breaker.probes));
         }
     }

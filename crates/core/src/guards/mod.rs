@@ -9,7 +9,9 @@
 //! | `controls` | what have operators set for the lane? |
 //! | `floor` | how many retries do all lanes of one origin have together while they fail? |
 //! | `health` | what does one outcome say about the dependency? |
+//! | `node_share` | what does one of several processes hold of the guards that they share? |
 //! | `recent` | do the latest outcomes show a healthy dependency? |
+//! | `shared` | what do several processes over one store share of a lane's guards? |
 //! | `snapshot` | what is kept of a lane's guards across a restart? |
 //! | `window` | counts over a rolling window, for both |
 //!
@@ -23,7 +25,9 @@ mod controls;
 mod floor;
 pub mod health;
 mod lane;
+mod node_share;
 mod recent;
+pub mod shared;
 mod snapshot;
 mod window;
 
@@ -34,5 +38,6 @@ pub use controls::{Controls, HeldOpen, Limits, Note};
 pub use floor::SharedFloor;
 pub use health::Health;
 pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};
+pub use node_share::Work;
 pub use recent::RecentOutcomes;
 pub use snapshot::Snapshot;

@@ -35,6 +35,11 @@ impl RecentOutcomes {
         };
     }
 
+    /// Records the outcomes of others, oldest first; of more than are remembered, the latest.
+    pub(super) fn record_all(&mut self, others: &RecentOutcomes) {
+        (0..others.count).rev().for_each(|age| self.record(others.failed >> age & 1 == 0));
+    }
+
     /// Whether the dependency is healthy.
     pub fn is_healthy(&self) -> bool {
         self.is_healthy

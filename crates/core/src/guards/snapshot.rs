@@ -31,6 +31,15 @@ pub struct Snapshot {
     in_a_row: u32,
     /// Calls, failures and slow calls, by second.
     calls: Vec<(Timestamp, [u32; 3])>,
+    /// The origin that its retries went to, whose floor they share.
+    pub origin: Option<String>,
+}
+
+impl Snapshot {
+    /// The same, of a lane whose retries went to this origin.
+    pub fn with_origin(self, origin: Option<String>) -> Self {
+        Snapshot { origin, ..self }
+    }
 }
 
 impl LaneGuards {
@@ -51,12 +60,13 @@ impl LaneGuards {
             opened: kept.opened,
             in_a_row: kept.in_a_row,
             calls: kept.calls,
+            origin: None,
         })
     }
 
     /// The guards as they were, at the start of another process.
     pub fn restore(settings: Settings, snapshot: Snapshot, now: Timestamp) -> Self {
-        let Snapshot { budget, reserved, recent, open, opened, in_a_row, calls } = snapshot;
+        let Snapshot { budget, reserved, recent, open, opened, in_a_row, calls, origin: _ } = snapshot;
         let mut guards = LaneGuards::new(settings);
         guards.recent = RecentOutcomes::from_parts(recent);
         if let Some(counts) = &mut guards.budget {

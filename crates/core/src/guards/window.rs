@@ -138,6 +138,27 @@ impl<const N: usize> Window<N> {
         }
     }
 
+    /// Adds to a count of the bucket of this time, or takes from it as much as there is. Returns how much was added or
+    /// taken; nothing if the bucket lies outside of the window.
+    pub(crate) fn adjust(&mut self, at: Timestamp, which: usize, by: i64) -> u32 {
+        let bucket = at.as_millis() / self.width;
+        let size = u32::try_from(by.unsigned_abs()).unwrap_or(u32::MAX);
+        if bucket > self.latest || self.latest - bucket >= self.length as u64 || size == 0 {
+            return 0;
+        }
+        if by > 0 {
+            self.add(bucket, which, size);
+            return size;
+        }
+        let index = self.at(bucket);
+        let taken = self.ring.get(index).map_or(0, |counts| counts[which].min(size));
+        if taken > 0 {
+            self.ring[index][which] -= taken;
+            self.sums[which] -= u64::from(taken);
+        }
+        taken
+    }
+
     /// What the whole window adds up to.
     pub(crate) fn sums(&self) -> [u64; N] {
         self.sums

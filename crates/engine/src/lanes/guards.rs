@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
 use redrive_core::guards::{self, Controls, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
-use redrive_core::{Class, Lane, Timestamp};
+use redrive_core::request::origin_of;
+use redrive_core::{Class, Lane, TenantId, Timestamp};
 
-use super::report::Totals;
+use super::report::AttemptCounts;
 use super::state::{Now, State};
 use crate::events::HoldReason;
 use crate::schedule::LaneId;
@@ -25,7 +26,7 @@ const PLENTY: u32 = 8;
 
 /// What all lanes' guards share.
 #[derive(Debug)]
-pub(super) struct GuardStates {
+pub(super) struct GuardRegistry {
     pub(super) settings: guards::Settings,
     /// One floor for each tenant and origin.
     floors: BTreeMap<Origin, SharedFloor>,
@@ -33,28 +34,31 @@ pub(super) struct GuardStates {
     wakes: BTreeSet<(Duration, LaneId)>,
     /// Lanes whose guards changed since their states were last taken to be kept.
     changed: BTreeSet<LaneId>,
+    /// Lanes of which the store keeps a state that is not needed any more.
+    unneeded: Vec<Lane>,
     /// Changes of breakers since events were last emitted.
     pub(super) breakers: Vec<(Lane, Change)>,
     /// What operators have set for lanes.
     controls: BTreeMap<Lane, Controls>,
+    /// Whether the processes over the store share their guards.
+    is_shared: bool,
+    /// Lanes that exchange with the other processes at this elapsed time.
+    pub(super) exchanges: BTreeSet<(Duration, LaneId)>,
 }
 
 /// A tenant and the origin that it calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
-    tenant: Box<str>,
-    origin: Box<str>,
+    pub(crate) tenant: TenantId,
+    pub(crate) origin: Box<str>,
 }
 
 impl Origin {
     /// The origin of this URL, called by this lane's tenant.
     pub(crate) fn new(lane: &Lane, url: &str) -> Self {
-        let authority = url.find("://").map_or(0, |at| at + 3);
-        let length = url[authority..].find(['/', '?', '#']).unwrap_or(url.len() - authority);
-        // What stands before '@' is a user's name, which does not choose the server.
-        let host = url[authority..authority + length].rsplit('@').next().unwrap_or_default();
-        let origin = format!("{}{host}", &url[..authority]).to_ascii_lowercase();
-        Origin { tenant: lane.tenant.as_str().into(), origin: origin.into() }
+        // A name with a dot behind it is the same name.
+        let origin = origin_of(url).replace(".:", ":");
+        Origin { tenant: lane.tenant.clone(), origin: origin.trim_end_matches('.').into() }
     }
 }
 
@@ -63,14 +67,15 @@ impl Origin {
 pub(super) struct GuardedLane {
     /// Nothing before the lane's first attempt.
     pub(super) guards: Option<Box<LaneGuards>>,
-    /// The origin of its latest retry.
-    origin: Option<Origin>,
+    /// The origin of its latest retry; shared guards know it from the first attempt on.
+    pub(super) origin: Option<Origin>,
     wakes_at: Option<Duration>,
+    pub(super) exchanges_at: Option<Duration>,
     /// Why it, or its retries, were held back when it was last placed.
     pub(super) held: Option<Held>,
     pub(super) held_retries: Option<Held>,
     /// What was counted since this process first saw the lane.
-    pub(super) totals: Totals,
+    pub(super) totals: AttemptCounts,
     /// Whether the store keeps a state of its guards.
     is_kept: bool,
 }
@@ -78,21 +83,25 @@ pub(super) struct GuardedLane {
 /// The state of a lane's guards, to be kept by the store; `None` removes it.
 pub(crate) type KeptState = (Lane, Option<Snapshot>);
 
-impl GuardStates {
-    pub(super) fn new(settings: guards::Settings) -> Self {
-        GuardStates {
+impl GuardRegistry {
+    pub(super) fn new(settings: guards::Settings, is_shared: bool) -> Self {
+        GuardRegistry {
             settings,
             floors: BTreeMap::new(),
             wakes: BTreeSet::new(),
             changed: BTreeSet::new(),
+            unneeded: Vec::new(),
             breakers: Vec::new(),
             controls: BTreeMap::new(),
+            is_shared,
+            exchanges: BTreeSet::new(),
         }
     }
 
     /// The guards of a lane that has none yet, with what operators have set for it.
     pub(super) fn fresh(&self, lane: Option<&Lane>, now: Timestamp) -> Box<LaneGuards> {
-        let mut guards = Box::new(LaneGuards::new(self.settings));
+        let guards = LaneGuards::new(self.settings);
+        let mut guards = Box::new(if self.is_shared { guards.shared() } else { guards });
         if let Some(controls) = lane.and_then(|lane| self.controls.get(lane)) {
             control(&mut guards, &self.settings, None, Some(controls), now);
         }
@@ -111,7 +120,7 @@ impl GuardStates {
 
     /// Whether guards changed since their states were last taken.
     pub(super) fn has_changed(&self) -> bool {
-        !self.changed.is_empty()
+        !self.changed.is_empty() || !self.unneeded.is_empty()
     }
 
     /// When the next lane is to be looked at again.
@@ -119,7 +128,16 @@ impl GuardStates {
         self.wakes.first().map(|(at, _)| *at)
     }
 
+    /// When the next lane is to exchange with the other processes.
+    pub(super) fn next_exchange(&self) -> Option<Duration> {
+        self.exchanges.first().map(|(at, _)| *at)
+    }
+
     fn floor(&mut self, origin: Option<&Origin>, now: Timestamp) -> Option<&mut SharedFloor> {
+        if self.is_shared {
+            // The floor is shared as well, and is part of the exchange.
+            return None;
+        }
         let (origin, budget) = (origin?, self.settings.budget.as_ref()?);
         if !self.floors.contains_key(origin) && self.floors.len() >= MANY_ORIGINS {
             self.floors.retain(|_, floor| !floor.is_unused(now));
@@ -142,8 +160,17 @@ impl State {
         let most = usize::try_from(room.most_in_flight).unwrap_or(usize::MAX);
         self.slots.set_guard_limit(lane, most, is_closed, now.elapsed);
         self.schedule.hold_retries(lane, matches!(room.held_retries, Some(Held::Budget(_))));
-        if let Some(Held::Breaker(until) | Held::Budget(until)) = room.held.or(room.held_retries) {
+        // A lane without tokens of a shared budget is placed again when it gets some.
+        let wakes = match room.held.or(room.held_retries) {
+            Some(Held::Breaker(until)) => Some(until),
+            Some(Held::Budget(until)) => Some(until).filter(|_| !self.guards.is_shared),
+            Some(Held::Pause) | None => None,
+        };
+        if let Some(until) = wakes {
             self.wake_at(lane, now.elapsed + until.since(now.wall));
+        }
+        if self.guards.is_shared {
+            self.plan_exchange(lane, now);
         }
         room.retries
     }
@@ -153,9 +180,19 @@ impl State {
         let is_due = self.schedule.due(lane, Class::Retry).is_some_and(|due| due <= now.wall);
         let guarded = &mut self.lanes[lane].guarded;
         let Some(guards) = &mut guarded.guards else { return };
+        let left = match guards.is_shared() {
+            false => u64::from(retries),
+            // It has not asked for tokens yet.
+            true => match guards.left_for_all(now.wall) {
+                Some(left) => left,
+                None => return,
+            },
+        };
         let is_waiting = match guarded.held_retries {
+            // It has no tokens, and there are enough for all.
+            Some(Held::Budget(_)) if left >= u64::from(PLENTY) => false,
             Some(Held::Budget(_)) => is_due,
-            None if is_due && retries < PLENTY => return,
+            None if is_due && left < u64::from(PLENTY) => return,
             _ => false,
         };
         if !is_waiting && !guards.do_retries_wait() {
@@ -167,22 +204,24 @@ impl State {
         }
     }
 
-    /// Decides whether an attempt is sent now. `origin` is where a retry goes.
+    /// Decides whether an attempt is sent now. `origin` says where it goes.
     pub(super) fn begin_guarded(
         &mut self,
         lane: LaneId,
         class: Class,
-        origin: Option<&Origin>,
+        origin: impl FnOnce() -> Origin,
         now: Now,
     ) -> Result<Permit, Held> {
         let guarded = &mut self.lanes[lane].guarded;
         let fresh = || self.guards.fresh(self.names.lane(lane), now.wall);
         let guards = guarded.guards.get_or_insert_with(fresh);
-        if origin.is_some() && guarded.origin.as_ref() != origin {
-            guarded.origin = origin.cloned();
+        let needs_origin = class == Class::Retry || (self.guards.is_shared && guarded.origin.is_none());
+        let origin = needs_origin.then(origin);
+        if origin.is_some() && guarded.origin != origin {
+            guarded.origin.clone_from(&origin);
             guards.leave_floor();
         }
-        let floor = self.guards.floor(origin, now.wall);
+        let floor = self.guards.floor(origin.as_ref(), now.wall);
         let permit = guards.begin(class, floor, now.wall);
         if class == Class::Retry {
             self.guards.changed.insert(lane);
@@ -231,8 +270,22 @@ impl State {
         }
     }
 
-    /// Whether nothing of the lane may be sent but probes: its guards are not all at rest.
-    pub(super) fn is_guard_closed(&self, lane: LaneId, now: Now) -> bool {
+    /// Whether the lane's retries wait for the budget.
+    pub(super) fn is_budget_spent(&mut self, lane: LaneId, now: Now) -> bool {
+        let guarded = &mut self.lanes[lane].guarded;
+        let Some(guards) = &mut guarded.guards else { return false };
+        let floor = self.guards.floor(guarded.origin.as_ref(), now.wall);
+        guards.is_budget_spent(floor, now.wall)
+    }
+
+    /// Whether the lane's breaker is closed.
+    pub(super) fn is_breaker_closed(&self, lane: LaneId, now: Now) -> bool {
+        let guards = self.lanes[lane].guarded.guards.as_ref();
+        guards.is_none_or(|guards| guards.breaker_state(now.wall) == BreakerState::Closed)
+    }
+
+    /// Whether nothing of the lane may be sent, or nothing but probes.
+    pub(super) fn is_held_or_probing(&self, lane: LaneId, now: Now) -> bool {
         let guards = self.lanes[lane].guarded.guards.as_ref();
         guards.is_some_and(|guards| guards.is_paused() || guards.breaker_state(now.wall) != BreakerState::Closed)
     }
@@ -256,24 +309,34 @@ impl State {
         let is_forgettable = guards.is_none_or(|guards| guards.is_forgettable(now.wall));
         if !is_forgettable {
             self.wake_at(lane, now.elapsed + LOOK_AGAIN);
+        } else if std::mem::take(&mut self.lanes[lane].guarded.is_kept) {
+            self.guards.changed.remove(&lane);
+            self.guards.unneeded.extend(self.names.lane(lane).cloned());
         }
         is_forgettable
     }
 
     /// Forgets the guards of a lane, which is forgotten.
     pub(super) fn forget_guards(&mut self, lane: LaneId) {
-        if let Some(at) = std::mem::take(&mut self.lanes[lane].guarded).wakes_at {
+        let GuardedLane { wakes_at, exchanges_at, .. } = std::mem::take(&mut self.lanes[lane].guarded);
+        if let Some(at) = wakes_at {
             self.guards.wakes.remove(&(at, lane));
+        }
+        if let Some(at) = exchanges_at {
+            self.guards.exchanges.remove(&(at, lane));
         }
         self.guards.changed.remove(&lane);
     }
 
     /// The states of the guards that changed since the last call, to be kept by the store.
     pub(super) fn take_changed_guards(&mut self, now: Now) -> Vec<KeptState> {
-        let mut states = Vec::new();
+        let unneeded = std::mem::take(&mut self.guards.unneeded).into_iter().map(|lane| (lane, None));
+        let mut states: Vec<KeptState> = unneeded.collect();
         for lane in std::mem::take(&mut self.guards.changed) {
             let guarded = &mut self.lanes[lane].guarded;
             let snapshot = guarded.guards.as_mut().and_then(|guards| guards.snapshot(now.wall));
+            let origin = guarded.origin.as_ref().map(|origin| origin.origin.to_string());
+            let snapshot = snapshot.map(|snapshot| snapshot.with_origin(origin));
             let was_kept = std::mem::replace(&mut guarded.is_kept, snapshot.is_some());
             if let Some(name) = self.names.lane(lane)
                 && (was_kept || snapshot.is_some())
@@ -285,13 +348,20 @@ impl State {
     }
 
     /// Restores the guards of a lane from what the store kept.
-    pub(super) fn restore_guards(&mut self, lane: LaneId, snapshot: Snapshot, now: Now) {
+    pub(super) fn restore_guards(&mut self, lane: LaneId, mut snapshot: Snapshot, now: Now) {
+        let tenant = self.names.lane(lane).map(|lane| lane.tenant.clone());
+        let origin = snapshot.origin.take().zip(tenant);
+        let origin = origin.map(|(origin, tenant)| Origin { tenant, origin: origin.into() });
         let mut guards = LaneGuards::restore(self.guards.settings, snapshot, now.wall);
+        if let Some(floor) = self.guards.floor(origin.as_ref(), now.wall) {
+            guards.rejoin_floor(floor, now.wall);
+        }
         if let Some(controls) = self.names.lane(lane).and_then(|lane| self.guards.controls.get(lane)) {
             control(&mut guards, &self.guards.settings, None, Some(controls), now.wall);
         }
         let guarded = &mut self.lanes[lane].guarded;
         guarded.guards = Some(Box::new(guards));
+        guarded.origin = origin;
         guarded.is_kept = true;
         self.place(lane, now);
     }
@@ -344,14 +414,14 @@ impl State {
         of_lane.or(guarded.held_retries.filter(|_| is_due(Class::Retry))).map(HoldReason::from)
     }
 
-    fn breaker_changed(&mut self, lane: LaneId, change: Change) {
+    pub(super) fn breaker_changed(&mut self, lane: LaneId, change: Change) {
         self.guards.changed.insert(lane);
         if let Some(name) = self.names.lane(lane) {
             self.guards.breakers.push((name.clone(), change));
         }
     }
 
-    fn wake_at(&mut self, lane: LaneId, at: Duration) {
+    pub(super) fn wake_at(&mut self, lane: LaneId, at: Duration) {
         let wakes_at = &mut self.lanes[lane].guarded.wakes_at;
         if wakes_at.is_some_and(|earlier| earlier <= at) {
             return;
@@ -378,6 +448,8 @@ fn control(
         guards.set_concurrency(new.limits.unwrap_or_default().apply(settings.concurrency));
     }
     match (&old.open, &new.open) {
+        // One whose time is over has probed since, or does so now.
+        (_, Some(open)) if open.until.is_some_and(|until| until <= now) => None,
         (before, Some(open)) if before.as_ref() != Some(open) => guards.open_breaker(open.until, now),
         (Some(_), None) => guards.close_breaker(),
         _ => None,
@@ -386,25 +458,19 @@ fn control(
 
 #[cfg(test)]
 mod tests {
-    use redrive_core::{Dependency, TenantId};
+    use redrive_core::Dependency;
 
     use super::*;
 
     #[test]
-    fn an_origin_is_the_same_whatever_path_user_and_case_a_url_has() {
+    fn no_spelling_of_a_name_is_another_origin() {
         let lane = Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("a").unwrap() };
         let origin = |url| Origin::new(&lane, url);
-        let one = origin("https://a.test:8443/orders?x=1");
-        for same in [
-            "https://a.test:8443",
-            "HTTPS://A.test:8443/other",
-            "https://me:secret@a.test:8443?x=@b",
-            "https://a.test:8443#f",
-        ] {
-            assert_eq!(origin(same), one, "{same}");
+        for same in ["https://a.test:443/b", "HTTPS://A.test.", "https://me@a.test.:443?x"] {
+            assert_eq!(origin(same), origin("https://a.test/"), "{same}");
         }
-        for other in ["http://a.test:8443/", "https://a.test/", "https://b.test:8443/", "", "x"] {
-            assert_ne!(origin(other), one, "{other}");
+        for other in ["http://a.test/", "https://a.test:8443/", "https://b.test/"] {
+            assert_ne!(origin(other), origin("https://a.test/"), "{other}");
         }
     }
 }

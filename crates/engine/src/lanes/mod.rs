@@ -13,6 +13,7 @@
 //! | `report`, `quantiles` | what operators see of a lane |
 //! | `reservation` | what a claimed task holds of its lane's capacity until it is settled |
 
+mod exchange;
 mod guards;
 mod names;
 mod quantiles;
@@ -26,14 +27,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redrive_core::guards::shared::Answer;
 use redrive_core::guards::{Controls, Snapshot};
 use redrive_core::{Body, Class, Dependency, Lane, Request, Task, TenantId, Timestamp};
 use redrive_store::{ClaimRequest, ClaimedTask, Claims, LeaseTerms};
 use tokio::sync::Notify;
 
+pub(crate) use exchange::LaneExchange;
 pub(crate) use guards::{KeptState, Origin};
 pub use quantiles::Latencies;
-pub use report::{LaneReport, Totals, Waiting, WaitingFor};
+pub use report::{AttemptCounts, LaneReport, Waiting, WaitingFor};
 pub(crate) use reservation::Reservation;
 pub(crate) use state::Turns;
 
@@ -58,6 +61,8 @@ pub(crate) struct Lanes {
     has_changed_guards: AtomicBool,
     /// Notified when a lane may be ready to claim.
     changed: Notify,
+    /// Notified when a lane is to exchange with the other processes sooner than was known.
+    exchanges_changed: Notify,
 }
 
 /// When the claimer has to look again without a notification.
@@ -91,13 +96,15 @@ impl Lanes {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         events: Events,
+        is_shared: bool,
     ) -> Arc<Self> {
         Arc::new(Lanes {
-            state: Mutex::new(State::new(options, entropy)),
+            state: Mutex::new(State::new(options, entropy, is_shared)),
             clock,
             events,
             has_changed_guards: AtomicBool::new(false),
             changed: Notify::new(),
+            exchanges_changed: Notify::new(),
         })
     }
 
@@ -110,7 +117,7 @@ impl Lanes {
             let first = state.schedule.due(id, Class::First);
             let overtakes = first.is_some_and(|due| now.wall.since(due) > FRESH);
             // A lane that probes its dependency sends the tasks that have been due for longest.
-            let room = match overtakes || state.is_full() || state.is_guard_closed(id, now) {
+            let room = match overtakes || state.is_full() || state.is_held_or_probing(id, now) {
                 true => None,
                 false => state.reserve(id, is_last, now),
             };
@@ -244,7 +251,7 @@ impl Lanes {
 
     /// Whether the retry budget of a lane is spent.
     pub(crate) fn is_budget_spent(&self, lane: &Lane) -> bool {
-        self.with(|state, now| state.names.find(lane).is_some_and(|id| state.apply_guards(id, now) == 0))
+        self.with(|state, now| state.names.find(lane).is_some_and(|id| state.is_budget_spent(id, now)))
     }
 
     /// What operators have set for a lane.
@@ -288,16 +295,47 @@ impl Lanes {
         });
     }
 
+    /// The lanes that are to exchange with the other processes by now, at most `most`.
+    pub(crate) fn take_exchanges(&self, most: usize) -> Vec<LaneExchange> {
+        self.with(|state, now| state.take_exchanges(most, now))
+    }
+
+    /// Applies the answer to an exchange; `None` if it failed.
+    pub(crate) fn end_exchange(&self, lane: &Lane, answer: Option<&Answer>, node: &str) {
+        self.with(|state, now| state.end_exchange(lane, answer, node, now));
+    }
+
+    /// Has a lane exchange soon, because another process changed its guards.
+    pub(crate) fn look_soon(&self, lane: &Lane) {
+        self.with(|state, now| state.look_soon(lane, now));
+    }
+
+    /// Whether the breaker of a lane is closed here.
+    pub(crate) fn is_breaker_closed(&self, lane: &Lane) -> bool {
+        self.with(|state, now| state.names.find(lane).is_none_or(|id| state.is_breaker_closed(id, now)))
+    }
+
+    /// The elapsed time at which the next lane is to exchange.
+    pub(crate) fn next_exchange(&self) -> Option<Duration> {
+        self.lock().guards.next_exchange()
+    }
+
+    /// Waits until a lane is to exchange sooner than was known.
+    pub(crate) async fn exchanges_changed(&self) {
+        self.exchanges_changed.notified().await;
+    }
+
     /// Changes the lanes, and wakes the claimer if it has to look sooner than before.
     fn with<R>(&self, change: impl FnOnce(&mut State, Now) -> R) -> R {
         let now = Now { wall: self.clock.now(), elapsed: self.clock.elapsed() };
         let mut state = self.lock();
-        let before = state.next_look();
+        let (before, exchange_before) = (state.next_look(), state.guards.next_exchange());
         state.slots.advance(now.elapsed);
         state.wake_guarded(now);
         let result = change(&mut state, now);
         state.place_served(now);
         let rings = state.next_look().is_sooner_than(before);
+        let exchanges_sooner = is_sooner(state.guards.next_exchange(), exchange_before);
         let held_back = std::mem::take(&mut state.held_back);
         let breakers = std::mem::take(&mut state.guards.breakers);
         if state.guards.has_changed() {
@@ -312,6 +350,9 @@ impl Lanes {
         }
         if rings {
             self.changed.notify_one();
+        }
+        if exchanges_sooner {
+            self.exchanges_changed.notify_one();
         }
         result
     }

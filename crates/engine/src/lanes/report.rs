@@ -28,7 +28,7 @@ pub struct LaneReport {
     /// How many attempts may be in flight, apart from the breaker.
     pub concurrency_limit: u32,
     /// What was counted since this process first saw the lane.
-    pub totals: Totals,
+    pub totals: AttemptCounts,
     /// The latency of the latest calls.
     pub latency: Option<Latencies>,
     /// When the first task that has not been sent is due.
@@ -41,7 +41,7 @@ pub struct LaneReport {
 
 /// Counts since this process first saw a lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct AttemptCounts {
     /// Attempts that ended.
     pub attempts: u64,
     /// Those of them that show a dependency in trouble.
@@ -214,7 +214,7 @@ impl State {
     fn capacity_wait(&self, id: LaneId, now: Now) -> Option<Waiting> {
         let what = match WaitingFor::from(self.lanes[id].held_back()?) {
             // While the breaker probes, the limit is the number of probes.
-            WaitingFor::Concurrency if self.is_guard_closed(id, now) => WaitingFor::Breaker,
+            WaitingFor::Concurrency if self.is_held_or_probing(id, now) => WaitingFor::Breaker,
             what @ (WaitingFor::Concurrency | WaitingFor::Capacity) => what,
             _ => return None,
         };

@@ -83,9 +83,9 @@ impl Reservation {
         }
     }
 
-    /// Asks the lane's guards for the last time, and notes that the attempt goes on the wire. `origin` is where a retry
-    /// goes.
-    pub(crate) fn begin(&mut self, class: Class, origin: Option<Origin>) -> Result<(), Held> {
+    /// Asks the lane's guards for the last time, and notes that the attempt goes on the wire. `origin` says where
+    /// it goes.
+    pub(crate) fn begin(&mut self, class: Class, origin: impl FnOnce() -> Origin) -> Result<(), Held> {
         if !matches!(self.hold, Hold::Slot) {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Reservation {
                 (Class::First, true) => state.release_retries(lane, 1),
                 _ => {}
             }
-            let permit = state.begin_guarded(lane, class, origin.as_ref(), now)?;
+            let permit = state.begin_guarded(lane, class, origin, now)?;
             Ok((permit, state.slots.begin(lane, now.elapsed)))
         })?;
         self.hold = Hold::Wire(number);

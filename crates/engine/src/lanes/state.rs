@@ -9,7 +9,7 @@ use redrive_core::{Class, Lane, Latency, Timestamp};
 use redrive_store::{ClaimRequest, LaneDue, LaneRoom, LeaseTerms};
 
 use super::NextLook;
-use super::guards::{GuardStates, GuardedLane};
+use super::guards::{GuardRegistry, GuardedLane};
 use super::names::Names;
 use super::quantiles::Quantiles;
 use crate::admission::horizon::Horizon;
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) schedule: Schedule,
     pub(super) slots: Slots,
     pub(super) horizon: Horizon,
-    pub(super) guards: GuardStates,
+    pub(super) guards: GuardRegistry,
     pub(super) lanes: Vec<LaneState>,
     pub(super) entropy: Arc<dyn Entropy>,
     /// Tasks whose attempts have ended and that are not settled yet.
@@ -85,7 +85,7 @@ impl Turns {
 }
 
 impl State {
-    pub(super) fn new(options: &Options, entropy: Arc<dyn Entropy>) -> Self {
+    pub(super) fn new(options: &Options, entropy: Arc<dyn Entropy>, is_shared: bool) -> Self {
         let bounds = Bounds {
             slots: options.max_in_flight,
             slots_per_lane: options.lane_concurrency,
@@ -97,7 +97,7 @@ impl State {
             schedule: Schedule::default(),
             slots: Slots::new(bounds),
             horizon: Horizon::default(),
-            guards: GuardStates::new(guards_of(options)),
+            guards: GuardRegistry::new(guards_of(options), is_shared),
             lanes: Vec::new(),
             entropy,
             unsettled: 0,
@@ -332,7 +332,7 @@ impl State {
             (None, Some(_)) => (Class::Retry, false),
             (None, None) => return Vec::new(),
         };
-        let parts = match (first, is_both && !self.is_guard_closed(lane, now)) {
+        let parts = match (first, is_both && !self.is_held_or_probing(lane, now)) {
             (Class::First, false) => [(Class::First, room), (Class::Retry, Room::default())],
             (Class::Retry, false) => [(Class::Retry, room.at_most(retries)), (Class::First, Room::default())],
             (first, true) => {

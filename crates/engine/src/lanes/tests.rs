@@ -69,7 +69,7 @@ impl World {
         let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
         let held_back = Arc::<HeldBack>::default();
         let events = Events::new(vec![held_back.clone()]);
-        World { lanes: Lanes::new(&options, clock.clone(), Arc::new(Middle), events), clock, held_back }
+        World { lanes: Lanes::new(&options, clock.clone(), Arc::new(Middle), events, false), clock, held_back }
     }
 
     fn set(&self, millis: u64) {
@@ -84,7 +84,7 @@ impl World {
     fn begin(&self, name: &str) -> Reservation {
         let mut reservation = self.reserve(name).unwrap();
         assert!(is_ready(pin!(reservation.slot())));
-        reservation.begin(Class::First, None).unwrap();
+        reservation.begin(Class::First, || unreachable!("only retries and shared guards need it")).unwrap();
         reservation
     }
 
@@ -298,7 +298,7 @@ fn a_lane_asks_for_more_while_it_finds_all_that_it_asks_for() {
 fn a_lane_without_room_is_not_asked_until_it_has_some() {
     let world = World::new(1, 1_000);
     let mut reservation = world.reserve("a").unwrap();
-    reservation.begin(Class::First, None).unwrap();
+    reservation.begin(Class::First, || unreachable!("only retries and shared guards need it")).unwrap();
     world.due("a", Class::First, 0);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
     reservation.end(AttemptEnd::Answered, None, well());
@@ -377,7 +377,7 @@ fn an_estimate_is_forgotten_after_half_a_minute_without_a_call() {
     let world = World::new(1, 10);
     let call = |took| {
         let mut reservation = world.reserve("a").unwrap();
-        reservation.begin(Class::First, None).unwrap();
+        reservation.begin(Class::First, || unreachable!("only retries and shared guards need it")).unwrap();
         reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)), well());
     };
     call(20);
@@ -413,7 +413,7 @@ fn room_given_back_rings_when_work_waits_for_it() {
 fn large_bodies_in_memory_hold_claims_back() {
     let clock = Arc::<Stopped>::default();
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
-    let lanes = Lanes::new(&options, clock, Arc::new(Middle), Events::new(Vec::new()));
+    let lanes = Lanes::new(&options, clock, Arc::new(Middle), Events::new(Vec::new()), false);
     let large = request(1024 * 1024);
     let reservations: Vec<Reservation> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();

@@ -80,6 +80,9 @@ impl Clock for PausedClock {
     }
 }
 
+/// How many worlds there are: each draws other bits, so that no two engines take each other for themselves.
+static WORLDS: AtomicU64 = AtomicU64::new(0);
+
 /// Always draws 0.5: full jitter halves every ceiling.
 #[derive(Default)]
 pub struct Half(AtomicU64);
@@ -118,7 +121,7 @@ impl World {
         let events = Arc::<RecordedEvents>::default();
         let parts = Parts {
             clock: CommonClock::new(clock.clone(), &*store),
-            entropy: Arc::new(Half(AtomicU64::new(1))),
+            entropy: Arc::new(Half(AtomicU64::new(1 + (WORLDS.fetch_add(1, Ordering::Relaxed) << 32)))),
             spawner: Arc::new(redrive_engine::spawner::TokioSpawner),
             store: store.clone(),
             transport: Arc::new(Wire(dependency.clone())),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_store::memory::MemorySharedGuards;
 use redrive_store::*;
 
 use super::START;
@@ -15,6 +16,8 @@ pub struct Peers {
     ahead_ms: AtomicI64,
     fails: AtomicBool,
     missed: AtomicBool,
+    /// The guards that the engines of the test share.
+    guards: MemorySharedGuards,
 }
 
 impl Peers {
@@ -24,6 +27,7 @@ impl Peers {
             ahead_ms: AtomicI64::new(0),
             fails: AtomicBool::new(false),
             missed: AtomicBool::new(false),
+            guards: MemorySharedGuards::default(),
         })
     }
 
@@ -88,22 +92,7 @@ impl SharedStore for Peers {
         Ok(mine)
     }
 
-    fn guards(&self) -> &dyn Guards {
-        self
-    }
-}
-
-#[async_trait]
-impl Guards for Peers {
-    async fn tally(&self, tallies: Vec<Tally>, _: Timestamp) -> Result<Vec<Totals>, Error> {
-        Ok(tallies.into_iter().map(|tally| tally.counted).collect())
-    }
-
-    async fn hold(&self, holds: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
-        Ok(holds.into_iter().map(|hold| hold.until).collect())
-    }
-
-    async fn held(&self, _: Timestamp, _: usize) -> Result<Vec<Hold>, Error> {
-        Ok(Vec::new())
+    fn guards(&self) -> &dyn SharedGuards {
+        &self.guards
     }
 }

@@ -49,7 +49,8 @@ mod tests {
         let redis = Redis::start();
         let schedule = Schedule::new(redis.url().parse().unwrap(), Options::default()).unwrap();
         schedule.connect().await.unwrap();
-        let (one, other, beside) = (Builder::new(), Builder::new(), Partition::OF_HOLDS);
+        let (one, other) = (Builder::new(), Builder::new());
+        let beside = Partition::all().next().unwrap();
         assert!(schedule.lock(beside, &one).await.unwrap());
         assert!(!schedule.lock(beside, &other).await.unwrap());
         assert!(!schedule.keep_lock(beside, &other).await.unwrap());

@@ -1,13 +1,14 @@
 //! A shared store with the schedule in Redis in front of it.
 //!
-//! Every call goes to the store, except those that are frequent and can be answered elsewhere: which tasks are due
-//! ([`claim`]), and the counts of the guards. New pending tasks are added to the index in the background, after the
+//! Every call goes to the store, except the one that is frequent and can be answered elsewhere: which tasks are due
+//! ([`claim`]). Guards are in the store alone, so losing Redis neither loses nor multiplies a retry budget. New pending tasks are added to the index in the background, after the
 //! store has committed them. Redis never makes a call fail or wait for longer than the schedule's timeout. When Redis
 //! does not answer, or has lost data, the store answers instead, and the repair loop restores the index.
 //!
 //! Not here: how the index works ([`Schedule`]), when it is rebuilt ([`index_repair`]).
 
 mod claim;
+mod guards;
 mod shared;
 mod store;
 
@@ -17,7 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redrive_store::{Liveness, Store};
 use tokio::task::JoinSet;
 
-use crate::guards::RedisGuards;
 use crate::index_repair;
 use crate::news;
 use crate::partitions::InUse;
@@ -28,7 +28,6 @@ use crate::writer;
 /// A shared store with the schedule in Redis in front of it.
 pub struct Scheduled {
     state: Arc<State>,
-    guards: RedisGuards,
     /// The background loops, which end with this store.
     loops: Mutex<JoinSet<()>>,
     is_closed: AtomicBool,
@@ -55,9 +54,7 @@ impl Scheduled {
         loops.spawn(liveness.clone().watch("Redis news", news::keep_saying(state.clone())));
         loops.spawn(liveness.clone().watch("Redis listener", news::keep_listening(state.clone())));
         loops.spawn(liveness.clone().watch("Redis relay", news::keep_relaying(state.clone())));
-        let (schedule, partitions, store) = (state.schedule.clone(), state.partitions.clone(), state.store.clone());
-        let guards = RedisGuards { schedule, partitions, store };
-        Ok(Scheduled { state, guards, loops: Mutex::new(loops), is_closed: AtomicBool::new(false), liveness })
+        Ok(Scheduled { state, loops: Mutex::new(loops), is_closed: AtomicBool::new(false), liveness })
     }
 
     /// How much of the index is in use.

@@ -1,15 +1,15 @@
-//! The shared store's calls: passed to the store, except news and guards.
+//! The shared store's calls: passed to the store, except news.
 
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, News, Node, PendingTask, SharedStore,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Heartbeat, News, Node, PendingTask, SharedGuards, SharedStore,
 };
 
 use super::Scheduled;
 
 impl Scheduled {
-    fn inner(&self) -> Result<&dyn SharedStore, Error> {
+    pub(super) fn inner(&self) -> Result<&dyn SharedStore, Error> {
         // Checked by the constructor; a store does not stop being shared.
         self.state.store.shared().ok_or_else(|| Error::Unavailable("the store is not shared".into()))
     }
@@ -55,7 +55,7 @@ impl SharedStore for Scheduled {
         self.inner()?.blob_storage_id(mine).await
     }
 
-    fn guards(&self) -> &dyn Guards {
-        &self.guards
+    fn guards(&self) -> &dyn SharedGuards {
+        self
     }
 }

@@ -78,7 +78,7 @@ impl Store for Scheduled {
     }
 
     fn controls(&self) -> &dyn LaneControls {
-        self.state.store.controls()
+        self
     }
 
     fn health(&self) -> &dyn Health {

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use http::Uri;
 use http::uri::Authority;
 use redrive_core::Dependency;
+use redrive_core::request::origin_of;
 
 use super::faults::Faults;
 
@@ -24,7 +25,7 @@ pub(crate) fn check(url: &str, longest: usize, faults: &mut Faults) -> Option<De
     faults.keep(FIELD, origin(url)).and_then(|origin| faults.keep(FIELD, Dependency::try_new(origin)))
 }
 
-/// `scheme://host[:port]` in lower case, without a default port and without userinfo.
+/// The [origin](origin_of) of a URL that a task can be sent to.
 fn origin(url: &str) -> Result<String, &'static str> {
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("must not contain spaces, control characters or non-ASCII characters: percent-encode them");
@@ -33,9 +34,9 @@ fn origin(url: &str) -> Result<String, &'static str> {
         return Err("must not have a fragment: it is never sent");
     }
     let uri: Uri = url.parse().map_err(|_| "must be an absolute URL such as https://example.com/hooks")?;
-    let (scheme, default_port) = match uri.scheme_str() {
-        Some("http") => ("http", 80),
-        Some("https") => ("https", 443),
+    let is_secure = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
         Some(_) => return Err("must begin with http:// or https://"),
         None => return Err("must be an absolute URL such as https://example.com/hooks"),
     };
@@ -44,20 +45,15 @@ fn origin(url: &str) -> Result<String, &'static str> {
     if !is_host(host) {
         return Err("must name a host: a DNS name or an IP address");
     }
-    if scheme == "https" && !can_be_certified(host) {
+    if is_secure && !can_be_certified(host) {
         return Err("must name a host that a certificate can name: a DNS name or an IP address");
     }
     let behind_user = authority.as_str().rsplit('@').next().unwrap_or_default();
-    let port = match &behind_user[host.len()..] {
-        "" => default_port,
-        port => port.strip_prefix(':').and_then(read_port).ok_or("must have a port from 1 to 65535")?,
-    };
-    let mut origin = format!("{scheme}://{host}");
-    origin.make_ascii_lowercase();
-    if port != default_port {
-        origin.push_str(&format!(":{port}"));
+    let port = &behind_user[host.len()..];
+    if !port.is_empty() {
+        port.strip_prefix(':').and_then(read_port).ok_or("must have a port from 1 to 65535")?;
     }
-    Ok(origin)
+    Ok(origin_of(url))
 }
 
 /// Whether this is a host, or a host and a port.

@@ -4,6 +4,11 @@
 //! succeeded counts as refunded unless the lane was certainly unhealthy. A breaker is certainly open only for the
 //! shortest pause that can be drawn, and only after failures that the engine must have heard of in one life.
 //!
+//! Several nodes share their guards with a stated slack: a token is sent up to a bucket after the one that it is charged
+//! to, and outcomes are known to the others a little later. So the model grants the slack, and takes every lane for one
+//! that may be healthy. The breaker of several nodes is not judged here: each node judges its own calls, and the model
+//! does not know what it has heard of the others.
+//!
 //! Worlds have a budget or a breaker, not both: a probe is charged and never held, and only the breaker knows which
 //! attempts are probes.
 
@@ -25,6 +30,9 @@ const CERTAIN: usize = 10;
 const UNHEALTHY_PERCENT: usize = 70;
 /// A process that dies this soon after its breaker opened may not have kept that.
 const KEPT_AFTER: Duration = Duration::from_secs(1);
+
+/// How far the clocks of nodes differ that share a store whose time they read.
+const CLOCKS_DIFFER: Duration = Duration::from_millis(500);
 
 /// What is known of one lane.
 #[derive(Debug, Default)]
@@ -70,9 +78,11 @@ impl Model {
         // A replay starts a new run, and the model may not know when.
         let is_certain = self.tasks.get(&id).is_none_or(|facts| facts.replays_asked == 0);
         let is_retry = attempt > 1 && is_certain;
+        let is_shared = self.rules.are_guards_shared;
         let lane = self.guarded.entry(outbound.lane.clone()).or_default();
-        let spent = settings.budget.and_then(|budget| lane.sends(id, attempt, is_retry, &budget, now));
-        let closed = settings.breaker.and_then(|breaker| lane.passes(&breaker, now));
+        let spent = settings.budget.and_then(|budget| lane.sends((id, attempt), is_retry, &budget, is_shared, now));
+        let breaker = settings.breaker.filter(|_| !is_shared);
+        let closed = breaker.and_then(|breaker| lane.passes(&breaker, now));
         lane.on_wire.insert((id, attempt), now);
         if let Some(what) = spent.or(closed) {
             self.broken(8, Some(id), what);
@@ -88,7 +98,7 @@ impl Model {
         let Some(health) = health else { return };
         lane.outcomes.push_front(health == Health::Well);
         lane.outcomes.truncate(OUTCOMES);
-        let may_be_healthy = !lane.is_certainly_unhealthy();
+        let may_be_healthy = self.rules.are_guards_shared || !lane.is_certainly_unhealthy();
         if let (Some(retry), Health::Well) = (lane.retries.get_mut(&(id, attempt)), health) {
             retry.may_be_refunded = may_be_healthy;
         }
@@ -120,23 +130,26 @@ impl GuardedLane {
     /// Counts an attempt. Returns what is wrong if it is a retry beyond the budget.
     fn sends(
         &mut self,
-        id: TaskId,
-        attempt: u32,
+        id: (TaskId, u32),
         is_retry: bool,
         budget: &guards::budget::Settings,
+        is_shared: bool,
         now: Moment,
     ) -> Option<String> {
-        let is_in_window = |at: Moment| at.after(budget.window) > now;
+        let slack = if is_shared { budget.bucket + CLOCKS_DIFFER } else { Duration::ZERO };
+        let is_in_window = |at: Moment| at.after(budget.window + 2 * slack) > now;
         self.firsts.retain(|at| is_in_window(*at));
         self.retries.retain(|_, retry| is_in_window(retry.at));
         if !is_retry {
             self.firsts.push_back(now);
             return None;
         }
-        self.retries.insert((id, attempt), Retry { at: now, may_be_refunded: false });
+        self.retries.insert(id, Retry { at: now, may_be_refunded: false });
         let refunded = self.retries.values().filter(|retry| retry.may_be_refunded).count();
-        let charged = self.retries.len() - refunded;
-        let earning = self.firsts.len() + if self.is_certainly_unhealthy() { 0 } else { refunded };
+        let is_charged = |retry: &&Retry| !retry.may_be_refunded && retry.at.after(budget.window - slack) > now;
+        let charged = self.retries.values().filter(is_charged).count();
+        let is_unhealthy = !is_shared && self.is_certainly_unhealthy();
+        let earning = self.firsts.len() + if is_unhealthy { 0 } else { refunded };
         let allowed = 100 * budget.floor as usize + budget.percent as usize * earning;
         (100 * charged > allowed).then(|| {
             let seconds = budget.window.as_secs_f64();

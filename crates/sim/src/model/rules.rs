@@ -30,6 +30,8 @@ pub struct Rules {
     pub is_undisturbed: bool,
     /// The guards of every lane; `None` where a fault may explain what they let through.
     pub guards: Option<guards::Settings>,
+    /// Whether several nodes share their guards.
+    pub are_guards_shared: bool,
     /// How long a lane may wait; `None` where a fault may explain a longer wait.
     pub fairness: Option<Fairness>,
 }
@@ -122,15 +124,17 @@ impl Rules {
             alerts_within: Duration::from_secs(600),
             is_undisturbed,
             guards: are_guards_judged(shape).then_some(engine.guards),
+            are_guards_shared: !shape.exclusive,
             fairness: is_judged.then_some(fairness),
         }
     }
 }
 
-/// Whether what the guards let through is judged: one process counts alone, on a clock that shows the right time.
+/// Whether what the guards let through is judged: on clocks that show the right time, and no node is suspended between the
+/// decision to send and the send.
 fn are_guards_judged(shape: &Shape) -> bool {
     let unsettling = [Family::Clock, Family::Pause];
-    shape.exclusive && !unsettling.iter().any(|family| shape.families.has(*family))
+    !unsettling.iter().any(|family| shape.families.has(*family))
 }
 
 /// How long guards may hold due work back once all faults are over. The breaker: its longest pause, and a few rounds of

@@ -1,5 +1,5 @@
 //! Guarded: a world in which guards have to hold lanes back. Few dependencies, which fail for a while again and again,
-//! many tasks with many retries soon after one another, and one process, which may crash.
+//! many tasks with many retries soon after one another, and one process, which may crash, or a few that share their guards.
 
 use std::time::Duration;
 
@@ -56,6 +56,18 @@ impl Shape {
             errands: random.within(30..=120) as usize,
             patience: 20 * SECOND,
         }
+    }
+}
+
+impl Shape {
+    /// In some worlds several nodes share the store and its guards.
+    pub(super) fn with_guarding_nodes(mut self, random: &mut Random, ask: &Ask) -> Self {
+        let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 2, 3])).clamp(1, 5);
+        if nodes > 1 && ask.exclusive != Some(true) {
+            (self.nodes, self.exclusive) = (nodes, false);
+            self.engine.beat_every = 30 * SECOND;
+        }
+        self
     }
 }
 

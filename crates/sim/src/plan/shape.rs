@@ -113,7 +113,7 @@ impl Shape {
             return Self::draw_crowd(random, families, ask);
         }
         if families.has(Family::Guards) {
-            return Self::draw_guarded(random, families, ask);
+            return Self::draw_guarded(random, families, ask).with_guarding_nodes(of_guards, ask);
         }
         let nodes = ask.nodes.unwrap_or_else(|| *random.pick(&[1, 1, 1, 1, 2, 2, 2, 3, 4, 5])).clamp(1, 5);
         let is_alone = random.chance(0.75);

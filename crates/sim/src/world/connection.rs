@@ -30,7 +30,7 @@ pub(super) struct Connection {
     pub(super) departed_nodes: Mutex<DepartedNodes>,
 }
 
-type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+pub(super) type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 impl Connection {
     /// Makes one call, from its beginning to its answer. `seen` is called at the moment at which the call takes effect.

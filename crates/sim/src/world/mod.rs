@@ -24,6 +24,7 @@ mod network;
 mod news;
 mod node;
 mod observer;
+mod shared_guards;
 mod trouble;
 mod wire;
 
@@ -35,6 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use redrive_core::TenantId;
+use redrive_store::memory::MemorySharedGuards;
 use redrive_store::{MemoryStore, Store};
 
 use crate::executor::{Executor, WORLD};
@@ -144,6 +146,8 @@ struct World {
     database: Database,
     network: Network,
     mailboxes: Mailboxes,
+    /// The guards that the nodes over a shared store share.
+    guards: MemorySharedGuards,
     tenants: Vec<TenantId>,
     /// Whether the time of faults is over.
     is_well: AtomicBool,
@@ -166,6 +170,7 @@ impl World {
             nodes: (0..shape.nodes).map(|number| Node::new(number, seed, shape)).collect(),
             database: Database::new(store, Random::stream(seed, streams::DATABASE), shape.exclusive),
             network: Network::new(seed, shape),
+            guards: MemorySharedGuards::default(),
             mailboxes: Mailboxes::new(shape.nodes, Random::stream(seed, streams::NEWS)),
             tenants,
             is_well: AtomicBool::new(false),

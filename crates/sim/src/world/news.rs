@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_core::{TaskId, TenantId, Timestamp};
 use redrive_store::{
-    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Guards, Heartbeat, Hold, News, Node, NodeId, PendingTask,
-    SharedStore, Tally, Totals,
+    BlobStorageId, ClaimKnownRequest, ClaimedTask, Error, Heartbeat, News, Node, NodeId, PendingTask, SharedGuards,
+    SharedStore,
 };
 use tokio::sync::Notify;
 
@@ -45,6 +45,11 @@ impl Mailboxes {
 impl World {
     /// A cancel of a task in flight was committed: the other nodes are notified, unless the notification is lost.
     pub(super) fn announce_cancel(self: &Arc<Self>, by: Whose, tenant: &TenantId, id: TaskId) {
+        self.announce(by, &News::CancelRequested(tenant.clone(), id));
+    }
+
+    /// Notifies the other nodes, unless the notification is lost.
+    pub(super) fn announce(self: &Arc<Self>, by: Whose, news: &News) {
         if self.database.is_exclusive() {
             return;
         }
@@ -55,7 +60,7 @@ impl World {
                 continue;
             }
             drop(random);
-            let (world, news) = (self.clone(), News::CancelRequested(tenant.clone(), id));
+            let (world, news) = (self.clone(), news.clone());
             self.executor.spawn(WORLD, async move {
                 world.executor.sleep(late).await;
                 let mailbox = &world.mailboxes.boxes[node];
@@ -81,7 +86,7 @@ impl SharedStore for Connection {
             if !news.is_empty() {
                 self.world.effect(self.whose).await;
                 let (now, whose, count) = (self.world.now(), self.whose, news.len());
-                let text = || format!("{} hears of {count} cancels", Name(whose));
+                let text = || format!("{} hears {count} notifications", Name(whose));
                 self.world.observer().note(now, (24, whose, count), None, text);
                 return news;
             }
@@ -127,23 +132,8 @@ impl SharedStore for Connection {
         Ok(mine)
     }
 
-    fn guards(&self) -> &dyn Guards {
+    fn guards(&self) -> &dyn SharedGuards {
         self
-    }
-}
-
-#[async_trait]
-impl Guards for Connection {
-    async fn tally(&self, _: Vec<Tally>, _: Timestamp) -> Result<Vec<Totals>, Error> {
-        Err(not_here())
-    }
-
-    async fn hold(&self, _: Vec<Hold>) -> Result<Vec<Timestamp>, Error> {
-        Err(not_here())
-    }
-
-    async fn held(&self, _: Timestamp, _: usize) -> Result<Vec<Hold>, Error> {
-        Err(not_here())
     }
 }
 

@@ -1,11 +1,25 @@
 //! The format of a notification: a JSON array of items.
+//!
+//! An item that a program does not know is taken for a lost notification, which costs a scan of all lanes, and the other
+//! items are read. (Programs up to schema version 5 drop the other items too, so a new kind of item is sent in
+//! notifications of its own.) An item that announces no task contains a probe number as well. A program that does not
+//! know the item takes it for a probe of another process, and ignores it.
 
 use redrive_core::{Class, Dependency, Lane, TaskId, TenantId, Timestamp};
 use redrive_store::{LaneDue, News as Announcement};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes in one notification: PostgreSQL rejects 8,000 and more.
 pub(super) const MAX_TEXT: usize = 7_900;
+
+/// One item of a notification, or one that this program does not know.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum ReceivedItem {
+    Known(Item),
+    Unknown(IgnoredAny),
+}
 
 /// One item of a notification. The short names are part of the channel's format.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,6 +48,13 @@ enum What {
         #[serde(rename = "x")]
         task: String,
     },
+    /// Comes before the probe, because it contains a probe number.
+    GuardsChanged {
+        #[serde(rename = "g")]
+        dependency: String,
+        #[serde(rename = "p")]
+        number: u64,
+    },
     /// A probe, which a process sends to itself in a separate notification to check that it receives notifications. It
     /// has no tenant.
     Probe {
@@ -52,6 +73,11 @@ impl Item {
     /// A cancel of this task was committed.
     pub(super) fn cancel(node: &str, tenant: &TenantId, id: TaskId) -> Self {
         Item::new(node, tenant, What::CancelRequested { task: id.to_string() })
+    }
+
+    /// The shared guards of this lane changed, or its controls.
+    pub(super) fn guards_changed(node: &str, lane: &Lane) -> Self {
+        Item::new(node, &lane.tenant, What::GuardsChanged { dependency: lane.dependency.to_string(), number: 0 })
     }
 
     /// A probe that a process sends to itself.
@@ -75,7 +101,7 @@ impl Item {
     pub(super) fn probe_number(&self) -> Option<u64> {
         match self.what {
             What::Probe { number } => Some(number),
-            What::Due { .. } | What::CancelRequested { .. } => None,
+            What::Due { .. } | What::CancelRequested { .. } | What::GuardsChanged { .. } => None,
         }
     }
 
@@ -97,6 +123,11 @@ impl Item {
                 classes.into_iter().map(news).collect()
             }
             What::Probe { .. } => Vec::new(),
+            What::GuardsChanged { dependency, .. } => {
+                let dependency = Dependency::try_new(&dependency).ok();
+                let news = dependency.map(|dependency| Announcement::GuardsChanged(Lane { tenant, dependency }));
+                news.into_iter().collect()
+            }
             What::CancelRequested { task } => {
                 let id = task.parse().ok();
                 id.map(|id| Announcement::CancelRequested(tenant, id)).into_iter().collect()

@@ -33,7 +33,7 @@ use crate::connection::Connection;
 use crate::floors::Floors;
 use crate::pool::{Pool, call};
 use crate::postgres_error::PostgresError;
-use item::Item;
+use item::{Item, ReceivedItem};
 use listener_state::ListenerState;
 use send_queue::{Outgoing, QUIET_FOR, SendQueue};
 
@@ -83,6 +83,12 @@ impl News {
         self.ring.notify_one();
     }
 
+    /// Announces that the shared guards of this lane changed, or its controls.
+    pub(crate) fn tell_guards(&self, lane: Lane) {
+        self.queue().tell_guards(lane);
+        self.ring.notify_one();
+    }
+
     fn queue(&self) -> MutexGuard<'_, SendQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,12 +104,12 @@ impl News {
     /// Sends queued announcements until it is dropped.
     pub(crate) async fn say(self: Arc<Self>, pool: Pool) {
         loop {
-            let is_left = self.queue().has_lanes();
+            let is_empty = self.queue().is_empty();
             let rung = self.ring.notified();
-            match is_left {
-                // Some lanes wait for the end of their quiet time.
-                true => drop(tokio::time::timeout(QUIET_FOR / 4, rung).await),
-                false => rung.await,
+            match is_empty {
+                true => rung.await,
+                // Some lanes wait for the end of their quiet time, or a notification could not be sent.
+                false => drop(tokio::time::timeout(QUIET_FOR / 4, rung).await),
             }
             tokio::time::sleep(SAY_EVERY).await;
             while let Some(outgoing) = self.next_outgoing() {
@@ -175,7 +181,7 @@ impl News {
     }
 
     fn pass_on(&self, payload: &str) {
-        let items: Vec<Item> = match serde_json::from_str(payload) {
+        let items: Vec<ReceivedItem> = match serde_json::from_str(payload) {
             Ok(items) => items,
             Err(error) => {
                 tracing::debug!(%error, "a notification that cannot be understood");
@@ -184,6 +190,11 @@ impl News {
             }
         };
         for item in items {
+            let ReceivedItem::Known(item) = item else {
+                // A newer program may have announced a task.
+                self.ear.missed();
+                continue;
+            };
             if item.is_from(&self.node) {
                 item.probe_number().into_iter().for_each(|number| self.ear.heard_probe(number));
                 continue;
@@ -247,8 +258,36 @@ mod tests {
             (r#"[{"n":"one","t":"default","d":"b","at":7,"c":9}]"#, vec![]),
             (r#"[{"n":"one","t":"default","x":"no task"}]"#, vec![]),
             ("[{}]", vec![]),
+            (r#"[{"n":"one","t":"default","moon":"full"},7,{"t":"default","d":"b","at":7}]"#, vec![due(Class::First)]),
+            (r#"[{"n":"one","t":"default","moon":"full","p":0}]"#, vec![]),
         ] {
             assert_eq!(hear(payload), expected, "{payload}");
         }
+    }
+
+    #[test]
+    fn an_item_that_is_not_known_counts_as_missed_unless_it_has_a_probe_number() {
+        for (payload, has_missed) in [
+            (r#"[{"n":"one","t":"default","moon":"full"}]"#, true),
+            (r#"[{"n":"one","t":"default","moon":"full","p":0}]"#, false),
+            (r#"[{"n":"one","t":"default","d":"b","at":7},{}]"#, true),
+            (r#"{"n":"one"}"#, true),
+        ] {
+            let news = News::new("two", Floors::new(QUIET_FOR..=QUIET_FOR));
+            news.pass_on(payload);
+            assert_eq!(news.ear.has_missed(), has_missed, "{payload}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_know_guards_takes_their_item_for_a_probe_of_another_process() {
+        let Announcement::Due(LaneDue { lane, .. }) = due(Class::First) else { panic!("a due task") };
+        let item = Item::guards_changed("one", &lane).text();
+        let fields = serde_json::json!({"n": "one", "t": "default", "g": "b", "p": 0});
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&item).unwrap(), fields);
+        assert_eq!(hear(&format!("[{item}]")), [Announcement::GuardsChanged(lane)]);
+        let unknown = item.replace("\"g\"", "\"unknown\"");
+        assert_eq!(serde_json::from_str::<Item>(&unknown).unwrap().probe_number(), Some(0));
+        assert_eq!(hear(&format!("[{unknown}]")), []);
     }
 }

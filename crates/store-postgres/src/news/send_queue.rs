@@ -1,7 +1,7 @@
 //! The queue of announcements to send, and how soon one may be repeated.
 //!
-//! Cancels are sent in separate notifications: processes of an earlier version cannot read a notification that contains
-//! one.
+//! Cancels and changes of guards are sent in separate notifications: processes of an earlier version cannot read a
+//! notification that contains one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,13 +27,21 @@ pub(super) struct SendQueue {
     /// The announced classes: when they were announced, and with which due time.
     said: BTreeMap<Key, (Instant, Timestamp)>,
     cancels: BTreeSet<(TenantId, TaskId)>,
+    /// The lanes whose guards changed.
+    guards: BTreeSet<Lane>,
 }
 
 /// One notification and its content.
 pub(super) struct Outgoing {
     pub(super) text: String,
-    lanes: Vec<(Key, Timestamp)>,
-    cancels: Vec<(TenantId, TaskId)>,
+    content: Content,
+}
+
+/// The content of a notification, which is queued again if it cannot be sent.
+enum Content {
+    Lanes(Vec<(Key, Timestamp)>),
+    Cancels(Vec<(TenantId, TaskId)>),
+    Guards(Vec<Lane>),
 }
 
 impl SendQueue {
@@ -50,6 +58,14 @@ impl SendQueue {
         }
     }
 
+    /// Queues the announcement that the guards of a lane changed. If the queue is full, the other processes find the
+    /// change when they read the guards.
+    pub(super) fn tell_guards(&mut self, lane: Lane) {
+        if self.guards.len() < REMEMBERED {
+            self.guards.insert(lane);
+        }
+    }
+
     /// Records that another process has announced it.
     pub(super) fn told(&mut self, key: Key, due: Timestamp) {
         if self.lanes.get(&key).is_some_and(|known| *known >= due) {
@@ -58,23 +74,28 @@ impl SendQueue {
         self.remember(key, due);
     }
 
-    /// Whether lanes wait to be announced, some of them for the end of their quiet time.
-    pub(super) fn has_lanes(&self) -> bool {
-        !self.lanes.is_empty()
+    /// Whether nothing is left to announce. What is left waits for the end of its quiet time, or could not be sent.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lanes.is_empty() && self.cancels.is_empty() && self.guards.is_empty()
     }
 
     /// The next notification: as much as fits of what may be announced now.
     pub(super) fn next(&mut self, node: &str) -> Option<Outgoing> {
-        self.next_cancels(node).or_else(|| self.next_lanes(node))
+        self.next_cancels(node).or_else(|| self.next_guards(node)).or_else(|| self.next_lanes(node))
     }
 
     /// Queues the content of a notification again that could not be sent.
-    pub(super) fn put_back(&mut self, Outgoing { lanes, cancels, .. }: Outgoing) {
-        for (key, due) in lanes {
-            self.said.remove(&key);
-            self.put(key, due);
+    pub(super) fn put_back(&mut self, outgoing: Outgoing) {
+        match outgoing.content {
+            Content::Cancels(cancels) => self.cancels.extend(cancels),
+            Content::Guards(lanes) => self.guards.extend(lanes),
+            Content::Lanes(lanes) => {
+                for (key, due) in lanes {
+                    self.said.remove(&key);
+                    self.put(key, due);
+                }
+            }
         }
-        self.cancels.extend(cancels);
     }
 
     fn next_cancels(&mut self, node: &str) -> Option<Outgoing> {
@@ -86,7 +107,19 @@ impl SendQueue {
             }
             cancels.push((tenant, id));
         }
-        text.finish().map(|text| Outgoing { text, lanes: Vec::new(), cancels })
+        text.finish().map(|text| Outgoing { text, content: Content::Cancels(cancels) })
+    }
+
+    fn next_guards(&mut self, node: &str) -> Option<Outgoing> {
+        let (mut text, mut lanes) = (Text::default(), Vec::new());
+        while let Some(lane) = self.guards.pop_first() {
+            if !text.push(&Item::guards_changed(node, &lane)) {
+                self.guards.insert(lane);
+                break;
+            }
+            lanes.push(lane);
+        }
+        text.finish().map(|text| Outgoing { text, content: Content::Guards(lanes) })
     }
 
     fn next_lanes(&mut self, node: &str) -> Option<Outgoing> {
@@ -104,7 +137,7 @@ impl SendQueue {
             lanes.push((key, due));
         }
         self.lanes.append(&mut later);
-        text.finish().map(|text| Outgoing { text, lanes, cancels: Vec::new() })
+        text.finish().map(|text| Outgoing { text, content: Content::Lanes(lanes) })
     }
 
     fn put(&mut self, key: Key, due: Timestamp) {
@@ -150,14 +183,21 @@ mod tests {
         for n in 0..200 {
             queue.tell(key(&format!("https://{n}.example")), at(n));
             queue.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(n, 7));
+            queue.tell_guards(key(&format!("https://{n}.example")).0);
         }
-        let (mut dues, mut cancels) = (0, 0);
+        let (mut dues, mut cancels, mut guards) = (0, 0, 0);
         while let Some(outgoing) = queue.next("one") {
             assert!(outgoing.text.len() <= MAX_TEXT, "{}", outgoing.text.len());
-            assert!(outgoing.lanes.is_empty() || outgoing.cancels.is_empty(), "one kind in each: {}", outgoing.text);
-            (dues, cancels) = (dues + outgoing.lanes.len(), cancels + outgoing.cancels.len());
+            let (count, of_this_kind) = match &outgoing.content {
+                Content::Lanes(lanes) => (&mut dues, lanes.len()),
+                Content::Cancels(tasks) => (&mut cancels, tasks.len()),
+                Content::Guards(lanes) => (&mut guards, lanes.len()),
+            };
+            *count += of_this_kind;
+            let items: Vec<serde_json::Value> = serde_json::from_str(&outgoing.text).unwrap();
+            assert_eq!(items.len(), of_this_kind, "one kind in each: {}", outgoing.text);
         }
-        assert_eq!((dues, cancels), (200, 200));
+        assert_eq!((dues, cancels, guards), (200, 200, 200));
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,7 +207,7 @@ mod tests {
         assert!(queue.next("one").is_some());
         // Another process may have found nothing more in the meantime, and forgotten the lane.
         queue.tell(key("a"), at(8));
-        assert!(queue.next("one").is_none() && queue.has_lanes());
+        assert!(queue.next("one").is_none() && !queue.is_empty());
         tokio::time::advance(QUIET_FOR).await;
         assert!(queue.next("one").is_some());
         assert!(queue.next("one").is_none());
@@ -178,10 +218,15 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.tell(key("a"), at(7));
         queue.tell_cancel(TenantId::default_tenant(), TaskId::from_parts(7, 7));
+        queue.tell_guards(key("a").0);
         for _ in 0..3 {
-            let said = [queue.next("one").unwrap(), queue.next("one").unwrap()];
+            let said = [queue.next("one").unwrap(), queue.next("one").unwrap(), queue.next("one").unwrap()];
             assert!(queue.next("one").is_none());
-            said.into_iter().for_each(|outgoing| queue.put_back(outgoing));
+            assert!(queue.is_empty());
+            for outgoing in said {
+                queue.put_back(outgoing);
+                assert!(!queue.is_empty());
+            }
         }
     }
 
@@ -190,7 +235,7 @@ mod tests {
         let mut queue = SendQueue::default();
         queue.tell(key("a"), at(7));
         queue.told(key("a"), at(7));
-        assert!(queue.next("one").is_none() && !queue.has_lanes());
+        assert!(queue.next("one").is_none() && queue.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 
 use crate::codec::Cells;
 use crate::connection::Connection;
+use crate::ops::lane_pages::{LaneKey, LanePages};
 use crate::ops::pending_lanes::read_lane;
 use crate::ops::set_aside::Aside;
 use crate::postgres_error::PostgresError;
@@ -36,54 +37,16 @@ pub(crate) async fn list(
     after: Option<&Lane>,
     limit: usize,
 ) -> Result<Vec<(Lane, Controls)>, PostgresError> {
-    let mut cursor = after.map_or(LaneKey::default(), |lane| LaneKey {
-        tenant: lane.tenant.to_string(),
-        dependency: lane.dependency.to_string(),
-    });
-    let mut listed = Vec::new();
-    for _ in 0..PAGES {
-        let wanted = limit - listed.len();
-        if wanted == 0 {
-            break;
-        }
-        let rows = next(connection, &cursor, wanted).await?;
-        for row in &rows {
-            match read(row) {
-                Err(failure) if failure.is_about_a_value() => {
-                    let LaneKey { tenant, dependency } = LaneKey::of(row)?;
-                    aside.log_skipped(LANE_CONTROLS, &tenant, &dependency, &failure);
-                }
-                entry => listed.push(entry?),
-            }
-        }
-        // Unreadable rows are skipped: a page that is not full would look like the last one.
-        match rows.last() {
-            Some(last) if rows.len() == wanted => cursor = LaneKey::of(last)?,
-            _ => break,
-        }
+    let mut pages = LanePages::new(aside, LANE_CONTROLS, after, limit);
+    while let Some((after, limit)) = pages.next() {
+        let rows = next(connection, after, limit).await?;
+        pages.add(&rows, read)?;
     }
-    Ok(listed)
+    Ok(pages.finish())
 }
-
-/// The most pages that are read because some of their rows cannot be read.
-const PAGES: usize = 20;
 
 /// The kind of these rows in the log.
 const LANE_CONTROLS: &str = "lane controls";
-
-/// A lane as stored in the table, readable or not. The scan continues after one.
-#[derive(Default)]
-struct LaneKey {
-    tenant: String,
-    dependency: String,
-}
-
-impl LaneKey {
-    fn of(row: &Row) -> Result<Self, PostgresError> {
-        let mut cells = Cells::of(row);
-        Ok(LaneKey { tenant: cells.get()?, dependency: cells.get()? })
-    }
-}
 
 const NEXT: &str = "
 SELECT tenant, dependency, controls FROM redrive.lane_controls
@@ -91,8 +54,7 @@ WHERE (tenant, dependency) > ($1, $2)
 ORDER BY tenant, dependency
 LIMIT $3";
 
-async fn next(connection: &Connection, after: &LaneKey, limit: usize) -> Result<Vec<Row>, PostgresError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+async fn next(connection: &Connection, after: &LaneKey, limit: i64) -> Result<Vec<Row>, PostgresError> {
     let arguments = [(&after.tenant as _, Type::TEXT), (&after.dependency as _, Type::TEXT), (&limit as _, Type::INT8)];
     connection.query(NEXT, &arguments).await
 }

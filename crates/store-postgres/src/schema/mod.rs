@@ -24,12 +24,13 @@ struct Version {
 }
 
 /// All steps; the first makes version 1.
-const VERSIONS: [Version; 5] = [
+const VERSIONS: [Version; 6] = [
     Version { oldest_program: 1, sql: concat!(include_str!("v1.sql"), include_str!("enqueue.sql")) },
     Version { oldest_program: 1, sql: include_str!("v2.sql") },
     Version { oldest_program: 1, sql: include_str!("v3.sql") },
     Version { oldest_program: 1, sql: include_str!("v4.sql") },
     Version { oldest_program: 1, sql: include_str!("v5.sql") },
+    Version { oldest_program: 1, sql: include_str!("v6.sql") },
 ];
 
 /// The version that this program was written for.

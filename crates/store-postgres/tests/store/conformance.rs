@@ -2,6 +2,7 @@
 
 use redrive_store::NodeId;
 use redrive_store::conformance::Fresh;
+use redrive_store::conformance::shared_guards::FreshGuards;
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::Postgres;
 
@@ -12,3 +13,9 @@ async fn fresh() -> Fresh {
 }
 
 redrive_store::conformance!(fresh);
+
+async fn fresh_guards() -> FreshGuards {
+    FreshGuards::of(fresh().await)
+}
+
+redrive_store::shared_guards_conformance!(fresh_guards);

@@ -16,5 +16,6 @@ mod races;
 mod reads;
 mod schema;
 mod several;
+mod shared_guards;
 mod support;
 mod tls;

@@ -1,10 +1,12 @@
 //! Migrating the schema, and running beside a newer program.
 
 use crate::support::{node, open, plain};
+use redrive_core::guards::{Controls, Limits};
 use redrive_core::policy::Spec;
 use redrive_core::{Class, PolicyId, Status, TenantId, Timestamp};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Error, Expected, Heartbeat, Store, Submitted};
+use redrive_store::conformance::shared_guards::{change, read_one, replace_one};
+use redrive_store::{Error, Expected, GuardKey, Heartbeat, Store, Submitted, VersionedState};
 use redrive_store_postgres::{Options, PostgresStore, migrate};
 use redrive_testbed::Postgres;
 
@@ -19,7 +21,7 @@ async fn of_many_that_come_at_once_one_makes_the_schema() {
         opened.unwrap().unwrap();
     }
     let versions = plain(database.url()).await.query("SELECT version FROM redrive.schema_versions", &[]).await.unwrap();
-    assert_eq!(versions.len(), 5);
+    assert_eq!(versions.len(), 6);
 }
 
 #[tokio::test]
@@ -32,8 +34,8 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
         "{refused}"
     );
     let state = migrate(&by_hand).await.unwrap();
-    assert_eq!((state.version, state.program), (0, 5));
-    assert_eq!(migrate(&by_hand).await.unwrap().version, 5);
+    assert_eq!((state.version, state.program), (0, 6));
+    assert_eq!(migrate(&by_hand).await.unwrap().version, 6);
     PostgresStore::open(by_hand).await.unwrap();
 }
 
@@ -154,13 +156,46 @@ async fn a_migration_waits_for_an_open_transaction_and_delays_no_other_call() {
     assert_eq!(other.query("SELECT FROM redrive.live WHERE class = 0", &[]).await.unwrap().len(), 2);
 }
 
+/// The further steps to the schema of version 5, as programs of these versions made them.
+const VERSION_5: &str = concat!(
+    include_str!("../../src/schema/v2.sql"),
+    include_str!("../../src/schema/v3.sql"),
+    include_str!("../../src/schema/v4.sql"),
+    include_str!("../../src/schema/v5.sql"),
+    "INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (2, 1), (3, 1), (4, 1), (5, 1);"
+);
+
+#[tokio::test]
+async fn a_database_of_version_5_gets_shared_guards_and_keeps_what_programs_of_that_version_read() {
+    let database = Postgres::shared().fresh_database();
+    let client = plain(database.url()).await;
+    client.batch_execute(VERSION_1).await.unwrap();
+    client.batch_execute(&format!("BEGIN; {VERSION_5} COMMIT")).await.unwrap();
+    let controls = Controls { limits: Some(Limits::default()), ..Controls::default() };
+    let put = "INSERT INTO redrive.lane_controls VALUES ('acme', 'billing', $1)";
+    client.execute(put, &[&serde_json::to_string(&controls).unwrap()]).await.unwrap();
+    let options = Options::new(database.url(), node("new"));
+    assert_eq!(migrate(&options).await.unwrap().version, 5);
+    let store = PostgresStore::open(options).await.unwrap();
+    assert_eq!(store.controls().list(None, 10).await.unwrap(), [(lane("acme", "billing"), controls)]);
+    let guards = store.shared().unwrap().guards();
+    let key = GuardKey::Lane(lane("acme", "billing"));
+    let version = replace_one(guards, change(key.clone(), None, "state")).await.unwrap();
+    assert_eq!(read_one(guards, key).await, Some(VersionedState { version, state: "state".to_owned() }));
+    // A statement of programs of version 5 with a schedule in Redis.
+    client.query("SELECT tenant, dependency, until FROM redrive.guard_holds WHERE until > 0", &[]).await.unwrap();
+    let newest = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
+    let newest = client.query_one(newest, &[]).await.unwrap();
+    assert_eq!((newest.get::<_, i64>(0), newest.get::<_, i64>(1)), (6, 1), "programs of every version still run");
+}
+
 /// A change that the next version may make and still be used by this one: add a column that has a default.
 const NEXT_VERSION: &str = "
 ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE redrive.log ADD COLUMN added text;
 CREATE TABLE redrive.new_things (id bigint PRIMARY KEY);
-INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (6, 1);";
+INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 1);";
 
 #[tokio::test]
 async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
@@ -232,9 +267,9 @@ async fn the_view_for_people_shows_no_secrets_also_in_a_database_of_version_1() 
 async fn a_schema_that_needs_a_newer_program_is_refused() {
     let opened = open("old").await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (6, 6)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 7)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
-    assert!(refused.contains("is at version 6, which needs a newer program"), "{refused}");
+    assert!(refused.contains("is at version 7, which needs a newer program"), "{refused}");
 }
 
 #[tokio::test]
@@ -244,19 +279,20 @@ async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
     let claimed = keep_and_claim(store, task(1)).await;
     keep(store, [task(2)]).await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (6, 6)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 7)").await.unwrap();
     store.shared().unwrap().heartbeat(heartbeat(), at(0)).await.unwrap();
-    let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 6, which needs a newer program"));
+    let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 7, which needs a newer program"));
     let claim = store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await.unwrap_err();
     let submit = store.tasks().submit(vec![task(3).0]).await.unwrap_err();
     let check = store.health().check().await.unwrap_err();
-    for error in [claim, submit, check] {
+    let guards = store.shared().unwrap().guards().replace(Vec::new()).await.unwrap_err();
+    for error in [claim, submit, check, guards] {
         assert!(is_told(&error), "{error}");
     }
     // Attempts that were sent already are settled, so that they are not sent again.
     settle(store, succeed(&claimed, at(6))).await;
     // After the migration is undone, the process continues.
-    client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 6").await.unwrap();
+    client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 7").await.unwrap();
     store.health().check().await.unwrap();
     assert_eq!(claim_class(store, billing(), Class::First, 5, at(7)).await.len(), 1);
 }

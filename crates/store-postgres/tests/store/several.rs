@@ -7,8 +7,8 @@ use crate::support::{neighbour, node, open, plain, until_listening};
 use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
 use redrive_store::{
-    BlobStorageId, CancelOutcome, ClaimKnownRequest, Heartbeat, Hold, KnownTask, News, Overdue, Settled, Store,
-    Submitted, Tally, Token, Totals,
+    BlobStorageId, CancelOutcome, ClaimKnownRequest, Heartbeat, KnownTask, News, Overdue, Settled, Store, Submitted,
+    Token,
 };
 
 #[tokio::test]
@@ -336,36 +336,6 @@ async fn what_waits_is_read_page_by_page() {
     let rest = shared.waiting(Some((last.lane.tenant.clone(), last.id)), 2).await.unwrap();
     assert_eq!(rest.len(), 1);
     assert_eq!((rest[0].lane.tenant.as_str(), rest[0].id), ("zoo", id(3)));
-}
-
-#[tokio::test]
-async fn what_guards_count_is_added_up_over_processes_and_seconds() {
-    let opened = open("one").await;
-    let other = neighbour(&opened, "two").await;
-    let (one, two) = (opened.store.shared().unwrap().guards(), other.shared().unwrap().guards());
-    let tally = |second: u64, first, retries| Tally {
-        lane: billing(),
-        at: at(second * 1_000),
-        counted: Totals { first, retries, failures: retries },
-    };
-    let totals = |first, retries| Totals { first, retries, failures: retries };
-    assert_eq!(one.tally(vec![tally(1, 10, 1)], at(0)).await.unwrap(), [totals(10, 1)]);
-    assert_eq!(two.tally(vec![tally(1, 5, 2), tally(2, 1, 0)], at(0)).await.unwrap(), [totals(16, 3); 2]);
-    assert_eq!(one.tally(vec![tally(31, 1, 1)], at(2_000)).await.unwrap(), [totals(2, 1)], "the first second is out");
-    assert_eq!(one.tally(vec![tally(31, 0, 0)], at(32_000)).await.unwrap(), [totals(0, 0)]);
-}
-
-#[tokio::test]
-async fn a_lane_is_held_back_for_all_until_the_latest_time_that_anybody_said() {
-    let opened = open("one").await;
-    let other = neighbour(&opened, "two").await;
-    let (one, two) = (opened.store.shared().unwrap().guards(), other.shared().unwrap().guards());
-    let hold = |dependency: &str, until| Hold { lane: lane("acme", dependency), until: at(until) };
-    assert_eq!(one.hold(vec![hold("a", 10), hold("b", 5)]).await.unwrap(), [at(10), at(5)]);
-    assert_eq!(two.hold(vec![hold("a", 7), hold("b", 20)]).await.unwrap(), [at(10), at(20)]);
-    assert_eq!(one.held(at(6), 10).await.unwrap(), [hold("b", 20), hold("a", 10)]);
-    assert_eq!(one.held(at(10), 10).await.unwrap(), [hold("b", 20)]);
-    assert_eq!(one.held(at(6), 1).await.unwrap(), [hold("b", 20)]);
 }
 
 #[tokio::test]

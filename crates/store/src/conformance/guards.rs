@@ -25,7 +25,7 @@ async fn listed(store: &dyn Store) -> Vec<(Lane, Controls)> {
 }
 
 /// Names whose order changes if a store joins the two into one text, folds case or sorts by a locale.
-fn many_lanes() -> Vec<Lane> {
+pub(super) fn many_lanes() -> Vec<Lane> {
     let mut lanes = Vec::new();
     for tenant in ["a", "a-b", "aa", "B", "b", "a:b", "_"] {
         for dependency in ["a", "~", "!", "A", "https://a.example", "https://a.example:8443"] {

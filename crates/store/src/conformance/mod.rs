@@ -17,6 +17,9 @@
 //! [`facts`]. A durable store compares its contents before and after a reopen with [`workload::run`] and
 //! [`snapshot()`]; [`samples`] makes tasks and settlements for such tests.
 //!
+//! [`shared_guards`] is the suite of [`SharedGuards`](crate::SharedGuards), which only a store for several processes
+//! has.
+//!
 //! Nothing here sleeps or reads the clock: times are numbers that are passed in.
 //!
 //! Not here: power loss, full disks, several processes. Those need a store's own tests.
@@ -29,6 +32,7 @@ mod model;
 mod policies;
 mod reads;
 pub mod samples;
+pub mod shared_guards;
 mod snapshot;
 mod tasks;
 mod upkeep;

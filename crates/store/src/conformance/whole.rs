@@ -104,7 +104,7 @@ pub(super) async fn of_many_callers_at_once_one_settles(store: &dyn Store) {
 }
 
 /// Runs all calls at the same time, so that they queue up at the store's writer.
-async fn together<F: Future>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+pub(super) async fn together<F: Future>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut calls: Vec<_> = calls.into_iter().map(|call| (Box::pin(call), None)).collect();
     poll_fn(|context| {
         for (call, answer) in calls.iter_mut().filter(|(_, answer)| answer.is_none()) {

@@ -19,8 +19,11 @@ mod overdue;
 mod policies;
 mod replay;
 mod settle;
+mod shared_guards;
 mod state;
 mod submit;
+
+pub use shared_guards::MemorySharedGuards;
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -49,9 +52,10 @@ impl MemoryStore {
 mod tests {
     use redrive_core::Status;
 
-    use super::MemoryStore;
+    use super::{MemorySharedGuards, MemoryStore};
     use crate::conformance::interleave::{Actor, orders, run};
     use crate::conformance::samples::{acme, allow, at, keep_and_end, task};
+    use crate::conformance::shared_guards::FreshGuards;
     use crate::conformance::{Fresh, workload};
     use crate::{CleanFrom, Store};
 
@@ -60,6 +64,12 @@ mod tests {
     }
 
     crate::conformance!(fresh);
+
+    async fn fresh_guards() -> FreshGuards {
+        FreshGuards::new(MemorySharedGuards::default())
+    }
+
+    crate::shared_guards_conformance!(fresh_guards);
 
     #[tokio::test]
     async fn many_other_random_lives_end_as_the_model_says() {

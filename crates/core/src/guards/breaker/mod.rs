@@ -282,6 +282,26 @@ impl Breaker {
         (!was_closed).then_some(change)
     }
 
+    /// Opens it because another process did, or holds it open while another process probes.
+    pub(super) fn follow_open(
+        &mut self,
+        until: Timestamp,
+        pause: Duration,
+        opened: u32,
+        why: OpenedBy,
+    ) -> Option<Change> {
+        let was_closed = self.state == Inner::Closed;
+        self.opened = opened;
+        self.enter(Inner::Open { until, pause, why });
+        was_closed.then_some(Change::Opened { until, why })
+    }
+
+    /// For how long it was opened, and how often since it was last closed.
+    pub(super) fn pause_and_opened(&self) -> (Duration, u32) {
+        let pause = if let Inner::Open { pause, .. } = self.state { pause } else { Duration::ZERO };
+        (pause, self.opened)
+    }
+
     /// What is kept across a restart. A call that was on the wire is not: its ticket is gone.
     pub(super) fn kept(&self) -> Kept {
         let open = match self.state {
