@@ -7,7 +7,7 @@ use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, RunState, SendCheck};
 use redrive_core::guards::concurrency::Signal;
-use redrive_core::guards::{self, Health};
+use redrive_core::guards::{self, Health, Presence};
 use redrive_core::policy::Context;
 use redrive_core::{Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Timestamp, retry_after};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
@@ -16,6 +16,7 @@ use crate::admission::pace::AttemptEnd;
 use crate::engine_state::{EngineState, Phase};
 use crate::events::Event;
 use crate::first_byte::FirstByte;
+use crate::gone_dependency;
 use crate::in_flight::Signals;
 use crate::lanes::{Origin, Reservation};
 use crate::policies::Resolved;
@@ -129,7 +130,11 @@ async fn run(
         reservation.give_back();
         return give_back(shared, &claimed, send_by, signals).await;
     }
-    reservation.end(sent.end(), sent.tells_latency().then_some(took), sent.guard_outcome(took, shared.clock.now()));
+    let outcome = sent.guard_outcome(took, shared.clock.now());
+    let call = sent.tells_latency().then_some(took);
+    if let Some(gone) = reservation.end(sent.end(), call, outcome, sent.presence()) {
+        gone_dependency::found(shared, &claimed.task, &policy.policy, gone);
+    }
     let timing = Timing { started_at: first_byte.left_at().unwrap_or(began_at), took };
     let ended = judge(shared, &claimed, policy, sent, timing, signals);
     settle_or_abandon(shared, &claimed, ended).await
@@ -296,6 +301,15 @@ impl SendOutcome {
             SendOutcome::GivenUp => (None, Signal::Neutral, None),
         };
         guards::Outcome { health, signal, took, retry_after }
+    }
+
+    /// Whether the dependency seems to be there; `None` if the attempt does not show it.
+    fn presence(&self) -> Option<Presence> {
+        match self {
+            SendOutcome::Answered(answer) => Some(Presence::of_status(answer.status)),
+            SendOutcome::Failed(error) => Health::of_error(error.kind).map(|_| Presence::NoSuccess),
+            SendOutcome::GivenUp => None,
+        }
     }
 
     /// How the attempt ended, for its lane's measurements. A send that was given up counts as answered: only its

@@ -3,6 +3,7 @@
 //! exchanged by `guard_exchange`.
 
 use redrive_core::Lane;
+use redrive_core::guards::Controls;
 use redrive_store::{Error, GuardState};
 
 use crate::engine_state::EngineState;
@@ -70,6 +71,21 @@ pub(crate) async fn read_controls(shared: &EngineState) -> Result<(), Error> {
     }
     shared.lanes.set_controls(all);
     Ok(())
+}
+
+/// Changes what operators have set for a lane. Durable once this returns. Returns what is set now.
+pub(crate) async fn change_controls(
+    shared: &EngineState,
+    lane: &Lane,
+    change: impl FnOnce(&mut Controls),
+) -> Result<Controls, Error> {
+    let _one_at_a_time = shared.changing_controls.lock().await;
+    read_controls(shared).await?;
+    let mut controls = shared.lanes.controls(lane);
+    change(&mut controls);
+    shared.store.controls().put(lane.clone(), controls.clone()).await?;
+    read_controls(shared).await?;
+    Ok(controls)
 }
 
 /// Has the store keep the guards that changed, with the call that follows.

@@ -288,16 +288,7 @@ impl Handle {
         change: impl FnOnce(&mut Controls) + Send + 'static,
     ) -> Result<Controls, Error> {
         let shared = self.shared.clone();
-        self.run_to_completion(async move {
-            let _one_at_a_time = shared.changing_controls.lock().await;
-            guard_upkeep::read_controls(&shared).await?;
-            let mut controls = shared.lanes.controls(&lane);
-            change(&mut controls);
-            shared.store.controls().put(lane.clone(), controls.clone()).await?;
-            guard_upkeep::read_controls(&shared).await?;
-            Ok(controls)
-        })
-        .await
+        self.run_to_completion(async move { guard_upkeep::change_controls(&shared, &lane, change).await }).await
     }
 
     /// How many lanes operators have set something for, of all tenants.

@@ -17,6 +17,7 @@
 //! | `in_flight` | the attempts of this process, and the signals to them: cancelled, released |
 //! | `overdue` | ends tasks that waited past their deadline |
 //! | `settle` | stores an attempt's end, and updates what depends on it in memory |
+//! | `gone_dependency` | tells of a dependency that seems to be gone for good, and pauses it if the policy says so |
 //! | `guard_exchange` | shares the guards with the other processes over the store |
 //! | `guard_upkeep` | restores the guards at the start, and has the store keep what changed |
 //! | `events` | typed events: the log is written from them |
@@ -51,6 +52,7 @@ mod engine_state;
 pub mod entropy;
 pub mod events;
 mod first_byte;
+mod gone_dependency;
 mod guard_exchange;
 mod guard_upkeep;
 mod handle;

@@ -16,7 +16,7 @@ use crate::guards::concurrency::{self, Concurrency, Signal};
 use crate::guards::node_share::{NodeShare, Work, reason};
 use crate::guards::shared::{Answer, BreakerChange, Exchange, SharedBreakerState};
 use crate::guards::window::Entry;
-use crate::guards::{Health, RecentOutcomes, SharedFloor};
+use crate::guards::{Gone, GoneWatch, Health, Presence, RecentOutcomes, SharedFloor};
 use crate::task::Class;
 use crate::time::Timestamp;
 
@@ -76,6 +76,7 @@ pub struct LaneGuards {
     of_floor: Vec<Entry>,
     /// What this process has of guards that several processes share; `None` if it is the only one.
     share: Option<Box<NodeShare>>,
+    pub(super) gone: GoneWatch,
 }
 
 /// Why a guard holds a lane, or its retries, back.
@@ -140,6 +141,7 @@ impl LaneGuards {
             is_paused: false,
             of_floor: Vec::new(),
             share: None,
+            gone: GoneWatch::default(),
         }
     }
 
@@ -253,6 +255,24 @@ impl LaneGuards {
         Some(change)
     }
 
+    /// Records what an attempt says about the presence of the dependency. Returns the event that is to be raised, if any.
+    pub fn watch_presence(&mut self, presence: Presence, now: Timestamp) -> Option<Gone> {
+        if let Some(share) = &mut self.share {
+            share.watch_presence(presence, now);
+        }
+        self.gone.record(presence, now)
+    }
+
+    /// The first attempt without success since the last success.
+    pub fn failing_since(&self) -> Option<Timestamp> {
+        self.gone.failing_since()
+    }
+
+    /// Whether no attempt has succeeded for so long that this is to be kept across a restart.
+    pub fn is_long_failing(&self, now: Timestamp) -> bool {
+        self.gone.is_kept(now)
+    }
+
     /// Returns the permit of an attempt of which nothing was sent.
     pub fn withdraw(&mut self, permit: Permit) {
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -284,7 +304,9 @@ impl LaneGuards {
     pub fn answered(&mut self, answer: &Answer, node: &str, now: Timestamp) -> Option<Change> {
         let share = self.share.as_mut()?;
         let is_news = share.epoch != answer.breaker.epoch;
-        let follows = share.answered(answer, now);
+        let mut failing_since = self.gone.failing_since();
+        let follows = share.answered(answer, &mut failing_since, now);
+        self.gone.set_failing_since(failing_since);
         share.epoch = answer.breaker.epoch;
         // What ended here during the exchange is the latest.
         self.recent = answer.recent;

@@ -8,6 +8,7 @@
 //! | `concurrency` | how many attempts may be in flight? |
 //! | `controls` | what have operators set for the lane? |
 //! | `floor` | how many retries do all lanes of one origin have together while they fail? |
+//! | `gone` | does the dependency seem to be gone for good? |
 //! | `health` | what does one outcome say about the dependency? |
 //! | `node_share` | what does one of several processes hold of the guards that they share? |
 //! | `recent` | do the latest outcomes show a healthy dependency? |
@@ -23,6 +24,7 @@ pub mod budget;
 pub mod concurrency;
 mod controls;
 mod floor;
+pub mod gone;
 pub mod health;
 mod lane;
 mod node_share;
@@ -36,6 +38,7 @@ pub use budget::Budget;
 pub use concurrency::Concurrency;
 pub use controls::{Controls, HeldOpen, Limits, Note};
 pub use floor::SharedFloor;
+pub use gone::{Gone, GoneWatch, Presence};
 pub use health::Health;
 pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};
 pub use node_share::Work;

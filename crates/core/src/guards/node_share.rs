@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::guards::RecentOutcomes;
 use crate::guards::breaker::{OpenedBy, State};
 use crate::guards::budget::{self, Counts, Report};
 use crate::guards::shared::{Answer, BreakerChange, Exchange};
+use crate::guards::{Presence, RecentOutcomes};
 use crate::time::Timestamp;
 
 /// The least time between two exchanges for tokens.
@@ -41,6 +41,12 @@ pub(super) struct NodeShare {
     reports: Vec<Report>,
     /// The outcomes that were not reported yet.
     pub(super) outcomes: RecentOutcomes,
+    /// Whether all processes, as far as this one knows, have had no success for a while.
+    are_others_failing: bool,
+    /// The latest success, if it ends that and was not reported yet.
+    succeeded_at: Option<Timestamp>,
+    /// The first and the last attempt without success that were not reported yet.
+    failed: Option<(Timestamp, Timestamp)>,
     want: u32,
     /// What the last answer said.
     pub(super) known: Option<Known>,
@@ -83,8 +89,12 @@ struct Asking {
     want: u32,
     /// Counting a probe twice is on the safe side. Everything else would make the budget larger if it counted twice.
     probes: Vec<Report>,
+    /// An outcome that counts twice changes little; failures that are lost would make the lane look healthy.
+    outcomes: RecentOutcomes,
     change: Option<BreakerChange>,
     is_reset: bool,
+    succeeded_at: Option<Timestamp>,
+    failed: Option<(Timestamp, Timestamp)>,
 }
 
 /// What a lane of this process has to do.
@@ -107,6 +117,9 @@ impl NodeShare {
             newer: Grant::default(),
             reports: Vec::new(),
             outcomes: RecentOutcomes::default(),
+            are_others_failing: false,
+            succeeded_at: None,
+            failed: None,
             want: LEAST_WANT,
             known: None,
             asked_at: None,
@@ -179,6 +192,28 @@ impl NodeShare {
         self.report(second).refunded += 1;
     }
 
+    /// Notes whether an attempt succeeded. The others are told of a success soon if they have had none for a while.
+    pub(super) fn watch_presence(&mut self, presence: Presence, now: Timestamp) {
+        match presence {
+            Presence::Success => {
+                self.failed = None;
+                self.succeeded_at = Some(now).filter(|_| self.are_others_failing);
+            }
+            Presence::Gone | Presence::NoSuccess => {
+                self.failed = Some((self.failed.map_or(now, |(first, _)| first), now));
+            }
+        }
+    }
+
+    /// Since when no attempt has succeeded: by the answer, unless something ended here during the exchange.
+    fn merge_failing(&mut self, answer: &Answer, here: Option<Timestamp>) -> Option<Timestamp> {
+        self.are_others_failing = answer.failing_since.is_some();
+        match self.succeeded_at {
+            Some(_) => here,
+            None => answer.failing_since.or(self.failed.map(|(first, _)| first)),
+        }
+    }
+
     /// Has the next exchange publish what happened to the breaker.
     pub(super) fn publish(&mut self, change: BreakerChange) {
         self.change = Some(change);
@@ -188,6 +223,7 @@ impl NodeShare {
     pub(super) fn reset(&mut self) {
         self.is_reset = true;
         self.reports.clear();
+        (self.are_others_failing, self.succeeded_at, self.failed) = (false, None, None);
     }
 
     /// Whether this process may send probes.
@@ -207,7 +243,7 @@ impl NodeShare {
             return None;
         }
         let wants_tokens = self.wants_tokens(work, state, now);
-        let has_reports = self.reports.iter().any(|report| report.probes + report.returned + report.refunded > 0);
+        let has_reports = self.has_reports();
         // The clock may have been set back.
         let Some(asked_at) = self.asked_at.map(|asked_at| asked_at.min(now)) else {
             let is_wanted = wants_tokens || has_reports || self.must_look || self.change.is_some() || self.is_reset;
@@ -240,16 +276,19 @@ impl NodeShare {
         let change = self.change.or_else(|| (may_probe && work.is_due).then_some(BreakerChange::Probe));
         let probes = reports.iter().filter(|report| report.probes > 0);
         let probes = probes.map(|report| Report { at: report.at, probes: report.probes, ..Report::default() });
-        self.asking = Some(Asking { want, probes: probes.collect(), change, is_reset: self.is_reset });
-        (self.asked_at, self.must_look, self.has_failed) = (Some(now), false, false);
+        let (probes, is_reset) = (probes.collect(), self.is_reset);
+        let (succeeded_at, failed) = (self.succeeded_at.take(), self.failed.take());
         let outcomes = std::mem::take(&mut self.outcomes);
-        Exchange { reports, want, outcomes, breaker: change, epoch: self.epoch, is_reset: self.is_reset }
+        self.asking = Some(Asking { want, probes, outcomes, change, is_reset, succeeded_at, failed });
+        (self.asked_at, self.must_look, self.has_failed) = (Some(now), false, false);
+        Exchange { reports, want, outcomes, succeeded_at, failed, breaker: change, epoch: self.epoch, is_reset }
     }
 
-    /// Takes the answer. Returns whether the breaker is to follow it: nothing has happened to it here that the others do
-    /// not know yet.
-    pub(super) fn answered(&mut self, answer: &Answer, now: Timestamp) -> bool {
+    /// Takes the answer. `failing_since` becomes what is known over all processes. Returns whether the breaker is to follow
+    /// the answer: nothing has happened to it here that the others do not know yet.
+    pub(super) fn answered(&mut self, answer: &Answer, failing_since: &mut Option<Timestamp>, now: Timestamp) -> bool {
         let Some(asking) = self.asking.take() else { return false };
+        *failing_since = self.merge_failing(answer, *failing_since);
         let is_spent = answer.granted < asking.want;
         if asking.want > 0 {
             self.known = Some(Known { counts: answer.counts, left: answer.left, is_spent });
@@ -271,6 +310,13 @@ impl NodeShare {
     pub(super) fn failed(&mut self) {
         let Some(asking) = self.asking.take() else { return };
         self.has_failed = true;
+        if self.succeeded_at.is_none() {
+            self.succeeded_at = asking.succeeded_at;
+            let last = self.failed.or(asking.failed).map(|(_, last)| last);
+            self.failed = asking.failed.or(self.failed).map(|(first, _)| first).zip(last);
+        }
+        let later = std::mem::replace(&mut self.outcomes, asking.outcomes);
+        self.outcomes.record_all(&later);
         for probes in asking.probes {
             self.report(probes.at).probes += probes.probes;
         }
@@ -279,9 +325,15 @@ impl NodeShare {
     /// Whether nothing is held or to be reported that matters to others.
     pub(super) fn is_quiet(&mut self, now: Timestamp) -> bool {
         self.expire(now);
-        let has_reports = self.reports.iter().any(|report| report.probes + report.returned + report.refunded > 0);
+        let has_reports = self.has_reports();
         let holds = self.older.left + self.newer.left > 0;
         !has_reports && !holds && self.asking.is_none() && self.change.is_none() && !self.is_reset
+    }
+
+    /// Whether something is to be reported that changes what others may do.
+    fn has_reports(&self) -> bool {
+        let counts = |report: &Report| report.probes + report.returned + report.refunded > 0;
+        self.succeeded_at.is_some() || self.reports.iter().any(counts)
     }
 
     fn wants_tokens(&mut self, work: Work, state: State, now: Timestamp) -> bool {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::guards::GoneWatch;
 use crate::guards::breaker::{self, Breaker, OpenedBy};
 use crate::guards::lane::{LaneGuards, Settings};
 use crate::guards::recent::RecentOutcomes;
@@ -31,6 +32,9 @@ pub struct Snapshot {
     in_a_row: u32,
     /// Calls, failures and slow calls, by second.
     calls: Vec<(Timestamp, [u32; 3])>,
+    /// The first and the last attempt without success since the last success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing: Option<(Timestamp, Timestamp)>,
     /// The origin that its retries went to, whose floor they share.
     pub origin: Option<String>,
 }
@@ -47,7 +51,7 @@ impl LaneGuards {
     pub fn snapshot(&mut self, now: Timestamp) -> Option<Snapshot> {
         let charged = self.budget.as_mut().map_or(0, |budget| budget.counts(now).charged);
         let is_untroubled = self.breaker.as_ref().is_none_or(Breaker::is_untroubled);
-        if charged == 0 && self.reserved == 0 && is_untroubled {
+        if charged == 0 && self.reserved == 0 && is_untroubled && !self.gone.is_kept(now) {
             return None;
         }
         let kept = self.breaker.as_ref().map(Breaker::kept).unwrap_or_default();
@@ -60,14 +64,16 @@ impl LaneGuards {
             opened: kept.opened,
             in_a_row: kept.in_a_row,
             calls: kept.calls,
+            failing: self.gone.failing(),
             origin: None,
         })
     }
 
     /// The guards as they were, at the start of another process.
     pub fn restore(settings: Settings, snapshot: Snapshot, now: Timestamp) -> Self {
-        let Snapshot { budget, reserved, recent, open, opened, in_a_row, calls, origin: _ } = snapshot;
+        let Snapshot { budget, reserved, recent, open, opened, in_a_row, calls, failing, origin: _ } = snapshot;
         let mut guards = LaneGuards::new(settings);
+        guards.gone = GoneWatch::restore(failing);
         guards.recent = RecentOutcomes::from_parts(recent);
         if let Some(counts) = &mut guards.budget {
             counts.restore(budget, now);

@@ -54,6 +54,7 @@ impl Default for Policy {
             connect_timeout,
             retryable_status_codes: None,
             retry_after_max: None,
+            pause_on_gone: false,
         }
     }
 }

@@ -47,4 +47,6 @@ pub struct Policy {
     pub retryable_status_codes: Option<BTreeSet<u16>>,
     /// The longest Retry-After that is waited for; a longer one ends the task.
     pub retry_after_max: Option<Duration>,
+    /// Whether a dependency that seems to be gone for good is paused.
+    pub pause_on_gone: bool,
 }

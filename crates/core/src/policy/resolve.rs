@@ -72,6 +72,7 @@ impl Policy {
             connect_timeout,
             retryable_status_codes: spec.retryable_status_codes.clone(),
             retry_after_max,
+            pause_on_gone: spec.pause_on_gone.unwrap_or(false),
         };
         (policy, check.done())
     }
@@ -197,7 +198,7 @@ mod tests {
             r#"{ "maxAttempts": 3, "backoff": "exponential", "jitterType": "PROPORTIONAL", "jitterRatio": 0.5,
                  "initialDelayMs": 200, "multiplier": 3.5, "maxDelayMs": 9000, "totalBudgetMs": 60000,
                  "attemptTimeoutMs": 7000, "connectTimeoutMs": 900, "retryableStatusCodes": [503, 429],
-                 "retryAfterMaxMs": 0 }"#,
+                 "retryAfterMaxMs": 0, "pauseOnGone": true }"#,
         );
         let expected = Policy {
             context: None,
@@ -209,6 +210,7 @@ mod tests {
             connect_timeout: ms(900),
             retryable_status_codes: Some([429, 503].into()),
             retry_after_max: Some(Duration::ZERO),
+            pause_on_gone: true,
         };
         assert_eq!(policy, expected);
     }

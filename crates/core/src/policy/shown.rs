@@ -30,6 +30,8 @@ impl Policy {
             connect_timeout_ms: Some(millis(self.connect_timeout)),
             retryable_status_codes: self.retryable_status_codes.clone(),
             retry_after_max_ms: self.retry_after_max.map(millis),
+            // Programs of earlier versions do not know the field, so that it is only given where it says something.
+            pause_on_gone: self.pause_on_gone.then_some(true),
             ..backoff_fields(&self.backoff)
         }
     }

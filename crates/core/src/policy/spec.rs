@@ -67,6 +67,10 @@ pub struct Spec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("minimum" = millis(*Limits::RETRY_AFTER_MAX.start()), "maximum" = millis(*Limits::RETRY_AFTER_MAX.end()))))]
     pub retry_after_max_ms: Option<u64>,
+    /// Whether a dependency that seems to be gone for good is paused until you resume it: it answered 410 Gone, or no
+    /// attempt has succeeded for 24 hours. Otherwise only an event says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_on_gone: Option<bool>,
     /// The approval of a number of retries that the standard does not allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -128,6 +132,7 @@ impl Spec {
             connect_timeout_ms: changes.connect_timeout_ms.or(base.connect_timeout_ms),
             retryable_status_codes: changes.retryable_status_codes.or(base.retryable_status_codes),
             retry_after_max_ms: changes.retry_after_max_ms.or(base.retry_after_max_ms),
+            pause_on_gone: changes.pause_on_gone.or(base.pause_on_gone),
             approval: changes.approval.or(base.approval),
         }
     }
@@ -160,6 +165,7 @@ mod tests {
             connect_timeout_ms: Some(11),
             retryable_status_codes: Some([429, 503].into()),
             retry_after_max_ms: Some(12),
+            pause_on_gone: Some(true),
             approval: approval("a"),
         }
     }
@@ -181,6 +187,7 @@ mod tests {
             connect_timeout_ms: Some(111),
             retryable_status_codes: Some([].into()),
             retry_after_max_ms: Some(112),
+            pause_on_gone: Some(false),
             approval: approval("b"),
         }
     }
@@ -209,6 +216,7 @@ mod tests {
             "connectTimeoutMs": 11,
             "retryableStatusCodes": [429, 503],
             "retryAfterMaxMs": 12,
+            "pauseOnGone": true,
             "approval": { "by": "a", "until": "2027-01-31", "maxAttempts": 9 },
         });
         assert_eq!(serde_json::to_value(complete()).unwrap(), expected);

@@ -3,6 +3,7 @@
 //! Lines have fields, and never a body, a token or a secret. Events of every task that are no failures are at the level
 //! `debug`.
 
+use redrive_core::guards::Gone;
 use redrive_core::guards::breaker::Change;
 use redrive_core::{Attempt, Reason, Task};
 
@@ -52,6 +53,13 @@ impl Sink for Log {
             Event::Breaker(lane, Change::Closed) => {
                 tracing::info!(tenant = %lane.tenant, dependency = %lane.dependency, "circuit breaker closed");
             }
+            Event::DependencyGone(task, gone) => dependency_gone(task, gone),
+            Event::PausedOnGone(task) => tracing::warn!(
+                tenant = %task.lane.tenant,
+                dependency = %task.lane.dependency,
+                policy = task.policy.id.as_str(),
+                "the dependency is paused, because the policy says pauseOnGone: nothing is sent until it is resumed"
+            ),
             Event::Report(report) => log_report(report),
             // `Liveness` logs a loop that failed, together with the threads of stores.
             Event::LoopFailed(_)
@@ -85,6 +93,22 @@ fn attempt_ended(task: &Task, attempt: &Attempt) {
         response_status = attempt.response_status,
         idempotency_key = %task.idempotency_key,
         "attempt failed"
+    );
+}
+
+fn dependency_gone(task: &Task, gone: Gone) {
+    let since = match gone {
+        Gone::Answered => None,
+        Gone::NoSuccessSince(since) => Some(since.as_millis()),
+    };
+    tracing::warn!(
+        alert = "dependency-gone",
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        reason = gone.as_str(),
+        since_ms = since,
+        correlation_id = %task.id,
+        "the dependency seems to be gone for good"
     );
 }
 

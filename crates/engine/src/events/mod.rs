@@ -12,7 +12,7 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::guards::{Held, breaker};
+use redrive_core::guards::{Gone, Held, breaker};
 use redrive_core::{Attempt, Lane, Status, Task, TaskId, Timestamp};
 use redrive_store::{ClaimedTask, Settlement};
 
@@ -44,6 +44,11 @@ pub enum Event<'a> {
     HeldBack(&'a Lane, HoldReason),
     /// The circuit breaker of a lane opened or closed.
     Breaker(&'a Lane, breaker::Change),
+    /// The dependency of this task seems to be gone for good: it answered 410, or no attempt has succeeded for 24 hours.
+    /// Emitted at most once an hour, or once a day, for a lane; each process emits its own.
+    DependencyGone(&'a Task, Gone),
+    /// A lane was paused, because its dependency seems to be gone and the task's policy says `pauseOnGone`.
+    PausedOnGone(&'a Task),
     /// A task ended in this status. If an attempt ended it, the task is as it was before.
     Ended(&'a Task, Status, EndedBy),
     /// A task ended as a dead letter: this is its alert. It may be raised more than once.

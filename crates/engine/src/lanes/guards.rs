@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
-use redrive_core::guards::{self, Controls, Held, LaneGuards, Outcome, Permit, SharedFloor, Snapshot};
+use redrive_core::guards::{self, Controls, Gone, Held, LaneGuards, Outcome, Permit, Presence, SharedFloor, Snapshot};
 use redrive_core::request::origin_of;
 use redrive_core::{Class, Lane, TenantId, Timestamp};
 
@@ -232,13 +232,21 @@ impl State {
         permit
     }
 
-    /// Records the outcome of an attempt.
-    pub(super) fn end_guarded(&mut self, lane: LaneId, permit: Permit, outcome: Outcome, now: Now) {
-        let GuardedLane { guards: Some(guards), totals, .. } = &mut self.lanes[lane].guarded else { return };
+    /// Records the outcome of an attempt. Returns whether the dependency seems to be gone, if that is to be told now.
+    pub(super) fn end_guarded(
+        &mut self,
+        lane: LaneId,
+        permit: Permit,
+        outcome: Outcome,
+        presence: Option<Presence>,
+        now: Now,
+    ) -> Option<Gone> {
+        let GuardedLane { guards: Some(guards), totals, .. } = &mut self.lanes[lane].guarded else { return None };
         totals.attempts += 1;
         totals.failures += u64::from(outcome.health.is_some_and(|health| health != guards::Health::Well));
         let change = guards.end(permit, outcome, now.wall, now.elapsed, self.entropy.unit());
-        let is_news = outcome.health != Some(guards::Health::Well);
+        let gone = presence.and_then(|presence| guards.watch_presence(presence, now.wall));
+        let is_news = outcome.health != Some(guards::Health::Well) || guards.is_long_failing(now.wall);
         if is_news || self.lanes[lane].guarded.is_kept {
             self.guards.changed.insert(lane);
         }
@@ -246,6 +254,7 @@ impl State {
             self.breaker_changed(lane, change);
         }
         self.apply_guards(lane, now);
+        gone
     }
 
     /// Returns the permit of an attempt of which nothing was sent.
@@ -305,19 +314,29 @@ impl State {
 
     /// Whether a lane without work can be forgotten together with its guards. If not, it is looked at again later.
     pub(super) fn can_forget_guards(&mut self, lane: LaneId, now: Now) -> bool {
-        let guards = self.lanes[lane].guarded.guards.as_mut();
-        let is_forgettable = guards.is_none_or(|guards| guards.is_forgettable(now.wall));
-        if !is_forgettable {
+        let GuardedLane { guards: Some(guards), .. } = &mut self.lanes[lane].guarded else { return true };
+        if !guards.is_forgettable(now.wall) {
             self.wake_at(lane, now.elapsed + LOOK_AGAIN);
-        } else if std::mem::take(&mut self.lanes[lane].guarded.is_kept) {
+            return false;
+        }
+        // As long as the lane is remembered.
+        if !guards.is_long_failing(now.wall) {
+            self.drop_kept_state(lane);
+        }
+        true
+    }
+
+    /// Has the store remove the state that it keeps of a lane's guards.
+    fn drop_kept_state(&mut self, lane: LaneId) {
+        if std::mem::take(&mut self.lanes[lane].guarded.is_kept) {
             self.guards.changed.remove(&lane);
             self.guards.unneeded.extend(self.names.lane(lane).cloned());
         }
-        is_forgettable
     }
 
     /// Forgets the guards of a lane, which is forgotten.
     pub(super) fn forget_guards(&mut self, lane: LaneId) {
+        self.drop_kept_state(lane);
         let GuardedLane { wakes_at, exchanges_at, .. } = std::mem::take(&mut self.lanes[lane].guarded);
         if let Some(at) = wakes_at {
             self.guards.wakes.remove(&(at, lane));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::Class;
 use redrive_core::guards::concurrency::Signal;
-use redrive_core::guards::{Held, Outcome, Permit};
+use redrive_core::guards::{Gone, Held, Outcome, Permit, Presence};
 use tokio::sync::oneshot;
 
 use super::{Lanes, Origin};
@@ -106,21 +106,30 @@ impl Reservation {
     }
 
     /// Notes that the attempt has ended: the slot is free while its result is stored. `call` is the latency of the
-    /// dependency, if the attempt measured it; `outcome` is for the guards.
-    pub(crate) fn end(&mut self, end: AttemptEnd, call: Option<Duration>, outcome: Outcome) {
-        let Hold::Wire(number) = self.hold else { return self.give_back() };
+    /// dependency, if the attempt measured it; `outcome` and `presence` are for the guards. Returns whether the
+    /// dependency seems to be gone, if that is to be told now.
+    pub(crate) fn end(
+        &mut self,
+        end: AttemptEnd,
+        call: Option<Duration>,
+        outcome: Outcome,
+        presence: Option<Presence>,
+    ) -> Option<Gone> {
+        let Hold::Wire(number) = self.hold else {
+            self.give_back();
+            return None;
+        };
         self.hold = Hold::Ended;
         let permit = self.permit.take();
         self.lanes.with(|state, now| {
             if let Some(took) = call {
                 state.record_call(self.lane, took, now.elapsed);
             }
-            if let Some(permit) = permit {
-                state.end_guarded(self.lane, permit, outcome, now);
-            }
+            let gone = permit.and_then(|permit| state.end_guarded(self.lane, permit, outcome, presence, now));
             state.slots.end(self.lane, number, end, now.elapsed);
             state.ended();
-        });
+            gone
+        })
     }
 
     /// Gives back the slot or the wait for one, and the guards' permit: nothing was sent. The task's memory still counts.
@@ -161,7 +170,7 @@ impl Drop for Reservation {
             // The attempt broke off: what was sent is not known, so it stays charged.
             let nothing = Outcome { health: None, signal: Signal::Neutral, took: Duration::ZERO, retry_after: None };
             self.lanes.with(|state, now| {
-                state.end_guarded(self.lane, permit, nothing, now);
+                state.end_guarded(self.lane, permit, nothing, None, now);
             });
         }
         if !matches!(self.hold, Hold::Ended) {

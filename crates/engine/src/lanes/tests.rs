@@ -96,7 +96,7 @@ impl World {
     fn learn(&self, name: &str, attempts: usize) {
         for _ in 0..attempts {
             let mut reservation = self.begin(name);
-            reservation.end(AttemptEnd::Answered, None, well());
+            reservation.end(AttemptEnd::Answered, None, well(), None);
         }
     }
 
@@ -205,7 +205,7 @@ fn a_fast_lane_claims_ahead_and_hands_its_slots_on_in_order() {
         assert!(!is_ready(waits.as_mut()));
         let mut later = pin!(third.slot());
         assert!(!is_ready(later.as_mut()));
-        first.end(AttemptEnd::Answered, None, well());
+        first.end(AttemptEnd::Answered, None, well(), None);
         assert!(!is_ready(later.as_mut()), "it is not its turn");
         assert!(is_ready(waits.as_mut()));
     }
@@ -301,7 +301,7 @@ fn a_lane_without_room_is_not_asked_until_it_has_some() {
     reservation.begin(Class::First, || unreachable!("only retries and shared guards need it")).unwrap();
     world.due("a", Class::First, 0);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    reservation.end(AttemptEnd::Answered, None, well());
+    reservation.end(AttemptEnd::Answered, None, well(), None);
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::Now, 1));
 }
 
@@ -315,7 +315,7 @@ fn a_lane_whose_next_task_is_its_last_attempt_waits_for_a_slot() {
     assert_eq!((rooms[0].2, rooms[0].3 > 0), (0, true), "room ahead only");
     assert!(world.claimed(&turns, &[0], Some(0)).is_empty(), "the store found nothing that may go ahead");
     assert_eq!((world.lanes.next_look(), world.turns().1.len()), (NextLook::At(None, None), 0));
-    reservation.end(AttemptEnd::Answered, None, well());
+    reservation.end(AttemptEnd::Answered, None, well(), None);
     assert_eq!(world.turns().1[0].2, 1);
 }
 
@@ -378,7 +378,7 @@ fn an_estimate_is_forgotten_after_half_a_minute_without_a_call() {
     let call = |took| {
         let mut reservation = world.reserve("a").unwrap();
         reservation.begin(Class::First, || unreachable!("only retries and shared guards need it")).unwrap();
-        reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)), well());
+        reservation.end(AttemptEnd::Answered, Some(Duration::from_secs(took)), well(), None);
     };
     call(20);
     world.set(30_000);
@@ -459,7 +459,7 @@ fn a_lane_whose_breaker_opens_keeps_no_slot_for_a_claim() {
     let failing = Outcome { health: Some(Health::Failing), ..well() };
     let breaker = || world.lanes.report(&lane("a")).unwrap().breaker.unwrap();
     while breaker() == redrive_core::guards::breaker::State::Closed {
-        attempts.remove(0).end(AttemptEnd::Answered, None, failing);
+        attempts.remove(0).end(AttemptEnd::Answered, None, failing, None);
         if breaker() == redrive_core::guards::breaker::State::Closed {
             attempts.push(world.begin("a"));
         }

@@ -33,6 +33,8 @@ impl Sink for RecordedEvents {
             Event::TakenOver(task) => format!("taken over {}", task.idempotency_key),
             Event::HeldBack(lane, reason) => format!("held back {}: {reason:?}", lane.dependency),
             Event::Breaker(lane, change) => format!("breaker of {}: {change:?}", lane.dependency),
+            Event::DependencyGone(task, gone) => format!("gone {}: {}", task.lane.dependency, gone.as_str()),
+            Event::PausedOnGone(task) => format!("paused {}", task.lane.dependency),
             Event::Ended(task, status, by) => format!("ended {} {} by {by:?}", task.idempotency_key, status.as_str()),
             Event::DeadLetter(task) => format!("dead letter {}", task.idempotency_key),
             Event::PolicyUnavailable(task, _) => format!("policy unavailable {}", task.idempotency_key),

@@ -93,6 +93,7 @@ const FIELDS: &[Field] = &[
     ("connectTimeoutMs", &["1", "900000"]),
     ("retryableStatusCodes", &["[503,429]", "[200]", "[]", "[599]"]),
     ("retryAfterMaxMs", &["0", "1000"]),
+    ("pauseOnGone", &["true", "false"]),
     (
         "approval",
         &["{\"by\":\"Board\",\"until\":\"2027-01-31\",\"maxAttempts\":16}", "{\"by\":\"\",\"until\":\"2027-02-30\"}"],

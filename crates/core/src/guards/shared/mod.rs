@@ -45,6 +45,12 @@ pub struct SharedLane {
     budget: Vec<(Timestamp, [u32; 3])>,
     /// The latest outcomes: bits, their number, and whether they show a healthy dependency.
     recent: (u64, u32, bool),
+    /// The first attempt without success since the last success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_since: Option<Timestamp>,
+    /// The latest success that a process reported, which ends a time without success only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded_at: Option<Timestamp>,
     /// The breaker.
     pub breaker: SharedBreaker,
 }
@@ -58,6 +64,10 @@ pub struct Exchange {
     pub want: u32,
     /// The outcomes since the last exchange.
     pub outcomes: RecentOutcomes,
+    /// The latest success since the last exchange, if all processes had none for a while before it.
+    pub succeeded_at: Option<Timestamp>,
+    /// The first and the last attempt without success since then.
+    pub failed: Option<(Timestamp, Timestamp)>,
     /// What happened to its breaker.
     pub breaker: Option<BreakerChange>,
     /// The last change of the shared breaker that it has seen.
@@ -79,6 +89,8 @@ pub struct Answer {
     pub counts: Counts,
     /// The latest outcomes of all processes.
     pub recent: RecentOutcomes,
+    /// Since when no process has had a success.
+    pub failing_since: Option<Timestamp>,
     /// The breaker.
     pub breaker: SharedBreaker,
 }
@@ -103,6 +115,7 @@ impl SharedLane {
         if exchange.is_reset {
             self.budget.clear();
         }
+        self.merge_failing(exchange);
         let mut recent = RecentOutcomes::from_parts(self.recent);
         recent.record_all(&exchange.outcomes);
         let was_closed = self.breaker.is_closed();
@@ -118,6 +131,7 @@ impl SharedLane {
             left: u64::MAX,
             counts: Counts::default(),
             recent,
+            failing_since: self.failing_since,
             breaker: self.breaker.clone(),
         };
         if let Some(budget) = &settings.budget {
@@ -156,6 +170,19 @@ impl SharedLane {
         }
         self.budget = budget.buckets().collect();
         (granted, left - u64::from(granted), budget.counts(now))
+    }
+
+    /// No attempt has succeeded since the first failure that a process reports, or since a later success of another one.
+    fn merge_failing(&mut self, exchange: &Exchange) {
+        if exchange.is_reset {
+            (self.failing_since, self.succeeded_at) = (None, None);
+        }
+        self.succeeded_at = self.succeeded_at.max(exchange.succeeded_at);
+        let success = self.succeeded_at.unwrap_or_default();
+        // A process that reports late may have failed before another one succeeded.
+        let failed = exchange.failed.filter(|(_, last)| *last > success).map(|(first, _)| first.max(success));
+        let before = self.failing_since.filter(|_| exchange.succeeded_at.is_none());
+        self.failing_since = before.into_iter().chain(failed).min();
     }
 
     /// The second that a process with a clock a little ahead has already written, if there is one.

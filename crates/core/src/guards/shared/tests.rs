@@ -5,7 +5,7 @@ use crate::guards::breaker::OpenedBy;
 use crate::guards::concurrency::Signal;
 use crate::guards::lane::{Held, LaneGuards, Outcome};
 use crate::guards::node_share::Work;
-use crate::guards::{Health, Permit};
+use crate::guards::{Gone, Health, Permit, Presence};
 use crate::task::Class;
 
 const SECOND: u64 = 1_000;
@@ -244,6 +244,64 @@ fn the_right_to_probe_of_a_process_that_died_passes_on() {
     let stale = Exchange { breaker: Some(BreakerChange::Closed), epoch: 2, ..Exchange::default() };
     breaker.apply(&stale, "a", at(45_000));
     assert_eq!(prober(&breaker), "b", "a process that was stopped for long closes nothing");
+}
+
+#[test]
+fn failures_of_an_exchange_that_failed_are_reported_by_the_next_one() {
+    let mut nodes = Nodes::new(1, without_breaker());
+    (0..5).for_each(|_| assert!(nodes.attempt(0, Class::First, Health::Well)));
+    nodes.exchange(0, BUSY);
+    assert!(nodes.nodes[0].is_healthy());
+    (0..2).for_each(|_| assert!(nodes.attempt(0, Class::First, Health::Failing)));
+    nodes.nodes[0].exchange(BUSY, at(0)).unwrap();
+    assert!(nodes.attempt(0, Class::First, Health::Well));
+    nodes.nodes[0].exchange_failed();
+    nodes.exchange(0, BUSY);
+    assert_eq!((nodes.nodes[0].recent().count(), nodes.nodes[0].recent().failures()), (8, 2));
+    assert!(!nodes.nodes[0].is_healthy(), "three quarters succeeded");
+}
+
+#[test]
+fn a_success_of_one_process_ends_the_time_without_success_of_all() {
+    let mut nodes = Nodes::new(2, without_breaker());
+    let watch = |nodes: &mut Nodes, node: usize, presence, now: u64| {
+        nodes.now = now;
+        nodes.nodes[node].watch_presence(presence, at(now))
+    };
+    let since = |nodes: &Nodes| [0, 1].map(|node| nodes.nodes[node].failing_since());
+    let exchange_both = |nodes: &mut Nodes| [0, 1, 0].map(|node| nodes.exchange(node, BUSY));
+    watch(&mut nodes, 1, Presence::NoSuccess, 7 * SECOND);
+    watch(&mut nodes, 0, Presence::NoSuccess, 9 * SECOND);
+    exchange_both(&mut nodes);
+    assert_eq!(since(&nodes), [Some(at(7 * SECOND)); 2], "the earlier one counts");
+    // The second succeeds, and exchanges because the others have had no success.
+    watch(&mut nodes, 1, Presence::Success, 20 * SECOND);
+    let idle = Work { is_due: false, is_retry_due: false };
+    assert!(nodes.nodes[1].exchange_at(idle, at(20 * SECOND)).is_some_and(|due| due <= at(20 * SECOND)));
+    nodes.exchange(1, idle);
+    assert_eq!(since(&nodes)[1], None);
+    // The first has failed all the time: that counts since the success of the other.
+    watch(&mut nodes, 0, Presence::NoSuccess, 19 * SECOND);
+    watch(&mut nodes, 0, Presence::NoSuccess, 21 * SECOND);
+    exchange_both(&mut nodes);
+    assert_eq!(since(&nodes), [Some(at(20 * SECOND)); 2]);
+    watch(&mut nodes, 0, Presence::Success, 22 * SECOND);
+    exchange_both(&mut nodes);
+    assert_eq!(since(&nodes), [None; 2]);
+    let day = 24 * 3_600 * SECOND;
+    assert_eq!(watch(&mut nodes, 0, Presence::NoSuccess, 7 * SECOND + day), None);
+}
+
+#[test]
+fn a_process_that_starts_knows_since_when_the_others_have_had_no_success() {
+    let mut nodes = Nodes::new(1, without_breaker());
+    nodes.nodes[0].watch_presence(Presence::NoSuccess, at(0));
+    nodes.exchange(0, BUSY);
+    nodes.nodes[0] = LaneGuards::new(nodes.settings).shared();
+    nodes.now = 24 * 3_600 * SECOND;
+    nodes.exchange(0, BUSY);
+    let gone = nodes.nodes[0].watch_presence(Presence::NoSuccess, at(nodes.now));
+    assert_eq!(gone, Some(Gone::NoSuccessSince(at(0))));
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub(crate) fn full_spec() -> Spec {
         connect_timeout_ms: Some(2_000),
         retryable_status_codes: Some([429, 599, 100].into()),
         retry_after_max_ms: Some(86_400_000),
+        pause_on_gone: Some(true),
         approval: Some(Approval { by: "Ä".into(), until: Date::LAST, max_attempts: 7, reason: Some("\0".into()) }),
     }
 }
