@@ -5,9 +5,10 @@ use std::time::Duration;
 use redrive_core::duration::duration_text;
 
 use super::check::{
-    BUDGET_NOT_ENFORCED, BUDGET_OVER_LIMIT, BUDGET_SHARED, BUDGET_WINDOW, BUDGET_WITHOUT_BREAKER, MISSING_BUDGET,
+    BUDGET_NOT_ENFORCED, BUDGET_OVER_LIMIT, BUDGET_REFUNDS, BUDGET_SHARED, BUDGET_WINDOW, BUDGET_WITHOUT_BREAKER,
+    MISSING_BUDGET,
 };
-use super::declared::{BudgetPer, RetryBudget, WhenSpent};
+use super::declared::{BudgetPer, Drain, RetryBudget, WhenSpent};
 use super::finding::{Finding, Step};
 use super::service::Call;
 
@@ -30,6 +31,11 @@ pub(super) fn budget(call: &Call<'_>) -> Vec<Finding> {
         let wrong = "a spent budget does not open the circuit breaker";
         let fix = "open the breaker of the dependency when its budget is spent, and declare opensBreaker as true";
         findings.push(Finding::new(&BUDGET_WITHOUT_BREAKER, at("opensBreaker"), wrong, fix));
+    }
+    if budget.drain == Some(Drain::Earned) {
+        let wrong = "retries that succeed while the dependency is healthy are refunded";
+        let fix = "nothing, if a backlog is to drain quickly; otherwise count every retry, and declare drain as strict";
+        findings.push(Finding::new(&BUDGET_REFUNDS, at("drain"), wrong, fix));
     }
     findings
 }
@@ -87,8 +93,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_a_fifth_over_thirty_seconds_for_each_dependency() {
-        let fields =
-            r#""ratio": 0.2, "window": "30s", "per": "dependency", "whenSpent": "suppress", "opensBreaker": true"#;
+        let fields = r#""ratio": 0.2, "window": "30s", "per": "dependency", "whenSpent": "suppress", "opensBreaker": true, "drain": "strict""#;
         assert_eq!(found("sync", &format!(r#""retryBudget": {{ {fields} }}"#)), []);
         for (fields, check, field) in [
             (r#""ratio": 0.21, "opensBreaker": true"#, "budget-over-limit", "ratio"),
@@ -98,6 +103,7 @@ mod tests {
             (r#""ratio": 0.1, "whenSpent": "retry", "opensBreaker": true"#, "budget-not-enforced", "whenSpent"),
             (r#""ratio": 0.1, "whenSpent": "wait", "opensBreaker": true"#, "budget-not-enforced", "whenSpent"),
             (r#""ratio": 0.1"#, "budget-without-breaker", "opensBreaker"),
+            (r#""ratio": 0.1, "opensBreaker": true, "drain": "earned""#, "budget-refunds", "drain"),
         ] {
             let expected = [(check, format!("dependencies[0].retryBudget.{field}"))];
             assert_eq!(found("sync", &format!(r#""retryBudget": {{ {fields} }}"#)), expected, "{fields}");

@@ -150,6 +150,8 @@ checks! {
         "A budget that suppresses no retry does not protect the dependency, and callers wait for retries in vain.";
     BUDGET_WITHOUT_BREAKER = R7 Advice "budget-without-breaker" "a spent budget that opens no circuit breaker":
         "A budget that is spent says that the dependency is down; the first attempts keep hitting it all the same.";
+    BUDGET_REFUNDS = R7 Advice "budget-refunds" "a retry budget that refunds retries which succeed":
+        "While the dependency is healthy, more than a fifth of its requests may be retries: a backlog drains quickly, and R-7 holds to the letter only while it fails.";
     MISSING_DEAD_LETTERS = R8 Deploy "missing-dead-letter-queue" "no dead-letter queue for async work":
         "Messages that could not be delivered are lost without a trace.";
     DEAD_LETTERS_INCOMPLETE = R8 Deploy "dead-letters-incomplete" "dead letters that do not keep everything":

@@ -211,6 +211,19 @@ pub struct RetryBudget {
     /// Whether the circuit breaker opens when it is spent.
     #[serde(default)]
     pub opens_breaker: Option<bool>,
+    /// How a backlog of retries drains.
+    #[serde(default)]
+    pub drain: Option<Drain>,
+}
+
+vocabulary! {
+    /// How a backlog of retries drains.
+    Drain {
+        /// A retry that succeeds while the dependency is healthy is refunded.
+        Earned = "earned";
+        /// Every retry counts.
+        Strict = "strict";
+    }
 }
 
 vocabulary! {
