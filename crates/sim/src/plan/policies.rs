@@ -83,6 +83,8 @@ pub fn spec(random: &mut Random) -> Spec {
         connect_timeout_ms: Some(attempt_timeout_ms.min(ms(random, 100, 5_000))),
         retryable_status_codes: None,
         retry_after_max_ms: random.chance(0.3).then(|| ms(random, 1_000, 600_000)),
+        // A paused lane waits for an operator: its tasks would not end.
+        pause_on_gone: None,
         approval: None,
     }
 }
