@@ -41,6 +41,8 @@ pub(super) struct GuardedLane {
     retries: BTreeMap<(TaskId, u32), Retry>,
     /// Whether the latest outcomes succeeded.
     outcomes: VecDeque<bool>,
+    /// Whether the process was restarted: it may remember outcomes from before, or not.
+    is_restarted: bool,
     breaker: Breaker,
     /// When each attempt on the wire began.
     on_wire: BTreeMap<(TaskId, u32), Moment>,
@@ -121,6 +123,7 @@ impl Model {
         for lane in self.guarded.values_mut() {
             // Outcomes are kept only together with something that holds the lane back.
             lane.outcomes.clear();
+            lane.is_restarted = true;
             lane.breaker.restarts(now, self.rules.guards.as_ref().and_then(|guards| guards.breaker.as_ref()));
         }
     }
@@ -171,7 +174,8 @@ impl GuardedLane {
 
     fn is_certainly_unhealthy(&self) -> bool {
         let succeeded = self.outcomes.iter().filter(|succeeded| **succeeded).count();
-        self.outcomes.len() >= CERTAIN && 100 * succeeded < UNHEALTHY_PERCENT * self.outcomes.len()
+        let needed = if self.is_restarted { OUTCOMES } else { CERTAIN };
+        self.outcomes.len() >= needed && 100 * succeeded < UNHEALTHY_PERCENT * self.outcomes.len()
     }
 }
 
