@@ -250,6 +250,11 @@ impl Reads for PostgresStore {
             .map_err(|failure| failure.into_error("counting tasks"))
     }
 
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error> {
+        read!(self.pool, |connection| ops::backlogs::backlogs(connection, &lanes, now, most))
+            .map_err(|failure| failure.into_error("counting the pending tasks of lanes"))
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

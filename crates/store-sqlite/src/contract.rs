@@ -134,6 +134,14 @@ impl Reads for SqliteStore {
         self.readers.run("counting tasks", move |reader| ops::counts::counts(reader, &tenant)).await
     }
 
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error> {
+        self.readers
+            .run("counting the pending tasks of lanes", move |reader| {
+                lanes.iter().map(|lane| ops::backlog::backlog(reader, lane, now, most)).collect()
+            })
+            .await
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

@@ -260,6 +260,7 @@ passed_on! {
         by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
         list(query: TaskQuery) -> TaskPage;
         counts(tenant: TenantId) -> Counts;
+        backlogs(lanes: Vec<Lane>, now: Timestamp, most: u32) -> Vec<Backlog>;
         attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
     }
     Policies {

@@ -56,6 +56,9 @@ async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
         let lanes = store.upkeep().pending_lanes(None, 2).await.unwrap();
         assert_eq!(lanes.len(), 2, "{damage}: {lanes:?}");
         store.shared().unwrap().waiting(None, 1).await.unwrap();
+        let backlogs = store.reads().backlogs(vec![billing(), lane(TENANT, "https://z.example")], at(0), 9).await;
+        let due = backlogs.unwrap().iter().map(|backlog| backlog.due).collect::<Vec<_>>();
+        assert!([[1, 1], [2, 1]].contains(&due[..].try_into().unwrap()), "{damage}: {due:?}");
         let claimed = claim(&*store, billing(), 5, at(0)).await;
         assert_eq!(ids(&claimed), [id(2)], "{damage}");
         settle(&*store, succeed(&claimed[0], at(1))).await;

@@ -48,7 +48,7 @@ pub use snapshot::{Snapshot, TenantSnapshot, snapshot};
 use crate::Store;
 pub(crate) use blobs::interleave;
 use blobs::objects;
-use reads::{content, list};
+use reads::{backlogs, content, list};
 use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit};
 use upkeep::{alerts, clean, expired, lanes, overdue};
 
@@ -311,6 +311,13 @@ macro_rules! __for_each_fact {
                 a_tenant_cannot_list_or_read_tasks_of_another
                 an_id_that_differs_only_in_its_random_part_is_no_task
                 counts_follow_every_step_of_a_life
+            }
+            backlogs {
+                a_backlog_is_what_is_due_and_what_is_due_later
+                a_backlog_has_both_classes
+                only_pending_tasks_are_in_a_backlog
+                a_backlog_is_counted_up_to_the_bound
+                backlogs_are_answered_in_order_whatever_lanes_are_asked_for
             }
             content {
                 every_attempt_gets_the_same_body_byte_for_byte

@@ -55,6 +55,7 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("task", store.reads().task(tenant(), id(1)).await.err()),
         ("tasks", store.reads().list(everything(tenant())).await.err()),
         ("counts", store.reads().counts(tenant()).await.err()),
+        ("backlogs", store.reads().backlogs(vec![billing()], at(0), 1).await.err()),
         ("attempts", store.reads().attempts(tenant(), id(1), 0, 1).await.err()),
         ("put_policy", store.policies().put(tenant(), policy(), spec, Expected::Anything, at(0)).await.err()),
         ("policy", store.policies().versions(tenant(), policy()).await.err()),
