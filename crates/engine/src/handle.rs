@@ -43,6 +43,9 @@ const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// How long the report of a lane waits for its backlog.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How often a change of a lane's controls is tried. A try fails only if another process has changed them meanwhile.
+const CONTROLS_TRIES: usize = 20;
+
 /// How long a stop waits for the store once the attempts have been given up.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
@@ -302,21 +305,29 @@ impl Handle {
         }
     }
 
-    /// Changes what operators have set for a lane. Durable once this returns. Returns what is set now.
+    /// Changes what operators have set for a lane. Durable once this returns. Returns what is set now. If another process
+    /// changes it at the same time, `change` is applied again to what that process has set.
     pub async fn change_controls(
         &self,
         lane: Lane,
-        change: impl FnOnce(&mut Controls) + Send + 'static,
+        change: impl Fn(&mut Controls) + Send + 'static,
     ) -> Result<Controls, Error> {
         let shared = self.shared.clone();
         self.run_to_completion(async move {
             let _one_at_a_time = shared.changing_controls.lock().await;
-            guard_upkeep::read_controls(&shared).await?;
-            let mut controls = shared.lanes.controls(&lane);
-            change(&mut controls);
-            shared.store.controls().put(lane.clone(), controls.clone()).await?;
-            guard_upkeep::read_controls(&shared).await?;
-            Ok(controls)
+            for _ in 0..CONTROLS_TRIES {
+                guard_upkeep::read_controls(&shared).await?;
+                let before = shared.lanes.controls(&lane);
+                let mut controls = before.clone();
+                change(&mut controls);
+                if shared.store.controls().replace(lane.clone(), before, controls.clone()).await? {
+                    guard_upkeep::read_controls(&shared).await?;
+                    return Ok(controls);
+                }
+            }
+            Err(Error::Unavailable(format!(
+                "other processes changed the controls of {lane} at the same time; try again"
+            )))
         })
         .await
     }

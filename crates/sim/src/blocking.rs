@@ -77,7 +77,7 @@ passed_on! {
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
     }
     LaneControls of controls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Upkeep of upkeep {

@@ -170,9 +170,9 @@ impl GuardStates for SqliteStore {
 
 #[async_trait]
 impl LaneControls for SqliteStore {
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error> {
         self.write("setting the controls of a lane", move |writer| {
-            ops::guard_states::put_controls(writer, &lane, &controls)
+            ops::guard_states::replace_controls(writer, &lane, &expected, &new)
         })
         .await
     }

@@ -277,7 +277,7 @@ passed_on! {
         forget(blobs: Vec<Blob>) -> ();
     }
     LaneControls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health {

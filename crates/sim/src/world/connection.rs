@@ -287,7 +287,7 @@ calls! {
         forget(blobs: Vec<Blob>) -> ();
     }
     LaneControls of controls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health of health {

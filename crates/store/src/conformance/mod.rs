@@ -365,6 +365,8 @@ macro_rules! __for_each_fact {
             guards {
                 the_controls_of_a_lane_are_kept_with_every_field
                 controls_are_replaced_as_a_whole_and_removed_when_they_are_empty
+                controls_are_replaced_only_if_they_are_the_expected_ones
+                of_many_writers_at_once_none_loses_its_change_of_controls
                 controls_belong_to_one_lane_of_one_tenant
                 controls_are_listed_by_tenant_and_dependency_in_byte_order_page_by_page
                 a_list_of_controls_goes_on_after_a_lane_that_has_none

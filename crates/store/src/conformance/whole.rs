@@ -66,7 +66,7 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("blob", store.blobs().find(tenant(), stored("", 1).hash).await.err()),
         ("condemn_blobs", store.blobs().condemn(at(0), None, 1).await.err()),
         ("forget_blobs", store.blobs().forget(Vec::new()).await.err()),
-        ("put_controls", store.controls().put(billing(), Controls::default()).await.err()),
+        ("replace_controls", store.controls().replace(billing(), Controls::default(), Controls::default()).await.err()),
         ("controls", store.controls().list(None, 1).await.err()),
         ("newest_task", store.upkeep().newest_task().await.err()),
         ("check", store.health().check().await.err()),
